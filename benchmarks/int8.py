@@ -18,8 +18,9 @@ import numpy as np
 import tensorflow as tf
 
 from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
+from gru_training.forecasting.scores.evaluation import evaluate_forecasts
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.run import SentimentRun
 from gru_training.words.vocabulary import token_ids
@@ -68,7 +69,11 @@ def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
     def evaluate(model: keras.Model) -> float:
         windows = data.windows("test")
         result = evaluate_forecasts(
-            make_predictor(model, data), windows, run.offsets, data.preprocessor, run.levels
+            make_predictor(model, data.preprocessor),
+            windows,
+            run.offsets,
+            data.preprocessor,
+            run.levels,
         )
         return float(result.errors.mse)
 

@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import keras
 import numpy as np
 from rich.console import Console
 
 from gru_training.presets import preset
 from gru_training.sentiment.config import SentimentConfig, TeachingConfig
 from gru_training.sentiment.continuing.rows import load_data
-from gru_training.sentiment.network.average import networks_of
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.presets import PRESETS
@@ -109,10 +109,12 @@ def _right(teacher: SentimentRun, student: SentimentRun) -> np.ndarray:
     """Which test rows are right, (4, N): the teacher's GRU, the student's; both with n-grams."""
     test = load_data(teacher.config).test
     rows = []
-    for of in (networks_of, lambda model: model):
+    for layer in ("logits", None):  # of the GRU alone, then of the whole model
         for run in (teacher, student):
-            ids = token_ids(run.preprocessor(), test.texts)
-            rows.append(predict_logits(of(run.load_model()), ids).argmax(axis=1) == test.labels)
+            model, ids = run.load_model(), token_ids(run.preprocessor(), test.texts)
+            if layer is not None:
+                model = keras.Model(model.input, model.get_layer(layer).output)
+            rows.append(predict_logits(model, ids).argmax(axis=1) == test.labels)
     return np.array(rows)
 
 

@@ -23,6 +23,7 @@ MODULES = {
     "MaskedMeanPooling": "gru_training.sentiment.network.pooling",
     "NgramLogits": "gru_training.words.ngram_layer",
     "SegmentGRU": "gru_training.forecasting.network.segment_gru",
+    "TensorSum": "gru_training.forecasting.network.tensor_sum",
     "WindowLinear": "gru_training.forecasting.network.window_linear",
     "WindowNormalisation": "gru_training.forecasting.network.window_normalisation",
     "WordDropout": "gru_training.sentiment.network.model",

@@ -23,7 +23,7 @@ def made_up_sales(days: int) -> pd.DataFrame:
 if __name__ == "__main__":
     sales = made_up_sales(720)
     forecaster = Forecaster(
-        lookback=56, horizon=14, units=32, segment=7, linear_skip=True, epochs=10, patience=3
+        name="sales", lookback=56, horizon=14, units=32, segment=7, linear_skip=True, epochs=10
     )
     forecaster.fit(sales)
     folds = forecaster.cross_validation(folds=3)

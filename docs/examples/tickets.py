@@ -27,10 +27,10 @@ def made_up_tickets(rows: int) -> pd.DataFrame:
 if __name__ == "__main__":
     tickets = made_up_tickets(600)
     new = tickets.tail(100)
-    classifier = TextClassifier(epochs=4, units=16, batch_size=32)
+    classifier = TextClassifier(epochs=4, units=16, batch_size=32, name="tickets")
     classifier.fit(tickets.head(500), text="body", label="category")
     measured = classifier.evaluate(new)
     print(f"accuracy {measured['accuracy']:.1%}, macro F1 {measured['macro_f1']:.3f}")
-    print(new[["id", "body"]].join(classifier.predict(new)).head().to_string())
+    print(new[["id", "body"]].join(classifier.predict_frame(new)).head().to_string())
     print("report", classifier.report().path)
     print("export", classifier.export("models/tickets"))

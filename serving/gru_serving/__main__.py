@@ -62,7 +62,6 @@ COMMANDS = {
         "gru_serving.commands.watch",
         "compare logged requests and answers with the data of a version",
     ),
-    "load-test": ("gru_serving.commands.load_test", "measure throughput and latency of a server"),
 }
 
 # The other commands need the clients, and some need more, such as matplotlib.

@@ -161,19 +161,8 @@ def test_clients_balance_over_a_name_of_many_addresses(deployment, docker, image
     assert all(10 <= int(count) <= 30 for count in said.split()), said
 
 
-@pytest.mark.parametrize("scheme", ["https", "grpcs"])
-def test_load(deployment, tmp_path, scheme, figures):
-    report = tmp_path / "load.json"
-    run_serving(
-        *("load-test", f"--url={scheme}://{deployment.gateway}", "--model", MODEL),
-        *("--golden", str(deployment.models / MODEL / "2"), "--seconds=4", "--concurrency=16"),
-        *(f"--ca_file={deployment.certificate}", f"--json={report}"),
-        f"--token_file={deployment.secrets / 'operator.key'}",
-    )
-    summary = json.loads(report.read_text())
-    latency = summary["latency"]
-    figures(
-        f"load over {scheme}, 16 clients: {summary['throughput']:.0f} requests/s, "
-        f"p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms"
-    )
-    assert not summary["errors"]
+def test_sixteen_clients(deployment, figures):
+    with steady_load(deployment, threads=8) as load:
+        time.sleep(4)
+    assert not load.failures
+    figures(f"16 clients: {load.figures()}")

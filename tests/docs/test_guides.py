@@ -31,15 +31,12 @@ FOLDERS = ("docs/how_to/", "docs/reference/", "docs/explanation/", "docs/notes/"
 SERVED = {
     "docs/how_to/explain.md",
     "docs/how_to/gates.md",
-    "docs/how_to/load_test.md",
     "docs/how_to/query.md",
     "docs/how_to/scoring.md",
     "docs/reference/server.md",
 }
 """Pages that ask a server which the reader has started before."""
-MATERIALS = re.compile(
-    r"tickets|mails|flags|reviews|load[.-]|sales\.csv|train\.py|\bruns/|\bmodels/"
-)
+MATERIALS = re.compile(r"tickets|mails|flags|reviews|sales\.csv|train\.py|\bruns/|\bmodels/")
 NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "tensorflow_serving": "tensorflow_serving"}
 
 
@@ -52,12 +49,12 @@ RUN = [page for page in pages() if page.startswith(FOLDERS) and any(map(runs, bl
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made():
     def make(folder):
         with contextlib.chdir(folder):
             materials.make(folder)
 
-    return made_once(tmp_path_factory, "guide_materials", make)
+    return made_once("guide_materials", make)
 
 
 @pytest.fixture

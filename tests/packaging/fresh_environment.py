@@ -95,7 +95,7 @@ class FreshEnvironment:
         return {**kept, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
     @contextmanager
-    def serving(self, model, name, *flags):
+    def serving(self, model, name, *flags, **variables):
         """A server of the environment, on free ports, until the block ends."""
         port, rest_port = free_ports(2)
         log = self.work / f"{name}.log"
@@ -104,7 +104,11 @@ class FreshEnvironment:
                    f"--model_base_path={model}"]  # fmt: skip
         with log.open("wb") as out:
             process = subprocess.Popen(
-                command, cwd=self.work, env=self.variables(), stdout=out, stderr=out
+                command,
+                cwd=self.work,
+                env={**self.variables(), **variables},
+                stdout=out,
+                stderr=out,
             )
         server = Running(process, port, rest_port, log)
         try:

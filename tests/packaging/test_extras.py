@@ -71,8 +71,8 @@ def modules(*rooms, without=()):
 EXPORT = ("gru_serving.export", "gru_serving.commands.export")
 TABLES = ("gru_serving.commands.files.served_model",)
 SERVING, TRAINING = PACKAGES["gru_serving"], PACKAGES["gru_training"]
-CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "load_test",
-                                         "protos", "release", "storage", "telemetry")]  # fmt: skip
+CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "protos", "release",
+                                      "storage", "telemetry")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_modules_import_with_their_extra(extras, found):
     ("package", "extras"),
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
-        ("gru_training", ("train", "pieces", "tensorboard", "mlflow", "wandb")),
+        ("gru_training", ("train", "excel", "pieces", "tensorboard", "mlflow", "wandb")),
         ("gru_serving", ("all", "text", "tflite")),
     ],
 )

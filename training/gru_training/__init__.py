@@ -1,7 +1,7 @@
 """Training pipelines built on keras_gru.
 
-From Python: `TextClassifier`, `TextRegressor` and `Forecaster`, which are imported when they are
-asked for. From the command line: `gru-train`.
+From Python: `TextClassifier`, `TextRegressor`, `Forecaster` and `load_run`, each imported when it
+is first used. From the command line: `gru-train`.
 """
 
 import importlib
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gru_training.estimators.forecaster import Forecaster
+    from gru_training.estimators.load import load_run
     from gru_training.estimators.text_classifier import TextClassifier
     from gru_training.estimators.text_regressor import TextRegressor
 
-__all__ = ["Forecaster", "TextClassifier", "TextRegressor"]
+__all__ = ["Forecaster", "TextClassifier", "TextRegressor", "load_run"]
 
 _MODULES = {
     "Forecaster": "gru_training.estimators.forecaster",
     "TextClassifier": "gru_training.estimators.text_classifier",
     "TextRegressor": "gru_training.estimators.text_regressor",
+    "load_run": "gru_training.estimators.load",
 }
 
 

@@ -29,7 +29,6 @@ COMMANDS = {
     "continue": "gru_training.train_command:CONTINUE",
     "predict": "gru_training.predict.command:PREDICT",
     "compare": "gru_training.compare.command:COMPARE",
-    "ensemble": "gru_training.ensemble.command:ENSEMBLE",
     "report": "gru_training.report_command:REPORT",
 }
 """Where the commands are that belong to no task."""

@@ -2,7 +2,7 @@
 
     TrainingError                 shown as one line, exit status 2
     ├── ConfigError               a setting out of range or contradicting another
-    ├── DataError                 a data file missing, unreadable or not as expected
+    ├── DataError                 data missing, unreadable or not as expected; also a ValueError
     │   ├── ForeignDataError      its columns are not those that the task reads
     │   └── DataProblemsError     several at once: gru_training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
@@ -11,7 +11,8 @@
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
-None of them derives from ValueError: the command-line parser would take that for its own.
+Of these only DataError is a ValueError, as scikit-learn's tools expect of data that an estimator
+refuses. ConfigError is none: the command-line parser would take that for its own.
 """
 
 from pathlib import Path
@@ -27,8 +28,8 @@ class ConfigError(TrainingError):
     """A setting is out of range or contradicts another."""
 
 
-class DataError(TrainingError):
-    """A data file or folder is missing, unreadable or not as expected."""
+class DataError(TrainingError, ValueError):
+    """Data are missing, unreadable or not as expected."""
 
 
 class ForeignDataError(DataError):

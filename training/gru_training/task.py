@@ -67,16 +67,6 @@ class Verdict(NamedTuple):
     """Settings to train with again that may do better; none where there are no others."""
 
 
-class EnsembleNames(NamedTuple):
-    """Where `gru-train ensemble` writes."""
-
-    runs_dir: Path
-    average: str
-    """Name of the averaged run."""
-    distilled: str | None
-    """Name of the distilled run; None where none is wanted."""
-
-
 class Task(Protocol):
     """What can be trained, resumed and exported; a task derives from it."""
 
@@ -177,48 +167,6 @@ class Task(Protocol):
     def reseeded(self, config: Any, seed: int) -> Any:
         """The settings with another seed, and the same rows in each part of the data."""
         return replace(config, training=replace(config.training, seed=seed))
-
-    def train_like(
-        self, run: Any, config: Any, console: "Console", resume: bool
-    ) -> "TaskRun | None":
-        """Train as a run was trained, but for what `reseeded` changes and for its place.
-
-        Args:
-            run: Of `open_run`.
-            config: Its settings, changed.
-            console: Where to show progress.
-            resume: As for `train`.
-        """
-        del run
-        found = self.check(config)
-        if found is not None:
-            found.raise_errors()
-        return self.train(config, console, resume, None if found is None else found.data)
-
-    def average(
-        self,
-        runs: Sequence[Any],
-        names: EnsembleNames,
-        console: "Console",
-    ) -> Sequence["TaskRun"]:
-        """Average runs into one, and distil it into a network of the size of the first if asked.
-
-        Args:
-            runs: Of `open_run`, at least two.
-            names: Where to write.
-            console: Where to show progress.
-
-        Returns:
-            The average, and the distilled run behind it if one was asked for.
-
-        Raises:
-            TrainingError: The runs cannot be averaged; names the run and what differs.
-        """
-        del names, console
-        raise TrainingError(
-            f"{runs[0].path}: expected a run whose model can be averaged, got one of the task "
-            f"{runs[0].task}"
-        )
 
     def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print what a run achieved, from its `metrics.json`."""

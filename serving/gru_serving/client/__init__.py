@@ -33,7 +33,7 @@ def connect(url: str, **options: Any) -> Client:
         url: `http://host:port` or `https://host:port` for REST; `grpc://host:port`,
             `grpcs://host:port` (TLS), `unix:/path` or plain `host:port` for gRPC.
         **options: Of `ClientOptions`: timeout, retries, max_batch_size, ca_file, cert_file,
-            key_file, token, max_answer_bytes, balance.
+            key_file, token, max_answer_bytes, balance, max_under_way.
 
     Raises:
         ModuleNotFoundError: A package of the transport is not installed.

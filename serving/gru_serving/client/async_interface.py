@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from gru_serving.client.conversation import Conversation, Exchange, Steps, Wire
 from gru_serving.client.conversation_driver import drive_async
+from gru_serving.client.errors import too_slow
 from gru_serving.client.metadata import ListedModel, Metadata, VersionState
 from gru_serving.client.options import ClientOptions
 from gru_serving.client.target import Target
@@ -37,6 +40,7 @@ class AsyncClient:
         self.options = options
         self._conversation = Conversation(wire, options)
         self._connection = connection
+        self._slots = asyncio.Semaphore(options.max_under_way)
 
     async def predict(
         self,
@@ -122,4 +126,25 @@ class AsyncClient:
         return await drive_async(steps, self._perform)
 
     async def _perform(self, action: Exchange) -> Any:
-        return await self._connection.send(action.message, action.timeout)
+        """Send a message once fewer than `max_under_way` others are; the wait is part of its time.
+
+        Thousands of calls at once would be as many connections over REST, and over gRPC more than
+        TF Serving queues: it cancels the rest.
+        """
+        deadline = time.monotonic() + action.timeout
+        if self._slots.locked():
+            try:
+                async with asyncio.timeout(action.timeout):
+                    await self._slots.acquire()
+            except TimeoutError:
+                raise too_slow(self.url, action.timeout) from None
+        else:
+            await self._slots.acquire()
+        try:
+            if not action.is_needed():
+                return None
+            return await self._connection.send(
+                action.message, max(0.001, deadline - time.monotonic())
+            )
+        finally:
+            self._slots.release()

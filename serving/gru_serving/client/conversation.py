@@ -33,10 +33,18 @@ _TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Send this message and wait for the reply, `timeout` seconds at most."""
+    """Send this message and wait for the reply, `timeout` seconds at most.
+
+    Attributes:
+        message: What to send.
+        timeout: Seconds until the reply, the wait before it is sent included.
+        is_needed: Whether to send it at all, asked when its turn has come; where not, the reply is
+            None.
+    """
 
     message: Any
     timeout: float
+    is_needed: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True)
@@ -206,11 +214,20 @@ class Conversation:
         return time.monotonic() + min(seconds, _LONGEST_CALL)
 
     def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
-        known = self._known.get(target)
-        if known is None or (name or DEFAULT_SIGNATURE) not in known.signatures:
-            known = yield from self._asking(self._wire.metadata(target), deadline)
-            self._known[target] = known
-        return known.find(name)
+        def is_unknown() -> bool:
+            known = self._known.get(target)
+            return known is None or (name or DEFAULT_SIGNATURE) not in known.signatures
+
+        if not is_unknown():
+            return self._known[target].find(name)
+        message, read = self._wire.metadata(target)
+        call = message, lambda answer: None if answer is None else read(answer)
+        while is_unknown():  # in an event loop other calls may bring it, or forget it, meanwhile
+            found = yield from self._asking(call, deadline, is_unknown)
+            if found is not None:
+                self._known[target] = found
+                return found.find(name)
+        return self._known[target].find(name)
 
     def _in_parts(
         self,
@@ -232,12 +249,15 @@ class Conversation:
             counts.append(min(size, rows - start))
         return join_parts(parts, counts)
 
-    def _asking(self, call: Call[ResultT], deadline: float) -> Steps[ResultT]:
+    def _asking(
+        self, call: Call[ResultT], deadline: float, is_needed: Callable[[], bool] = lambda: True
+    ) -> Steps[ResultT]:
         """Send a request, again and again while the server is unavailable."""
         message, read = call
         for attempt in range(self._options.retries + 1):
             try:
-                answer = yield Exchange(message, max(0.001, deadline - time.monotonic()))
+                left = max(0.001, deadline - time.monotonic())
+                answer = yield Exchange(message, left, is_needed)
                 return read_answer(read, answer)
             except Unavailable:
                 wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.5)

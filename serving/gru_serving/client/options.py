@@ -24,6 +24,8 @@ class ClientOptions:
         max_answer_bytes: The largest answer to read, unpacked; a server may send anything.
         balance: Over gRPC, ask all addresses of the host's name in turn: for a name of many
             replicas, as that of a headless service in Kubernetes.
+        max_under_way: Calls that a client for an event loop has under way at once; further calls
+            wait in the client, within their timeout.
     """
 
     timeout: float = 30.0
@@ -35,6 +37,7 @@ class ClientOptions:
     token: str | None = None
     max_answer_bytes: int = 256 << 20
     balance: bool = False
+    max_under_way: int = 100
 
     def __post_init__(self) -> None:
         if not self.timeout > 0:  # NaN is not
@@ -43,6 +46,8 @@ class ClientOptions:
             raise ValueError(f"retries must not be negative; got {self.retries}")
         if self.max_batch_size is not None and self.max_batch_size < 1:
             raise ValueError(f"max_batch_size must be at least 1; got {self.max_batch_size}")
+        if self.max_under_way < 1:
+            raise ValueError(f"max_under_way must be at least 1; got {self.max_under_way}")
         if not 1 <= self.max_answer_bytes < 1 << 31:  # gRPC counts no further
             raise ValueError(
                 f"max_answer_bytes must be from 1 to 2^31 - 1; got {self.max_answer_bytes}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import shlex
 import sys
@@ -11,10 +12,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+
+from gru_serving.codecs.example import encode_input
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.commands.terminal.help_format import HelpFormatter
 from gru_serving.commands.terminal.safe_text import safe_json, safe_text
 from gru_serving.errors import ServingError
+from gru_serving.protos.classification_pb2 import ClassificationRequest
+from gru_serving.protos.model_pb2 import ModelSpec
+from gru_serving.protos.predict_pb2 import PredictRequest
+from gru_serving.protos.regression_pb2 import RegressionRequest
 from gru_serving.release.golden import VerificationError, read_golden
 from gru_serving.storage.publishing import find_version
 
@@ -23,12 +32,14 @@ KINDS = {
     "python": "Python with nothing installed, over REST",
     "client": "Python with this project's client, over gRPC (or REST: change the URL)",
     "grpc": "Python with tensorflow-serving-api, over gRPC",
+    "h2load": "throughput and latency over REST and gRPC, with h2load (Debian's nghttp2-client)",
 }
 
 _EXAMPLES = """examples:
   gru-serve example-request models/sentiment
   gru-serve example-request models/sentiment --signature step --only curl | sh
   gru-serve example-request models/sentiment --only grpc --label stable > ask.py
+  gru-serve example-request models/sentiment --only h2load | sh
 """
 
 
@@ -134,7 +145,48 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
             f"with connect({'grpc://' + grpc!r}) as client:\n"
             f"    print(client.{method}({argument}, {model!r}, signature={signature!r}{which}))"
         )
+    if kind == "h2load":
+        return _load(request, method, model, label, json.dumps(body), path, grpc)
     return _stock_grpc(request, method, model, label, grpc)
+
+
+def _load(
+    request: dict[str, Any],
+    method: str,
+    model: str,
+    label: str,
+    body: str,
+    rest_url: str,
+    grpc: str,
+) -> str:
+    """Shell commands that measure both transports with four clients for ten seconds."""
+    spec = ModelSpec(name=model, signature_name=request["signature_name"])
+    if label:  # an empty one, once set, is asked for by name
+        spec.version_label = label
+    message: Any
+    if method == "predict":
+        message = PredictRequest(model_spec=spec)
+        for name, values in request["inputs"].items():
+            dtype = object if _dtype(values) == "string" else np.float32
+            message.inputs[name].CopyFrom(encode_tensor(np.array(values, dtype)))
+    else:
+        kinds = {"classify": ClassificationRequest, "regress": RegressionRequest}
+        message = kinds[method](model_spec=spec, input=encode_input(request["examples"]))
+    payload = message.SerializeToString()
+    # The frame of gRPC over HTTP/2: a byte for "not compressed", then the length.
+    frame = base64.b64encode(b"\0" + len(payload).to_bytes(4, "big") + payload).decode()
+    clients = "-c 4 -t 1 -m 1 -D 10 --warm-up-time 1"
+    url = f"http://{grpc}/tensorflow.serving.PredictionService/{method.capitalize()}"
+    return "\n".join(
+        [
+            f"printf %s {shlex.quote(body)} > body.json",
+            f"h2load --h1 {clients} -d body.json -H 'content-type: application/json' "
+            f"{shlex.quote(rest_url)}",
+            f"echo {frame} | base64 -d > body.grpc",
+            f"h2load {clients} -d body.grpc -H 'te: trailers' "
+            f"-H 'content-type: application/grpc' {shlex.quote(url)}",
+        ]
+    )
 
 
 def _stock_grpc(request: dict[str, Any], method: str, model: str, label: str, grpc: str) -> str:

@@ -13,9 +13,9 @@ from gru_serving.client import Client
 from gru_serving.client.series_columns import SeriesColumns, series_columns
 from gru_serving.commands.files.series_csv import (
     Tick,
+    Ticks,
     known_ticks,
-    open_csv,
-    read_ticks,
+    text_format,
     uneven_times,
 )
 from gru_serving.errors import InvalidArgument
@@ -82,11 +82,11 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
     """
     columns = model_columns(client, arguments, target)
     names = arguments.columns or (columns.names if columns else ())
-    with open_csv(arguments.csv) as lines:
-        optional = columns.optional if columns else ()
-        ticks: Sequence[Tick] = list(read_ticks(lines, arguments.csv, names, optional))
+    optional = columns.optional if columns else ()
+    read = Ticks(arguments.csv, names, optional, text_format(arguments))
+    ticks: Sequence[Tick] = list(read)
     uneven = uneven_times(ticks)
-    notes, ahead = [uneven] if uneven else [], list[Tick]()
+    notes, ahead = [*read.notes(), *([uneven] if uneven else [])], list[Tick]()
     if columns is not None:
         places = [columns.names.index(name) for name in columns.forecast]
         every, (ticks, left_out) = ticks, known_ticks(ticks, places)

@@ -24,7 +24,7 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.files.series_csv import add_csv_arguments, open_csv, read_ticks
+from gru_serving.commands.files.series_csv import Ticks, add_csv_arguments, text_format
 from gru_serving.commands.series_request import model_columns
 from gru_serving.commands.terminal.help_format import HelpFormatter
 from gru_serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
@@ -153,9 +153,13 @@ def _pieces(
     if arguments.csv is not None:
         names = arguments.columns or (columns.names if columns else ())
         optional = columns.optional if columns else ()
-        with open_csv(arguments.csv) as lines:
-            for tick in read_ticks(lines, arguments.csv, names, optional):
-                yield tick.label, tick.values.tolist()
+        ticks = Ticks(arguments.csv, names, optional, text_format(arguments))
+        said: list[str] = []
+        for tick in ticks:
+            for note in ticks.notes()[len(said) :]:
+                print(f"gru-serve stream: note: {ticks.name}: {note}", file=sys.stderr)
+                said.append(note)
+            yield tick.label, tick.values.tolist()
         return
     source = sys.stdin if arguments.text is None else arguments.text.splitlines()
     for piece in _ticks(source) if arguments.ticks else _words(source):

@@ -160,6 +160,12 @@ class Flags:
     rest_ssl_config_file: str = flag(
         "", "SSLConfig as text: TLS for REST; may be the file of --ssl_config_file", Honour.OURS
     )
+    rest_keep_alive_seconds: int = flag(
+        75,
+        "time that an idle REST connection stays open; longer than a proxy keeps those of its "
+        "pool, or it sends requests into connections that are about to end",
+        Honour.OURS,
+    )
     auth_token_file: str = flag(
         "",
         "file of bearer tokens, one per line; REST and gRPC requests without one are refused, "
@@ -181,7 +187,8 @@ class Flags:
     max_requests_mib: int = flag(
         512,
         "total size of all requests in progress; requests beyond it wait for up to ten seconds "
-        "and are then refused. Requests of up to 64 KiB do not count",
+        "and are then refused. The bytes of requests of up to 64 KiB do not count; over gRPC, 32 "
+        "calls per MiB may be in progress, and further ones are refused at once",
         Honour.OURS,
     )
     access_log: str = flag(
@@ -262,6 +269,9 @@ def check(flags: Flags) -> None:
             raise InvalidArgument(
                 f"--{name} must be between 0 and 65535; got {getattr(flags, name)}"
             )
+    for name, least in (("drain_seconds", 0), ("rest_keep_alive_seconds", 1)):
+        if getattr(flags, name) < least:
+            raise InvalidArgument(f"--{name} must be at least {least}; got {getattr(flags, name)}")
     if not 1 <= flags.max_request_mib <= flags.max_requests_mib:
         raise InvalidArgument(
             "--max_request_mib must be between 1 and --max_requests_mib; got "

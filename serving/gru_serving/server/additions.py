@@ -12,6 +12,7 @@ from gru_serving.server.rest.cors import cors_headers
 from gru_serving.server.tokens import Tokens
 from gru_serving.telemetry.access_log import AccessLog
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
+from gru_serving.telemetry.refusals import Refusals
 from gru_serving.telemetry.request_record import RequestRecord
 from gru_serving.telemetry.version_metrics import VersionMetrics
 
@@ -29,12 +30,20 @@ class Additions:
         flags: Which additions.
         repository: Knows the logging configuration of the models.
         metrics: Gets the metrics with version and signature, where metrics are served at all.
+        refusals: Counter of the requests that are refused.
 
     Raises:
         ServingError: A file or a figure is wrong.
     """
 
-    def __init__(self, flags: Flags, repository: Repository, metrics: Metrics | None) -> None:
+    def __init__(
+        self,
+        flags: Flags,
+        repository: Repository,
+        metrics: Metrics | None,
+        refusals: Refusals | None = None,
+    ) -> None:
+        self.refusals = refusals or Refusals()
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
         self._playground = flags.enable_playground
         self._cors = cors_headers(flags)
@@ -62,7 +71,7 @@ class Additions:
         from gru_serving.server.grpc.interceptors import Observed, TokenGuard
 
         wanted: list[Any] = [Observed(self._observers)] if self._observers else []
-        return [*wanted, TokenGuard(self.tokens)] if self.tokens is not None else wanted
+        return wanted if self.tokens is None else [*wanted, TokenGuard(self.tokens, self.refusals)]
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """The REST application with the middleware that the flags ask for."""
@@ -70,8 +79,9 @@ class Additions:
         from gru_serving.server.rest.middleware import Observed, TokenGuard
 
         if self.tokens is not None:
-            app = TokenGuard(app, self.tokens, self._cors, OPEN if self._playground else ())
-        app = self._hosts.wrap(app)
+            open_paths = OPEN if self._playground else ()
+            app = TokenGuard(app, self.tokens, self.refusals, self._cors, open_paths)
+        app = self._hosts.wrap(app, self.refusals)
         return Observed(app, self._observers) if self._observers else app
 
     def close(self) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple
 
 from gru_serving.errors import ResourceExhausted
+from gru_serving.telemetry.refusals import Reason, Refusals
 
-# Requests up to this size are not counted: connections bound their number.
+# The bytes of requests up to this size are not counted. Connections bound their number over REST,
+# `call` over gRPC.
 FREE = 1 << 16
+_CALLS_PER_MIB = 32
 _STEP = 1 << 20
 
 
@@ -34,16 +39,24 @@ class ByteBudget:
         one: Bytes of one request.
         together: Bytes of all of them.
         patience: Seconds to wait.
+        refusals: Counter of the requests that are refused.
     """
 
     def __init__(
-        self, one: int = 128 << 20, together: int = 512 << 20, patience: float = 10.0
+        self,
+        one: int = 128 << 20,
+        together: int = 512 << 20,
+        patience: float = 10.0,
+        refusals: Refusals | None = None,
     ) -> None:
         self.one = one
         self._together = together
         self._free = together
         self._patience = patience
         self._waiting: deque[_Wish] = deque()
+        self._refusals = refusals or Refusals()
+        self._most_calls = _CALLS_PER_MIB * (together >> 20)
+        self._calls = 0
         self._under_way: dict[Held, None] = {}  # the oldest first
 
     @property
@@ -54,6 +67,21 @@ class ByteBudget:
     def hold(self) -> Held:
         """The bytes of one request; to be left when it is answered."""
         return Held(self)
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Count a call over gRPC while it is in progress: one connection may bring any number.
+
+        Raises:
+            ResourceExhausted: There are as many as the server keeps in memory.
+        """
+        if self._calls >= self._most_calls:
+            raise self._refusal()
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
 
     async def take(self, held: Held, size: int, in_memory: bool) -> int:
         """Count some bytes more, in steps.
@@ -101,10 +129,12 @@ class ByteBudget:
             granted.set_exception(self._refusal())
 
     def _refusal(self) -> ResourceExhausted:
-        return ResourceExhausted(
+        text = (
             f"the requests in progress have reached --max_requests_mib={self._together >> 20}; "
             "try again later"
         )
+        self._refusals.note(Reason.BUSY, text)
+        return ResourceExhausted(text)
 
     def give(self, size: int) -> None:
         """Take bytes out of the count."""

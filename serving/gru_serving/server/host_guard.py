@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from gru_serving.codecs.rapidjson.writer import error as error_body
 from gru_serving.config.flags import Flags
 from gru_serving.errors import InvalidArgument
+from gru_serving.telemetry.refusals import Reason, Refusals
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-MISDIRECTED, FORBIDDEN = 421, 403
+_STATUS = {Reason.FOREIGN_HOST: 421, Reason.FOREIGN_PAGE: 403}
 _ANY = "*"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 # `name`, `1.2.3.4` or `[::1]`, each perhaps with a port.
@@ -46,11 +47,17 @@ class Hosts:
         self._local = is_loopback(flags.bind_address)
         self._origins = flags.rest_api_enable_cors_support
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
+    def wrap(self, app: ASGIApp, refusals: Refusals | None = None) -> ASGIApp:
         """The REST application, behind a guard where one is wanted."""
         if _ANY in self._allowed or not (self._local or self._allowed):
             return app
-        return HostGuard(app, self._allowed, addresses=not self._local, origins=self._origins)
+        return HostGuard(
+            app,
+            self._allowed,
+            addresses=not self._local,
+            origins=self._origins,
+            refusals=refusals or Refusals(),
+        )
 
 
 def allowed_hosts(text: str) -> frozenset[str]:
@@ -82,8 +89,8 @@ def is_loopback(host: str) -> bool:
 class HostGuard:
     """Refuses requests with an unexpected Host or Origin header.
 
-    Requests without a Host pass: browsers always send one. OPTIONS passes from any origin, as it
-    runs nothing and gives nothing away.
+    Requests of HTTP/1.0 without a Host pass: browsers always send one. OPTIONS passes from any
+    origin, as it runs nothing and gives nothing away.
 
     Args:
         app: Answers the others.
@@ -91,15 +98,22 @@ class HostGuard:
         addresses: Whether any IP address passes as Host: pages have names, and a probe calls a
             container by its address.
         origins: Whether pages of all origins may ask.
+        refusals: Counter of the requests that are refused.
     """
 
     def __init__(
-        self, app: ASGIApp, allowed: frozenset[str], addresses: bool, origins: bool
+        self,
+        app: ASGIApp,
+        allowed: frozenset[str],
+        addresses: bool,
+        origins: bool,
+        refusals: Refusals,
     ) -> None:
         self._app = app
         self._allowed = allowed
         self._addresses = addresses
         self._origins = origins
+        self._refusals = refusals
         self._known: set[bytes] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,9 +122,9 @@ class HostGuard:
             if name == b"host":
                 # Clients have few names for a server: the look-up is all that most requests cost.
                 if value not in self._known and not self._expects(value):
-                    await _refuse(
+                    await self._refuse(
                         send,
-                        MISDIRECTED,
+                        Reason.FOREIGN_HOST,
                         f"Host {_shown(value)} is not a name of this server, which answers to "
                         f"{self._names()}; --allowed_hosts=NAME adds a name",
                     )
@@ -118,15 +132,26 @@ class HostGuard:
             elif name == b"origin" and not self._origins and scope["method"] != "OPTIONS":
                 origin = _ORIGIN.fullmatch(value)
                 if origin is None or not self._expects(origin[1]):
-                    await _refuse(
+                    await self._refuse(
                         send,
-                        FORBIDDEN,
+                        Reason.FOREIGN_PAGE,
                         f"pages of {_shown(value)} may not send requests to this server; "
                         "--rest_api_enable_cors_support allows pages of all sites, "
                         "--allowed_hosts=NAME those of one",
                     )
                     return
         await self._app(scope, receive, send)
+
+    async def _refuse(self, send: Send, reason: Reason, text: str) -> None:
+        self._refusals.note(reason, text)
+        body = error_body(text)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        start = {"type": "http.response.start", "status": _STATUS[reason], "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
 
     def _expects(self, authority: bytes) -> bool:
         match = _AUTHORITY.fullmatch(authority)
@@ -153,13 +178,3 @@ def _is_address(host: str) -> bool:
 
 def _shown(value: bytes) -> str:
     return ascii(value[:_SHOWN].decode("latin-1"))
-
-
-async def _refuse(send: Send, status: int, text: str) -> None:
-    body = error_body(text)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

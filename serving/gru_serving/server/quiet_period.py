@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+STOPPING = "the server is stopping"
+
 _QUIET_SECONDS, _MOST_SECONDS = 0.2, 2.0
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+_UNBOUNDED = (1 << 31) - 1
+_MAX_STREAMS = 1000
+"""Calls in progress at once on one gRPC connection; further ones wait in the client."""
 _HEALTH_NAMES = ("", "ModelService", "PredictionService")
 
 
@@ -100,7 +103,7 @@ class GrpcTransport:
         }
         if flags.enable_profiler:
             services[PROFILER_SERVICE] = ProfilerService(threads)
-        self._gate = DrainGate()
+        self._gate = DrainGate(additions.refusals)
         handlers = [generic_handler(service, handler) for service, handler in services.items()]
         self._server.add_generic_rpc_handlers((self._gate, *handlers))
         self._add_reflection([service.full_name for service in services])
@@ -220,7 +223,7 @@ class RestTransport:
             budget=budget,
             further=playground_routes(flags, metrics_path, repository),
         )
-        self._gate = DrainGate(app)
+        self._gate = DrainGate(app, additions.refusals)
         config = uvicorn.Config(
             additions.wrap(self._gate),
             http=PatientProtocol,
@@ -230,6 +233,9 @@ class RestTransport:
             access_log=False,
             lifespan="off",
             server_header=False,
+            # Anybody can send X-Forwarded-For; the address in the logs is that of the connection.
+            proxy_headers=False,
+            timeout_keep_alive=flags.rest_keep_alive_seconds,
             backlog=_BACKLOG,
         )
         config.load()
@@ -256,11 +262,21 @@ class RestTransport:
 def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:
     # A dictionary: of an option given twice, gRPC would take the first, not the user's.
     options: dict[str, int | str] = {
-        "grpc.max_send_message_length": (1 << 31) - 1,
+        "grpc.max_send_message_length": _UNBOUNDED,
         # Packed messages are measured unpacked.
-        "grpc.max_receive_message_length": min(most, (1 << 31) - 1),
+        "grpc.max_receive_message_length": min(most, _UNBOUNDED),
         # Otherwise a second server could start on the same port and take half of the requests.
         "grpc.so_reuseport": 0,
+        # Beyond a thousand calls that wait to be read gRPC would cancel some, and all beyond three
+        # thousand: clients do not retry these, and no log or metric has them. What a connection
+        # brings is bounded by its streams, with the excess waiting in the client, and the calls in
+        # progress by the budget, which refuses with a status of its own.
+        "grpc.server.max_pending_requests": _UNBOUNDED,
+        "grpc.server.max_pending_requests_hard_limit": _UNBOUNDED,
+        "grpc.max_concurrent_streams": _MAX_STREAMS,
+        # It refuses the streams of clients that keep to the limit: those it has answered count
+        # until it has freed them.
+        "grpc.http.overload_protection": 0,
     }
     for pair in filter(None, text.split(",")):
         key, _, value = pair.partition("=")

@@ -8,9 +8,6 @@ import pytest
 
 from gru_serving.__main__ import main
 from gru_serving.config.files import read_model_config
-from gru_serving.load_test.load import run_load
-from gru_serving.load_test.plan import LoadPlan
-from gru_serving.load_test.report import summarize
 from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 from gru_serving.protos.model_management_pb2 import ReloadConfigResponse
@@ -190,32 +187,6 @@ def test_lies_of_a_rollout_over_grpc(ask, config, answers, wanted):
     assert not config.with_name("models.config.history.jsonl").read_bytes()
 
 
-LOAD = ("load-test", "--seconds", "1", "--warmup", "0.2", "--concurrency", "2", "--model", "m")
-
-
-@pytest.mark.parametrize("kind", ["chunks without end", "100 Continue", "silence"])
-def test_load_on_a_server_that_never_ends(capsys, kind):
-    """The command learns nothing of the model; requests that take too long count as failed."""
-    with bare({**NEVER, **TOO_LARGE}[kind]) as url:
-        started = time.monotonic()
-        status = main([*LOAD, "--url", url, "--timeout", "1", "--json", "-", "a"])
-        request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
-        plan = LoadPlan(url, [request], concurrency=2, seconds=1.0, warmup=0.2, timeout=1.0)
-        summary = summarize(plan, run_load(plan))
-    assert time.monotonic() - started < 40
-    printed, complained = capsys.readouterr()
-    assert (status, printed, complained.count("\n")) == (3, "", 1), complained
-    assert summary["ok"] == 0
-    assert sum(summary["errors"].values()) > 0
-
-
-def test_load_on_a_server_that_is_down(capsys):
-    assert main([*LOAD, "--url", "grpc://localhost:1", "--timeout", "1", "a"]) == 3
-    complained = capsys.readouterr().err
-    assert "no server answers at grpc://localhost:1" in complained
-    assert complained.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -236,8 +207,8 @@ def test_golden_requests_of_any_type(base, tmp_path, capsys, change):
     (version / "assets.extra").mkdir(exist_ok=True)
     golden = [{**GOLDEN[0], **change}]
     (version / "assets.extra" / "golden.json").write_text(json.dumps(golden))
-    for command in (["verify", version], ["diff", version, base / "1"], ["load-test", "--golden",
-                    version], ["example-request", version]):  # fmt: skip
+    for command in (["verify", version], ["diff", version, base / "1"],
+                    ["example-request", version]):  # fmt: skip
         status = main([str(word) for word in command])
         printed, complained = capsys.readouterr()
         assert (status, printed, complained.count("\n")) == (2, "", 1), command

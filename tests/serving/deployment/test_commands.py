@@ -1,11 +1,13 @@
 """Commands that show, explain, load and publish an exported classifier."""
 
+import base64
 import json
 import re
 import shutil
 import subprocess
 import sys
 
+import grpc
 import numpy as np
 import pytest
 
@@ -14,7 +16,6 @@ from gru_serving.__main__ import main
 from gru_serving.commands.example_request import KINDS, example_request
 from gru_serving.release.golden import read_golden
 from gru_serving.storage.digests import FILE as DIGESTS
-from tests.serving.conftest import REPOSITORY, curl_only
 from tests.serving.deployment.classifier import TEXT, retouch
 
 
@@ -83,21 +84,33 @@ def first_score(version, signature):
     raise AssertionError(sent)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=curl_only if kind == "curl" else ()) for kind in KINDS]
-)
-def test_example_requests_work(kind, deployed, exports, capsys):
+PROGRAMS = ("curl", "h2load")
+
+
+def without(kind):
+    """Skip where the program that the lines start is not installed."""
+    absent = kind in PROGRAMS and shutil.which(kind) is None
+    return pytest.mark.skipif(absent, reason=f"{kind} is not installed")
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=without(kind)) for kind in KINDS])
+def test_example_requests_work(kind, deployed, exports, tmp_path, capsys):
     """Each in its own shell or interpreter, as if pasted by a user."""
     for signature in ("serving_default", "classify") if kind != "client" else ("step",):
         arguments = ["--signature", signature, "--only", kind, "--rest", deployed.rest]
         arguments += ["--grpc", deployed.grpc, str(exports.root / "one")]
         assert main(["example-request", *arguments]) == 0
-        lines = capsys.readouterr().out
-        command = ["sh", "-c", lines] if kind == "curl" else [sys.executable, "-c", lines]
+        lines = capsys.readouterr().out.replace("-D 10", "-D 1")
+        command = ["sh", "-ec", lines] if kind in PROGRAMS else [sys.executable, "-c", lines]
         done = subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stderr
+        if kind == "h2load":
+            counts = re.findall(r"(\d+) succeeded, 0 failed, 0 errored", done.stdout)
+            assert len(counts) == 2, lines + done.stdout
+            assert min(map(int, counts)) > 10, done.stdout
+            continue
         score = first_score(exports.version("one"), signature)
         assert f"{score:.8f}"[:6] in done.stdout, done.stdout
 
@@ -120,33 +133,19 @@ def test_the_served_classifier_is_as_accurate_as_its_run(url, exports, capsys):
     assert "nix" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("extra", [[], ["--rate", "60", "--processes", "2"]])
-def test_load_test_command(url, exports, tmp_path, capsys, extra):
-    report, picture = tmp_path / "load.json", tmp_path / "load.png"
-    arguments = ["load-test", "--url", url, "--model", "one", "--golden", str(exports.root / "one")]
-    arguments += ["--seconds", "1", "--warmup", "0.3", "--json", str(report), *extra]
-    assert main([*arguments, "--plot", str(picture), "--concurrency", "4"]) == 0
-    figures = json.loads(report.read_text())
-    assert figures["requests"] == figures["ok"] > 10
-    assert figures["errors"] == {}
-    latency = figures["latency"]
-    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["max"] < 10_000
-    if extra:
-        assert figures["loop"] == "open"
-        assert 25 <= figures["requests"] <= 110
-        assert latency["mean"] >= figures["service"]["mean"]
-    else:
-        assert 0 < figures["throughput"] <= figures["ok"]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "answers/s" in capsys.readouterr().out
-
-
-def test_load_test_refuses(url, capsys):
-    arguments = ["load-test", "--url", url, "--model", "one", "--seconds", "0.5", "--warmup", "0"]
-    assert main([*arguments, "--golden", "x", "good"]) == 2
-    assert "got both" in capsys.readouterr().err
-    assert main([*arguments, "--processes", "9", "good"]) == 2
-    assert "processes: expected 1 up to the concurrency" in capsys.readouterr().err
+@pytest.mark.parametrize("signature", ["serving_default", "classify"])
+def test_the_frame_for_h2load_is_a_request(signature, deployed, exports, capsys):
+    """Its five bytes of prefix are gRPC's, and the rest is a message that the server answers."""
+    model = str(exports.root / "one")
+    assert main(["example-request", model, "--signature", signature, "--only", "h2load"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    frame = base64.b64decode(next(line.split()[1] for line in lines if line.startswith("echo ")))
+    assert frame[:5] == b"\0" + (len(frame) - 5).to_bytes(4, "big")
+    (path,) = re.findall(r"http://localhost:8500(/\S+)", lines[-1])
+    with grpc.insecure_channel(deployed.grpc) as channel:
+        answer = channel.unary_unary(path)(frame[5:], timeout=30)
+    assert b"negative" in answer
+    assert b"positive" in answer
 
 
 @pytest.mark.long

@@ -42,10 +42,10 @@ def test_missing_cells_and_times_become_nan_and_are_reported(tmp_path):
     assert [note.split(" ")[0] for note in series.notes] == ["2", "2"]
 
 
-def test_latin_1_headers_are_read_and_said(tmp_path):
-    series = read_series(write(tmp_path, "date,T (°C),b\n" + DAYS, encoding="latin-1"))
+def test_headers_of_windows_are_read_and_said(tmp_path):
+    series = read_series(write(tmp_path, "date,T (°C),b\n" + DAYS, encoding="cp1252"))
     assert series.columns == ("T (°C)", "b")
-    assert "Latin-1" in series.notes[0]
+    assert "cp1252" in series.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_cannot_be_used_is_named(tmp_path, text, message):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(DataError, match=r"there is no file .*none\.csv"):
+    with pytest.raises(DataError, match=r"none\.csv: there is no such file"):
         read_series(tmp_path / "none.csv")
 
 
@@ -90,15 +90,6 @@ def test_a_missing_file(tmp_path):
 def test_real_files(real_data, file, rows, columns, frequency):
     series = read_series(real_data / file)
     assert (*series.values.shape, series.frequency) == (rows, columns, frequency)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_wide_encodings_are_named_with_the_remedy(tmp_path, encoding):
-    path = tmp_path / "s.csv"
-    path.write_bytes(("date,a\n" + DAYS).encode(encoding))
-    name = "UTF-32" if encoding == "utf-32" else "UTF-16"
-    with pytest.raises(DataError, match=f"expected UTF-8 text, got {name}.*iconv -f {name}"):
-        read_series(path)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from gru_training.errors import DataError
 from gru_training.tables import table_file
-from gru_training.tables.file_kind import file_kind
+from gru_training.tables.output_file import file_kind
 from gru_training.tables.table_file import is_json, open_table
 from gru_training.tables.table_writer import table_writer
 
@@ -200,19 +200,15 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"", "t.csv is empty; expected a header line"),
         ("t.csv", b"a,b\n1,2\n3\n", "t.csv, line 3: expected 2 cells as in the header, got 1"),
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
-        ("t.csv", b"a;b\n1;2\n", "t.csv, line 1: expected columns separated by commas"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
-        ("t.csv", b"a,b\n1,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte 0xe4"),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "t.csv: expected UTF-8 text, got UTF-16; save it"),
+        ("t.csv", b"a,b\n\xc3\xa4,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte"),
         ("t.csv", b"a\n1\n\x00\n", "t.csv, line 3: a NUL character; is this a text file?"),
         ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-4], "is not a complete gzip file"),
-        ("t.csv.gz", b"a,b\n1,2\n", "t.csv.gz is not a complete gzip file: Not a gzipped file"),
         ("t.jsonl", b'{"a": 1}\n{"a"\n', "t.jsonl, line 2: not JSON"),
         ("t.jsonl", b'{"a": 1}\n\n[1]\n', "t.jsonl, line 3: expected a JSON object, got '[1]"),
         ("t.jsonl", b'{"a": "\\ud800"}\n', "t.jsonl, line 1, column 'a': expected Unicode text"),
         ("t.parquet", b"PAR1 no", "t.parquet is not a complete Parquet file"),
-        ("t.xlsx", b"", "t.xlsx: expected a file name ending in .csv, .tsv, .jsonl, .parquet"),
-        ("t.parquet.gz", b"", "t.parquet.gz: expected a file name ending in"),
+        ("t.parquet.gz", gzip.compress(b"PAR1 no"), "expected compressed text, got a"),
     ],
 )  # fmt: skip
 def test_errors_name_file_and_line(tmp_path, name, content, message):

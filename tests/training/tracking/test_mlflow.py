@@ -149,7 +149,7 @@ def test_a_classifier_from_training_to_the_registry(server, client, tracked_conf
     assert pictures == {"report.html", *(path.name for path in run.path.glob("*.png"))}
 
     texts = ["a wonderful film", "not good at all", ""]
-    expected = TextEstimator.load(run.path).predict(texts)
+    expected = TextEstimator.load(run.path).predict_frame(texts)
     with at(server):
         model = mlflow.pyfunc.load_model("models:/films/1")
         for asked in (texts, pd.DataFrame({"text": texts}), np.array(texts)):

@@ -17,8 +17,8 @@ def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarr
 
     Args:
         setting: None or `none` for 1 each; `balanced` for N / (C · rows of the class), as in
-            scikit-learn, so that all classes count the same; else a JSON file that maps classes to
-            weights, of which those left out weigh 1.
+            scikit-learn, so that all classes count the same; else a JSON object that maps classes
+            to weights, or the path of a file with one. Classes that it leaves out weigh 1.
         classes: C names.
         members: (N, C) bool, which training rows are of which class.
 
@@ -48,13 +48,14 @@ def label_weights(setting: str | None, labels: Sequence[str], members: np.ndarra
 
 
 def _read(setting: str, classes: Sequence[str]) -> dict[str, float]:
-    path = Path(setting)
     try:
-        values = json.loads(path.read_text("utf-8"))
+        values = json.loads(
+            setting if setting.lstrip().startswith("{") else Path(setting).read_text("utf-8")
+        )
     except (OSError, ValueError) as error:
         raise ConfigError(
-            "--class-weight: expected balanced, none, or a JSON file with a weight for each class; "
-            f"cannot read {setting}: {error}"
+            "--class-weight: expected balanced, none, or a JSON object with a weight for each "
+            f"class or a file with one; cannot read {setting}: {error}"
         ) from error
     if not isinstance(values, dict):
         raise ConfigError(f"--class-weight: {setting}: expected an object, got {values!r:.60}")

@@ -1,4 +1,4 @@
-"""How the model of a run came about, for its report: trained in epochs, or averaged."""
+"""Sentences of a report on how the model of a run was trained."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,21 +6,12 @@ from typing import Any
 
 def model_name(metrics: Mapping[str, Any]) -> str:
     """What a classifier is called in tables."""
-    if "ensemble" in metrics:
-        return f"average of {len(metrics['ensemble']['runs'])} runs"
     combined = "gru_alone" in metrics or "shares" in metrics
     return "GRU and n-grams" if combined else "GRU"
 
 
-def curves_lines(metrics: Mapping[str, Any], what: str) -> list[str]:
-    """The picture of the training, where there was one."""
-    return ["", f"![{what}](curves.png)"] if "epochs" in metrics else []
-
-
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
     """Which epoch was the best, of labels and numbers; begins with a blank."""
-    if "epochs" not in metrics:
-        return ""
     return (
         f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
         f"{metrics['metric']} on the validation rows. Training and testing took "
@@ -30,8 +21,6 @@ def epoch_sentence(metrics: Mapping[str, Any]) -> str:
 
 def epoch_and_time(metrics: Mapping[str, Any]) -> str:
     """How the model came about, as sentences."""
-    if "epochs" not in metrics:
-        return "The baselines' penalties were chosen on the validation rows."
     return (
         f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "

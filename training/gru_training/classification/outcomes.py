@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gru_training.classification.answers import label_answers
 from gru_training.data.digest import data_digest
+from gru_training.data.problems import Problems
 from gru_training.data.text_files import LabelledRow, read_text_file
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.outcomes import Outcomes
@@ -83,7 +84,11 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     """
     order = _class_order(run, like)
     settings = run.config.data
-    rows = read_text_file(data, settings.text_column, settings.label_column)
+    columns = settings.text_column, settings.label_column
+    problems = Problems(str(data))
+    rows = read_text_file(data, *columns, problems, given=settings.text_format)
+    problems.close_rows()
+    problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}
     unknown = sorted({row.label for row in rows} - set(numbers))
     if unknown:
@@ -98,9 +103,9 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     predicted = np.array([numbers[name] for name in answers.column("label").to_pylist()])
     majority = int(np.bincount(labels).argmax())
     always = label_answers(labels, np.full(len(labels), majority), None, len(order))
-    notes: tuple[str, ...] = ()
+    notes = tuple(problems.notes)
     if settings.data is not None and settings.data.resolve() == data.resolve():
-        notes = ("was trained on rows of this file, so that it knows some of the answers",)
+        notes += ("was trained on rows of this file, so that it knows some of the answers",)
     return Outcomes(
         "texts",
         _keys(rows),

@@ -4,10 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gru_training.classification.accuracy_by_length import wilson_interval
-from gru_training.classification.origin import curves_lines, epoch_and_time, model_name
+from gru_training.classification.origin import epoch_and_time, model_name
 from gru_training.continuing.beside import beside_lines
-from gru_training.runs.lineage_table import lineage_lines, taught_lines
 
+_HEADINGS = {
+    "accuracy": ("accuracy", ".2%"),
+    "micro_f1": ("micro F1", ".2%"),
+    "macro_f1": ("macro F1", ".2%"),
+    "average_precision": ("average precision", ".2%"),
+    "log_loss": ("log loss", ".4f"),
+    "mae": ("mean absolute error", ".4g"),
+    "rmse": ("root mean squared error", ".4g"),
+}
 _GATES = (
     "The most confident answers to short test rows, right and wrong, by class. Each column of a "
     "map is "
@@ -64,7 +72,7 @@ def write_markdown(
     ]
     lines += further_lines(metrics)
     lines += _twins(metrics["same_words"])
-    lines += curves_lines(metrics, "loss and accuracy")
+    lines += ["", "![loss and accuracy](curves.png)"]
     lines += ["", "![confusion](confusion_matrix.png)", ""]
     lines += class_table(metrics["per_class"], data["balance"])
     test = model["test"]
@@ -124,7 +132,6 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
     if "continued" in metrics:
         lines += beside_lines(metrics["continued"])
-    lines += lineage_lines(metrics)
     lines += taught_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
@@ -268,3 +275,51 @@ def cell(text: str, longest: int = 300) -> str:
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """A section of the report on a run that also learned what another one answers."""
+    if "taught" not in metrics:
+        return []
+    figures = metrics["taught"]
+    lines = [
+        "",
+        "## What it was taught",
+        "",
+        f"Beside the labels it learned what the run `{figures['run']}` answers to "
+        f"{figures['texts']:,} texts without labels{_of_which(figures)}.{_chosen_from(figures)}",
+    ]
+    if "teacher" not in figures:
+        return lines
+    names = list(figures["model"]["test"])
+    shown = [(part, name) for name in names for part in ("validation", "test")]
+    lines += ["", *_head(shown)]
+    for who, of in (("its teacher", figures["teacher"]), ("**this run**", figures["model"])):
+        lines.append(_row(who, of, shown))
+    return lines
+
+
+def _of_which(figures: Mapping[str, Any]) -> str:
+    """How many of the texts an epoch read, where it did not read them all."""
+    read = figures.get("read", figures["texts"])
+    return "" if read == figures["texts"] else f", of which each epoch read {read:,}"
+
+
+def _chosen_from(figures: Mapping[str, Any]) -> str:
+    """How many texts the teacher answered, where only sure answers were learned."""
+    if "asked" not in figures:
+        return ""
+    return f" They were chosen from {figures['asked']:,}, by how sure it is."
+
+
+def _head(shown: Sequence[tuple[str, str]]) -> list[str]:
+    """Of a table with a column for each of these parts and measures."""
+    return [
+        "| | " + " | ".join(f"{_HEADINGS[name][0]}, {part}" for part, name in shown) + " |",
+        "|---|" + "---:|" * len(shown),
+    ]
+
+
+def _row(name: str, of: Mapping[str, Any], shown: Sequence[tuple[str, str]]) -> str:
+    cells = [format(of[part][measure], _HEADINGS[measure][1]) for part, measure in shown]
+    return f"| {name} | {' | '.join(cells)} |"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gru_training.continuing.config import Continuation, ContinueConfig
-from gru_training.errors import ConfigError, DataError
+from gru_training.errors import DataError
 from gru_training.runs.directory import TaskRun
 
 PATIENCE = 2
@@ -28,14 +28,7 @@ def continued_settings(
         rate: Share of the old run's learning rate by default; that of a run which goes on from
             another was lowered already.
         epochs: Most epochs by default.
-
-    Raises:
-        ConfigError: The run averages others.
     """
-    if "ensemble" in run.metrics:
-        raise ConfigError(
-            f"{run.path} averages several runs; continue each of those, then average them again"
-        )
     old = run.config
     lowered = old.continued is not None
     training = replace(

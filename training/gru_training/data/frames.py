@@ -25,29 +25,44 @@ LABEL_KINDS: dict[str, Callable[[str], Any]] = {
 
 
 def as_frame(data: Any) -> "nw.DataFrame[Any] | None":
-    """The table, or None if this is no table of a known library."""
+    """Wrap a table of pandas, Polars, PyArrow or Hugging Face's datasets; None for anything else.
+
+    Args:
+        data: A table, or any other object.
+    """
+    if all(hasattr(data, name) for name in ("features", "with_format", "__getitem__")):
+        data = data.with_format("arrow")[:]  # a dataset's rows in their order, whatever it selects
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def as_values(data: Any, what: str) -> list[Any]:
-    """The values of a column, an array or a list, with None for missing ones.
+    """List the values of a column, with None for missing ones and Python's own numbers.
+
+    Args:
+        data: A column, an array (N,) or (N, 1), a table of one column, or a list.
+        what: Name of the data in errors.
 
     Raises:
         DataError: It is none of these.
     """
+    found = as_frame(data)
+    if found is not None and len(found.columns) == 1:
+        data = found[found.columns[0]].to_native()
     column = nw.from_native(data, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
         values = column.to_list()
-    elif isinstance(data, np.ndarray) and data.ndim == 1:
-        values = data.tolist()
     elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
         values = list(data)
     else:
-        shape = f" of shape {data.shape}" if isinstance(data, np.ndarray) else ""
-        raise DataError(
-            f"{what}: expected a table, or a list or column, got {type(data).__name__}{shape}"
-        )
+        array = np.asarray(data) if hasattr(data, "__array__") and found is None else None
+        if array is None or not (array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)):
+            shape = "" if array is None else f" of shape {array.shape}"
+            raise DataError(
+                f"{what}: expected a table, or a list or column, got {type(data).__name__}{shape}"
+            )
+        values = array.ravel().tolist()
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
     return [None if _is_missing(value) else value for value in values]
 
 
@@ -58,7 +73,9 @@ def column_name(data: Any) -> str | None:
 
 
 def text_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
-    """The name of the column with the texts: `wanted`, or else found by its name."""
+    """The name of the column with the texts: `wanted`, the only one, or else found by its name."""
+    if wanted is None and len(frame.columns) == 1:
+        return frame.columns[0]
     return find_column(what, frame.columns, wanted, TEXT_COLUMNS, "text")
 
 
@@ -135,6 +152,28 @@ def label_kind(labels: Sequence[Any]) -> str:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
     found = {kinds.get(type(label), "text") for label in labels}
     return found.pop() if len(found) == 1 else "text"
+
+
+def label_dtype(labels: Any) -> str:
+    """The NumPy type of labels, as `numpy.dtype` reads it; `O` unless all are of one simple type.
+
+    Args:
+        labels: A column, an array, a table of one column, or a list.
+    """
+    frame = as_frame(labels)
+    if frame is not None:
+        labels = frame[frame.columns[0]].to_native() if len(frame.columns) == 1 else ()
+    column = nw.from_native(labels, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        dtype = column.to_numpy().dtype
+    else:
+        try:
+            dtype = np.asarray(labels).dtype
+        except ValueError:  # lists of unequal length
+            return "O"
+    if dtype.kind == "U":
+        return "U"  # as wide as the classes are
+    return dtype.str if dtype.kind in "biuf" else "O"
 
 
 def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A series from the user's own CSV file, plain or gzipped."""
+"""A series from the user's own table in a file."""
 
 import math
 from array import array
@@ -17,18 +17,17 @@ from gru_training.data.even_series import (
     evenly_spaced,
     with_absent,
 )
-from gru_training.data.file_content import as_text, read_bytes
 from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.data.text_files import Record, csv_records
 from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
+from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.numbers import Numbers
+from gru_training.tables.rows import cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
-MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
-"""The same as in `gru_serving.commands.files.series_csv`, which reads what models learned from."""
 _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
 
@@ -42,12 +41,13 @@ def read_series(
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
     options: TimeOptions = AS_THEY_ARE,
+    given: TextFormat = AS_FOUND,
 ) -> Series:
-    """Read a .csv file (or .csv.gz) of numbers over time.
+    """Read a table of numbers over time, as `gru_training.tables.rows.read_rows` reads it.
 
-    It needs a header, ascending times in one column and numbers in all others; a cell may be
-    missing (`MISSING`, in any case). Times left out are filled with missing values. A file in long
-    form has a row for each series and time: a column with the name of the series
+    It needs ascending times in one column and numbers in all others; a cell may be missing
+    (`gru_training.tables.numbers.MISSING`). Times left out are filled with missing values. A file
+    in long form has a row for each series and time: a column with the name of the series
     (`gru_training.data.long_form.ID_COLUMNS`), one of times and one of values.
 
     Args:
@@ -62,20 +62,19 @@ def read_series(
         expected: The series that it must continue; other columns are noted.
         long: The columns of a file in long form.
         options: What to do with local, repeated, uneven and too fine times.
+        given: How the text is written, where that is known.
 
     Raises:
         ForeignDataError: No column holds numbers.
         DataError: The file is not like this; names line and column.
     """
-    if not path.is_file():
-        raise DataError(f"--data: there is no file {path}")
     found = problems or Problems(str(path))
-    rows, notes = _read_rows(path, time_column, found, expected, long)
+    rows, notes = _read_rows(path, time_column, found, expected, long, given)
     name = path.name.split(".")[0]
     if keep_rows:
         found.close_rows()
         found.raise_errors()
-        cells = TimeCells(str(path), rows.time, rows.texts, rows.lines)
+        cells = TimeCells(str(path), rows.time, rows.texts, rows.lines, found.unit)
         times = parse_times(cells, time_format)
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
@@ -91,36 +90,37 @@ def _read_rows(
     problems: Problems,
     expected: ExpectedSeries | None,
     long: LongColumns,
+    given: TextFormat,
 ) -> tuple[SeriesRows, list[str]]:
-    content, notes = _decode(path)
+    table = read_rows(path, given, problems.bad_row, bounded=True)
+    problems.unit = table.form.unit
+    notes = list(table.form.notes)
+    names, rows = table.with_columns()
     # Column by column: as rows of dicts a table would take ten times the memory.
-    time, columns = "", tuple[str, ...]()
     texts, lines, numbers = list[str](), array("q"), array("d")
     wrong: Counter[str] = Counter()
-    ids, id_column = list[str](), None
-    for row in csv_records(path, content, ",", problems):
-        if not texts:
-            names = list(row.cells)
-            time, columns, id_column, extra = _columns(
-                str(path), names, time_column, expected, long
+    ids, read = list[str](), Numbers(table.form.separator)
+    time, columns, id_column = "", tuple[str, ...](), None
+    if names:
+        time, columns, id_column, extra = _columns(str(path), names, time_column, expected, long)
+        notes += extra
+        if not columns:
+            raise ForeignDataError(
+                f"{path}: expected columns of numbers beside the times {time!r}, got none"
             )
-            notes += extra
-            if not columns:
-                raise ForeignDataError(
-                    f"{path}: expected columns of numbers beside the times {time!r}, got none"
-                )
-        texts.append(row.cells[time] or "")
-        lines.append(row.line)
+    for place, cells in rows:
+        texts.append(cell_text(cells.get(time)) or "")
+        lines.append(place)
         if id_column is not None:
-            ids.append((row.cells[id_column] or "").strip())
+            ids.append((cell_text(cells.get(id_column)) or "").strip())
         for name in columns:
-            number = _number(row, name)
-            if number is None:
-                cell = (row.cells[name] or "").strip()
-                message = f"expected a number or an empty cell, got {cell!r:.40}"
-                problems.bad_cell(row.line, name, message)
+            try:
+                numbers.append(read.read(cells.get(name)))
+            except ValueError as error:
+                problems.bad_cell(place, name, str(error))
                 wrong[name] += 1
-            numbers.append(math.nan if number is None else number)
+                numbers.append(math.nan)
+    notes += [note] if (note := read.note()) else []
     fewest = 1 if expected else FEWEST_ROWS
     if len(texts) < fewest:
         problems.close_rows()
@@ -133,8 +133,8 @@ def _read_rows(
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     if id_column is not None:
         times, firsts, found, wide = widened(texts, lines, ids, values, problems)
-        series, table, more = as_expected(found, wide, long, expected)
-        return SeriesRows(time, series, times, firsts, table, True, long.inputs), notes + more
+        series, ordered, more = as_expected(found, wide, long, expected)
+        return SeriesRows(time, series, times, firsts, ordered, True, long.inputs), notes + more
     told = [name for name in columns if wrong[name] == len(texts)]
     if told and len(set(texts)) < _OFTEN * len(texts):
         problems.forget_rows()  # the error about the form of the table explains them
@@ -164,15 +164,6 @@ def _columns(
     name, values, others = found
     notes = [f"columns that are not read: {', '.join(others)}"] if others else []
     return time, values, name, notes
-
-
-def _decode(path: Path) -> tuple[str, list[str]]:
-    """The text, with a note if it is not UTF-8, as happens with units in a header."""
-    content = read_bytes(path)
-    try:
-        return as_text(path, content), []
-    except UnicodeDecodeError:
-        return as_text(path, content, "latin-1"), ["the file is not UTF-8 and was read as Latin-1"]
 
 
 def series_columns(
@@ -209,15 +200,3 @@ def series_columns(
     extra = [name for name in others if name != time]
     notes = [f"columns that the model does not know: {', '.join(extra)}"] if extra else []
     return time, tuple(name for name in wanted if name not in absent), notes
-
-
-def _number(row: Record, name: str) -> float | None:
-    """The number in a cell, NaN if it is missing; None if it is neither."""
-    cell = (row.cells[name] or "").strip()
-    if cell.lower() in MISSING:
-        return math.nan
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return None if math.isinf(value) or "_" in cell else value

@@ -1,20 +1,20 @@
-"""Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
+"""Labelled texts from the user's own tables in files."""
 
-import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gru_training.data.file_content import read_utf8
-from gru_training.data.label_cells import LabelCells
+from gru_training.data.label_cells import Cells, LabelCells
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.tables.csv_rows import csv_rows
+from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
-SUFFIXES = (".csv", ".tsv", ".jsonl")
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_NONE = frozenset[str]()
 _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
@@ -25,18 +25,9 @@ class LabelledRow(NamedTuple):
     label: str
     """As of `gru_training.data.label_cells`: the name of its class, as a rule."""
     line: int = 0
-    """Of the file, from 1; 0 for a row of no file."""
+    """Where it stands: `gru_training.tables.rows.Row`; 0 for a row of no file."""
     further: Mapping[str, str | None] = _NOTHING
     """Other cells that were asked for, by what they mean."""
-
-
-class Record(NamedTuple):
-    """A row of a file, by column name."""
-
-    line: int
-    cells: dict[str, str | None]
-    nested: frozenset[str] = frozenset()
-    """Columns in which JSON has a list or an object."""
 
 
 def read_text_file(
@@ -47,11 +38,9 @@ def read_text_file(
     *,
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
+    given: TextFormat = AS_FOUND,
 ) -> list[LabelledRow]:
-    """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
-
-    CSV and TSV files need a header and follow the usual quoting rules: a cell may be put in
-    double quotes and then hold the separator, line breaks and doubled quotes.
+    """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
     Args:
         path: The file.
@@ -61,6 +50,7 @@ def read_text_file(
         problems: Receives rows that cannot be used, which are left out; by default they raise.
         labels: How labels are written; of a kind that is known.
         further: Other columns to keep, by what they mean.
+        given: How the text is written, where that is known.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
@@ -68,7 +58,7 @@ def read_text_file(
             lacks text or label.
     """
     found = problems or Problems(str(path))
-    rows, _ = read_text_rows(path, text_column, label_column, found, labels, further)
+    rows, _ = read_text_rows(path, text_column, label_column, found, labels, further, given)
     if problems is None:
         found.close_rows()
         found.raise_errors()
@@ -82,120 +72,71 @@ def read_text_rows(
     problems: Problems,
     labels: LabelCells,
     further: Mapping[str, str],
+    given: TextFormat = AS_FOUND,
 ) -> tuple[list[LabelledRow], LabelCells]:
-    """As `read_text_file`; and how the labels turned out to be written."""
-    records, text_key, label_key = _records(
-        path, text_column, label_column, problems, labels.columns, tuple(further.values())
-    )
-    labels = labels.settled([(record.cells, record.nested) for record in records], label_key)
+    """Read as `read_text_file`, and tell how the labels turned out to be written.
+
+    Problems count in the units of the file, and get a note of what was assumed of it.
+    """
+    opened = read_rows(path, given, problems.bad_row, bounded=True)
+    problems.unit = opened.form.unit
+    for note in opened.form.notes:
+        problems.note(note)
+    columns, read = opened.with_columns()
+    text_key = label_key = ""
+    if columns:
+        text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+        if not labels.columns:
+            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
+        for name in (*labels.columns, *further.values()):
+            find_column(path, columns, name, (), "label")
+    names = tuple({text_key, label_key, *labels.columns, *further.values()} & set(columns))
+    texts = _texts if opened.form.kind == "csv" else _as_texts
+    records = [(place, *texts(cells, names)) for place, cells in read]
+    labels = labels.settled([record[1:] for record in records], label_key)
+    for note in labels.notes([cells for _, cells, _ in records]):
+        problems.note(note)
     rows: list[LabelledRow] = []
-    for record in records:
+    for place, cells, nested in records:
         try:
-            text = _text_of(record, text_key)
-            label = labels.read(record.cells, record.nested, label_key)
-            _require_unicode(text + label)
+            text = _text_of(cells, nested, text_key)
+            label = labels.read(cells, nested, label_key)
+            _require_unicode(text)
+            _require_unicode(label)
         except ValueError as error:
-            problems.bad_row(str(error).partition(",")[0], record.line, str(error))
+            problems.bad_row(str(error).partition(",")[0], place, str(error))
             continue
-        kept = {meaning: record.cells.get(name) for meaning, name in further.items()}
-        rows.append(LabelledRow(text, label, record.line, kept))
+        kept = {meaning: cells.get(name) for meaning, name in further.items()} or _NOTHING
+        rows.append(LabelledRow(text, label, place, kept))
     if not rows and not problems.bad_rows:
         raise DataError(f"{path} has no rows")
     return rows, labels
 
 
-def _records(
-    path: Path,
-    text_column: str | None,
-    label_column: str | None,
-    problems: Problems,
-    label_columns: Sequence[str],
-    further: Sequence[str],
-) -> tuple[list[Record], str, str]:
-    """The rows of a file as they stand there, and its columns of texts and of labels.
-
-    The latter is empty with `label_columns`; arguments and errors as of `read_text_file`.
-    """
-    suffix = _kind(path)
-    content = read_utf8(path)
-    records = list(
-        _json_records(content, problems)
-        if suffix == ".jsonl"
-        else csv_records(path, content, "," if suffix == ".csv" else "\t", problems)
-    )
-    if not records:
-        return records, "", ""
-    columns = list(dict.fromkeys(name for record in records for name in record.cells))
-    text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
-    label_key = ""
-    if not label_columns:
-        label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
-    for name in (*label_columns, *further):
-        find_column(path, columns, name, (), "label")
-    return records, text_key, label_key
+def _texts(cells: Mapping[str, str], names: Sequence[str]) -> tuple[Cells, frozenset[str]]:
+    """Some of the cells of a row of CSV."""
+    return {name: cells[name] for name in names}, _NONE
 
 
-def _text_of(record: Record, column: str) -> str:
+def _as_texts(cells: Mapping[str, Any], names: Sequence[str]) -> tuple[Cells, frozenset[str]]:
+    """The texts of some cells, and which columns hold a list or an object, written as JSON."""
+    nested = frozenset(name for name in names if isinstance(cells.get(name), list | dict))
+    return {name: cell_text(cells.get(name)) for name in names}, nested
+
+
+def _text_of(cells: Cells, nested: frozenset[str], column: str) -> str:
     """The text of a row; ValueError says why there is none."""
-    text = record.cells.get(column)
+    text = cells.get(column)
     if text is None or not text.strip():
         raise ValueError(f"the text is empty (column {column!r})")
-    if column in record.nested:
+    if column in nested:
         raise ValueError(f"expected a text in column {column!r}, got {text:.40}")
     return text
 
 
 def _require_unicode(text: str) -> None:
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and _HALF_PAIR.search(text):
         raise ValueError("expected Unicode text, got half a surrogate pair")
-
-
-def _kind(path: Path) -> str:
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path}: expected a file name ending in {', '.join(SUFFIXES)} (or .gz)")
-    return suffix.lower()
-
-
-def csv_records(path: Path, content: str, delimiter: str, problems: Problems) -> Iterator[Record]:
-    """The rows of a file with a header line, with the line on which each begins.
-
-    Args:
-        path: For messages.
-        content: Of the file.
-        delimiter: Between cells.
-        problems: Receives rows that do not fit the header, which are left out.
-
-    Raises:
-        DataError: There is no header, or a quote has no end; names the line.
-    """
-    lines = io.StringIO(content, newline="")
-    rows = csv_rows(path, lines, delimiter, lambda *row: problems.bad_row("cells", *row))
-    header = next(rows).cells
-    for line, cells in rows:
-        yield Record(line, dict(zip(header, cells, strict=True)))
-
-
-def _json_records(content: str, problems: Problems) -> Iterator[Record]:
-    for line, source in enumerate(content.split("\n"), start=1):
-        if not source.strip():
-            continue
-        try:
-            value = json.loads(source)
-        except (ValueError, RecursionError) as error:
-            problems.bad_row("JSON", line, f"not JSON ({error})")
-            continue
-        if not isinstance(value, dict):
-            problems.bad_row("object", line, f"expected a JSON object, got {source[:40]!r}")
-            continue
-        nested = frozenset(key for key, cell in value.items() if isinstance(cell, list | dict))
-        yield Record(line, {key: _json_cell(cell) for key, cell in value.items()}, nested)
-
-
-def _json_cell(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value)
 
 
 def find_column(

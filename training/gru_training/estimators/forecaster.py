@@ -41,7 +41,7 @@ class Forecaster(SeriesTraining):
         >>> forecaster.predict()  # the 24 hours after the last one
     """
 
-    _model: Any = None
+    _predictor: Any = None
 
     def __init__(self, **settings: Any):
         super().__init__(**settings)
@@ -77,9 +77,11 @@ class Forecaster(SeriesTraining):
         with in_python():
             recent = recent_rows(run, data, future)
             load_tensorflow()
-            if self._model is None:
-                self._model = run.delivered_model()
-            table = forecast(run, recent, horizon, self._model)
+            from gru_training.forecasting.predictor import make_predictor
+
+            if self._predictor is None:
+                self._predictor = make_predictor(run.delivered_model(), run.preprocessor())
+            table = forecast(run, recent, horizon, self._predictor)
         for note in recent.notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
@@ -134,7 +136,4 @@ class Forecaster(SeriesTraining):
 
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
-        self._model = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_model": None}  # read again from the run
+        self._predictor = None

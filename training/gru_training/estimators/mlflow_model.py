@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from gru_training.data.frames import as_frame, frame_like, texts_of
 from gru_training.estimators.forecaster import Forecaster
+from gru_training.estimators.load import load_run
 from gru_training.estimators.text_estimator import TextEstimator
 from gru_training.runs.directory import RunDirectory
 from gru_training.scoring.engine import score_table
@@ -24,7 +25,9 @@ class TextModel:
     """
 
     def __init__(self, path: str):
-        self._estimator = TextEstimator.load(path)
+        found = load_run(path)
+        assert isinstance(found, TextEstimator)
+        self._estimator = found
 
     def predict(self, data: Any, params: Any = None) -> "pd.DataFrame":  # noqa: ARG002
         """Answer texts.
@@ -33,7 +36,7 @@ class TextModel:
             data: A table with a column of texts, or texts alone.
             params: None are known.
         """
-        table: pd.DataFrame = self._estimator.predict(data)
+        table: pd.DataFrame = self._estimator.predict_frame(data)
         return table
 
 

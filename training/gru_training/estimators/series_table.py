@@ -131,7 +131,14 @@ def grown_series(
     expected = expected_further(run)
     long = replace(settings.long, required=run.series.panel)
     if isinstance(data, str | os.PathLike):
-        new = read_series(Path(data), *times, expected=expected, long=long, options=settings.times)
+        new = read_series(
+            Path(data),
+            *times,
+            expected=expected,
+            long=long,
+            options=settings.times,
+            given=settings.text_format,
+        )
     else:
         new = newer_series("data", data, times, settings, expected, long)
     old = None if known is None else until_run(run, known)

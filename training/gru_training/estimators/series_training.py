@@ -4,7 +4,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+from sklearn.utils import Tags
 
 from gru_training.continuing.config import ContinueConfig
 from gru_training.data.series import Series
@@ -27,9 +29,6 @@ from gru_training.estimators.settings import Settings, in_python
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.presets import PRESETS
 
-if TYPE_CHECKING:
-    pass
-
 SETTINGS = Settings(
     ForecastingConfig,
     PRESETS,
@@ -50,6 +49,7 @@ class SeriesTraining(RunEstimator):
 
     _task = "forecasting"
     _settings = SETTINGS
+    _shared = frozenset({"_series", "_predictor"})
     _series: Series | None = None
 
     def __init__(self, **settings: Any):
@@ -63,10 +63,10 @@ class SeriesTraining(RunEstimator):
         time_format: str | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Trains, and writes a run directory.
+        """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
 
         Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with `resume`.
+        on with `resume` if its run was to be kept.
 
         Args:
             data: A table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
@@ -101,7 +101,8 @@ class SeriesTraining(RunEstimator):
 
         Where chance may explain what they gain over the defaults, these are kept. Settings
         that are not the defaults stay as they are. The test part is not looked at before the
-        training at the end. Called again with the same data and settings, the search goes on.
+        training at the end. Called again with the same data and settings, a search whose study is
+        kept goes on.
 
         Args:
             data: As for `fit`; so are the next two.
@@ -110,7 +111,7 @@ class SeriesTraining(RunEstimator):
             minutes: Time for the search; by default 30, or what `trials` take.
             trials: Most trials.
             vary: Ranges to search beside the default ones, as `"units=64:256"`.
-            study: Folder of the study; by default in `runs_dir`.
+            study: Folder of the study; by default in `runs_dir`, or none is kept.
             progress: As for `fit`.
 
         Raises:
@@ -172,7 +173,7 @@ class SeriesTraining(RunEstimator):
             Path(NAME),
             replay,
             refit_scaler=refit_scaler,
-            runs_dir=Path(self.runs_dir),
+            runs_dir=self._kept_in,
         )
         with in_python():
             if run.given is None and isinstance(data, str | os.PathLike):
@@ -208,6 +209,12 @@ class SeriesTraining(RunEstimator):
             estimator = cls(**cls._settings.values(config))
             return estimator._train(config, progress, data, Times.of_run(given), resume=True)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a table with times
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _source(
         self, data: Any, time: str | None, time_format: str | None
     ) -> tuple[ForecastingConfig, Any]:
@@ -241,7 +248,10 @@ class SeriesTraining(RunEstimator):
         load_tensorflow()
         from gru_training.forecasting.pipeline import train_forecasting
 
-        run = train_forecasting(config, console, resume, series, given)
+        before = getattr(self, "run_", None) if config.continued is not None else None
+        run = self._run_of(
+            config, lambda place: train_forecasting(place, console, resume, series, given), before
+        )
         self._finish(run, console)
         self._series = series
         return self

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import inspect
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,10 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gru_training.config import from_dict, to_dict
+from gru_training.data.frames import label_name
 from gru_training.errors import ConfigError, TrainingError
 from gru_training.presets import preset
 
 ClassT = TypeVar("ClassT", bound=type)
+
+_IN_PYTHON: Mapping[str, Any] = {"runs_dir": None}
+"""Defaults that differ from the command line's: an estimator keeps no run unless told where."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Settings:
         self.require_known(given, owner)
         chosen = given.get("preset")
         begun = self.config_type() if chosen is None else self._preset(chosen)
-        return {**self.values(begun), **given}
+        return {**self.values(begun), **_IN_PYTHON, **given}
 
     def require_known(self, names: Mapping[str, Any] | Sequence[str], owner: str) -> None:
         """Raise ConfigError where one of the names is no setting."""
@@ -89,7 +94,8 @@ class Settings:
         for section, more in sections.items():
             nested[section].update({name: _plain(value) for name, value in more.items()})
         for name, section in self.sections().items():
-            if name not in sections.get(section, {}):
+            left = name in _IN_PYTHON and values[name] is None
+            if name not in sections.get(section, {}) and not left:
                 nested[section][name] = _plain(values[name])
         with in_python():
             return from_dict(self.config_type, nested)
@@ -103,7 +109,7 @@ class Settings:
         parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-            for name, value in self.values(self.config_type()).items()
+            for name, value in {**self.values(self.config_type()), **_IN_PYTHON}.items()
         ]
         return inspect.Signature(parameters)
 
@@ -144,7 +150,9 @@ def _argument(flag: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON would have it."""
+    """As JSON would have it; weights of classes as a text, which the command line reads, too."""
+    if isinstance(value, Mapping):
+        return json.dumps({label_name(key): _plain(weight) for key, weight in value.items()})
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, np.generic):

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from gru_training.data.frames import LABEL_KINDS, label_name, texts_of
+from gru_training.data.frames import LABEL_KINDS, label_name
 from gru_training.data.label_cells import names_in
-from gru_training.errors import ConfigError, DataError
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.estimators.settings import in_python, takes
 from gru_training.estimators.text_estimator import TextEstimator
 from gru_training.estimators.text_settings import SETTINGS
-from gru_training.estimators.text_source import labelled
+from gru_training.estimators.text_source import labelled, row_weights
 from gru_training.scoring.class_columns import class_columns
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         **settings: Any option of `gru-train sentiment` by its name without dashes
             (`learning_rate=1e-3`, `epochs=5`, `units=128`, `ngrams=True`,
             `runs_dir="runs"`, `name="tickets"`), and `preset` to begin with others than the
-            defaults.
+            defaults. `class_weight` may also be a dict of weights by label.
 
     Attributes:
-        classes_: The labels, as they were in the table, in the order of the scores.
+        classes_: The labels (C,), of the type that they had in the table, in ascending order.
         run_: The run directory (`gru_training.sentiment.run.SentimentRun`).
 
     Example:
@@ -40,11 +40,32 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     """
 
     classes_: np.ndarray
+    _places: np.ndarray
+    """(C,), where each of `classes_` stands in the run's own order."""
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") == "number":
             raise ConfigError("target_type: numbers are estimated by TextRegressor")
         super().__init__(**settings)
+
+    def predict(self, data: Any, *, text: str | None = None) -> np.ndarray:
+        """Label texts, in batches of texts of similar length.
+
+        Args:
+            data: A table with a column of texts, or texts alone (a list, array or column).
+            text: Name of that column; by default that of the training, else found by its name.
+
+        Returns:
+            Labels (N,) of the type of `classes_`; where a text may have several labels, (N, C) of
+            0 and 1 in the order of `classes_`. `predict_frame` also has the probabilities.
+        """
+        named = self._named(self._texts(data, text))
+        if self._run().kind == "labels":
+            members = [[name in names for name in self.classes_] for names in named]
+            return np.array(members, np.int64).reshape(len(named), len(self.classes_))
+        numbers = {name: number for number, name in enumerate(self._names_in_order())}
+        labels: np.ndarray = self.classes_[[numbers[name] for (name,) in named]]
+        return labels
 
     def predict_proba(self, data: Any, *, text: str | None = None) -> np.ndarray:
         """Probabilities (N, C) float32 of texts, in the order of `classes_`.
@@ -53,25 +74,33 @@ class TextClassifier(ClassifierMixin, TextEstimator):
             data: As for `predict`.
             text: Likewise.
         """
-        with in_python():
-            texts = texts_of(data, self._columns(data, text).text)
-        return self._scores(texts)
+        scores = self._scores(self._texts(data, text))
+        return np.ascontiguousarray(scores[:, self._places])
 
     def score(
-        self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
+        self,
+        data: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
     ) -> float:
         """Share of the rows with the right label or labels, as scikit-learn's tools ask for it.
 
         Args:
             data: A table, or texts.
             y: The labels, where they are not a column of `data`.
+            sample_weight: One weight per row in that share; by default 1 each.
             text: The column of texts; by default that of the training.
             label: The column of labels; likewise.
         """
         with in_python():
             texts, labels = labelled(data, y, self._columns(data, text, label))
+            weights = None if sample_weight is None else row_weights(sample_weight, len(texts))
         pairs = zip(self._named(texts), labels, strict=True)
-        return float(np.mean([set(said) == set(self._names(label)) for said, label in pairs]))
+        right = [set(said) == set(self._names(label)) for said, label in pairs]
+        return float(np.average(right, weights=weights))
 
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
@@ -125,15 +154,31 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return build_text_model(self._run())
 
     def _fitted(self, run: Any) -> None:
+        if run.kind == "number":
+            raise RunDirectoryError(
+                f"{run.path}: expected a run of classes, got one of numbers; use TextRegressor or "
+                "load_run"
+            )
         super()._fitted(run)
-        kind = (run.given or {}).get("labels", "text")
+        given = run.given or {}
+        kind = given.get("labels", "text")
         labels = [LABEL_KINDS.get(kind, str)(name) for name in run.classes]
-        self.classes_ = np.array(labels, object if kind == "text" else None)
+        dtype = given.get("dtype", "O")
+        if kind == "text":
+            dtype = "U" if dtype == "U" else "O"
+        found = np.array(labels, None if dtype == "O" and kind != "text" else dtype)
+        # In the order that scikit-learn's measures assume; files of names may have another one.
+        self._places = np.argsort(found, kind="stable")
+        self.classes_ = found[self._places]
+
+    def _names_in_order(self) -> list[str]:
+        """The run's names of the classes, in the order of `classes_`."""
+        return [self._run().classes[place] for place in self._places]
 
     def _answered(self, answers: Any) -> dict[str, Any]:
         columns = super()._answered(answers)
         if self._run().kind == "class":  # as they were in the table
-            original = dict(zip(self._run().classes, self.classes_.tolist(), strict=True))
+            original = dict(zip(self._names_in_order(), self.classes_.tolist(), strict=True))
             columns["label"] = [original[name] for name in columns["label"]]
         return columns
 

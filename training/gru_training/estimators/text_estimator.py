@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+from sklearn.utils import Tags
 
 from gru_training.data.frames import frame_like, texts_of
 from gru_training.estimators.run_estimator import load_tensorflow
@@ -21,20 +22,32 @@ class TextEstimator(TextTraining):
 
     _scorer: Any = None
 
-    def predict(self, data: Any, *, text: str | None = None) -> Any:
-        """Answer texts, in batches of texts of like length.
+    def predict_frame(self, data: Any, *, text: str | None = None) -> Any:
+        """Answer texts with a table: labels or numbers, and how sure they are.
 
         Args:
             data: A table with a column of texts, or texts alone (a list, array or column).
-            text: The column; by default that of the training, else found by its name.
+            text: Name of that column; by default that of the training, else found by its name.
 
         Returns:
             A table of the library that `data` is of (of pandas for lists and arrays), with the
             columns of `gru-train predict`. Rows and index are those of `data`.
         """
+        return frame_like(data, self._answered(self._answers(self._texts(data, text))))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # rows are texts, (N,) or a table
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True  # read as empty texts
+        tags.target_tags.required = False  # may be a column of the table
+        return tags
+
+    def _texts(self, data: Any, text: str | None) -> list[str]:
+        """The texts of a table, or texts alone."""
         with in_python():
-            texts = texts_of(data, self._columns(data, text).text)
-        return frame_like(data, self._answered(self._answers(texts)))
+            return texts_of(data, self._columns(data, text).text)
 
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
@@ -49,7 +62,7 @@ class TextEstimator(TextTraining):
         return score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
 
     def _answered(self, answers: pa.Table) -> dict[str, Any]:
-        """The columns of what `predict` returns."""
+        """The columns of what `predict_frame` returns."""
         return {
             name: (
                 answers.column(name).to_numpy()
@@ -58,6 +71,3 @@ class TextEstimator(TextTraining):
             )
             for name in answers.column_names
         }
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_scorer": None}  # TensorFlow's graphs are not pickled

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from gru_training.errors import ConfigError
+from gru_training.errors import ConfigError, RunDirectoryError
 from gru_training.estimators.settings import in_python, takes
 from gru_training.estimators.text_estimator import TextEstimator
 from gru_training.estimators.text_settings import SETTINGS
-from gru_training.estimators.text_source import labelled
+from gru_training.estimators.text_source import labelled, row_weights
 
 
 @takes(SETTINGS)
@@ -24,7 +25,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
 
     Example:
         >>> regressor = TextRegressor(epochs=5).fit(reviews, text="body", label="stars")
-        >>> regressor.predict(["Two hours I will not get back"])  # value and its intervals
+        >>> regressor.predict_frame(["Two hours I will not get back"])  # value and its intervals
     """
 
     def __init__(self, **settings: Any):
@@ -32,18 +33,50 @@ class TextRegressor(RegressorMixin, TextEstimator):
             raise ConfigError(f"target_type: expected number, got {settings['target_type']!r}")
         super().__init__(**{**settings, "target_type": "number"})
 
+    def predict(self, data: Any, *, text: str | None = None) -> np.ndarray:
+        """Estimate the numbers (N,) of texts.
+
+        Args:
+            data: A table with a column of texts, or texts alone (a list, array or column).
+            text: Name of that column; by default that of the training, else found by its name.
+
+        Returns:
+            Numbers (N,); `predict_frame` also has their intervals.
+        """
+        values: np.ndarray = self._answers(self._texts(data, text)).column("value").to_numpy()
+        return values
+
     def score(
-        self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
+        self,
+        data: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        text: str | None = None,
+        label: str | None = None,
     ) -> float:
         """R² of the rows, as scikit-learn's tools ask for it.
 
         Args:
             data: A table, or texts.
             y: The numbers, where they are not a column of `data`.
+            sample_weight: One weight per row; by default 1 each.
             text: The column of texts; by default that of the training.
             label: The column of numbers; likewise.
         """
-        return self.evaluate(data, y, text=text, label=label)["r2"]
+        with in_python():
+            texts, numbers = labelled(data, y, self._columns(data, text, label))
+            weights = None if sample_weight is None else row_weights(sample_weight, len(texts))
+        values = self._answers(texts).column("value").to_numpy()
+        return float(r2_score(np.array(numbers, np.float64), values, sample_weight=weights))
+
+    def _fitted(self, run: Any) -> None:
+        if run.kind != "number":
+            raise RunDirectoryError(
+                f"{run.path}: expected a run of numbers, got one of classes; use TextClassifier or "
+                "load_run"
+            )
+        super()._fitted(run)
 
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None

@@ -1,8 +1,9 @@
 """The rows that a text classifier is given to learn from: in memory, by path, or built in."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from gru_training.data.frames import (
     as_values,
     column_name,
     label_column,
+    label_dtype,
     label_kind,
     labelled_rows,
     text_column,
@@ -19,7 +21,7 @@ from gru_training.data.frames import (
 from gru_training.data.label_cells import LabelCells, TargetKind, names_in
 from gru_training.data.text_files import LabelledRow
 from gru_training.data.text_table import TextTable
-from gru_training.errors import ConfigError
+from gru_training.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,20 @@ def text_source(
     validation: Any = None,
     test: Any = None,
     settings: LabelSettings | None = None,
+    weights: Any = None,
 ) -> TextSource:
-    """What the arguments of a classifier's `fit` mean.
+    """Read the arguments of a text estimator's `fit`.
 
     Args:
         data: A table, texts, the path of a file or folder, or None: those of the preset, else
             made-up reviews.
-        labels: Of texts.
-        columns: Of a table or file.
+        labels: One label per text, where they are no column of `data`.
+        columns: Columns of a table or file.
         validation: A table, a pair of texts and labels, a share of the rows, or None.
         test: Likewise.
         settings: How labels are written, and by what rows are split; by default one class each,
             by chance.
+        weights: One weight per row of data in memory, in the loss; rows of weight 0 are left out.
 
     Raises:
         TrainingError: They do not fit together, or a row cannot be used.
@@ -81,10 +85,10 @@ def text_source(
             parts[name] = part
     if data is None or isinstance(data, str | os.PathLike):
         in_memory = [part for part in parts.values() if not isinstance(part, str | os.PathLike)]
-        if labels is not None or in_memory:
+        if labels is not None or in_memory or weights is not None:
             raise ConfigError(
-                "y, and rows for validation and test, are for data in memory; of a file give "
-                "shares, as validation=0.1, or further files"
+                "y, sample_weight, and rows for validation and test, are for data in memory; of a "
+                "file give shares, as validation=0.1, or further files"
             )
         several = isinstance(columns.label, list)
         named: dict[str, Any] = {
@@ -95,14 +99,47 @@ def text_source(
         }
         given = {name: value for name, value in named.items() if value is not None}
         return TextSource(None, {**shares, **given})
-    rows, found, kind, target = _labelled(data, labels, columns, "data", settings)
+    rows, found, types, target, notes = _labelled(data, labels, columns, "data", settings)
+    if weights is not None:
+        rows = _weighted(rows, row_weights(weights, len(rows)))
     held = {
         name: _labelled(*_pair(part, name), found, name, settings)[0]
         for name, part in parts.items()
     }
-    given = {"text": found.text, "label": found.label, "labels": kind}
-    table = TextTable(rows, held.get("validation"), held.get("test"), kind=target, given=given)
+    given = {"text": found.text, "label": found.label, **types}
+    parts_given = held.get("validation"), held.get("test")
+    table = TextTable(rows, *parts_given, kind=target, notes=notes, given=given)
     return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
+
+
+def row_weights(weights: Any, rows: int) -> np.ndarray:
+    """Check the weights of rows, (N,) float64.
+
+    Args:
+        weights: One number per row, from 0.
+        rows: N.
+
+    Raises:
+        DataError: They are not N finite numbers from 0, or all are 0.
+    """
+    values = as_values(weights, "sample_weight")
+    try:
+        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight: expected numbers, got {error}") from error
+    if len(numbers) != rows:
+        raise DataError(
+            f"sample_weight: expected a weight for each of {rows:,} rows, got {len(numbers):,}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight, row {wrong[0]}: expected a finite number from 0, got "
+            f"{numbers[wrong[0]]}"
+        )
+    if rows and not numbers.any():
+        raise DataError("sample_weight: expected a weight above 0, got 0 for all rows")
+    return numbers
 
 
 def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[Any]]:
@@ -113,17 +150,59 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
     """
     frame = as_frame(data)
     if labels is not None:
-        return texts_of(data, columns.text), as_values(labels, "y")
+        texts, values = texts_of(data, columns.text), _values_of(labels, "y")
+        if len(texts) != len(values):
+            raise DataError(
+                f"y: expected a label for each of {len(texts):,} texts, got {len(values):,}"
+            )
+        return texts, values
     if frame is None:
         raise ConfigError("y: expected the labels, or a table with a column of them as data")
-    return texts_of(data, columns.text), _label_values(frame, columns.label, "data")[0]
+    return texts_of(data, columns.text), _label_values(frame, columns.label, "data").values
 
 
-def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tuple[list[Any], Any]:
-    """The labels in a table, and their column or columns."""
+def _values_of(labels: Any, what: str) -> list[Any]:
+    """The labels given apart: a column, a list, or a table with a column for each label."""
+    frame = as_frame(labels)
+    if frame is not None and len(frame.columns) > 1:
+        return _label_values(frame, list(frame.columns), what).values
+    return as_values(labels, what)
+
+
+def _weighted(rows: list[LabelledRow], weights: np.ndarray) -> list[LabelledRow]:
+    """The rows that count, with their weights."""
+    return [
+        row._replace(further={**row.further, "weight": repr(float(weight))})
+        for row, weight in zip(rows, weights, strict=True)
+        if weight > 0
+    ]
+
+
+class _Labels(NamedTuple):
+    """The labels in a table."""
+
+    values: list[Any]
+    """One label per row, or a list of labels."""
+    column: str | list[str] | None
+    """Column or columns that hold them."""
+    notes: Sequence[str] = ()
+    """What a reader should know of how they are written."""
+
+
+def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Labels:
+    """The labels in a table.
+
+    Args:
+        frame: The table.
+        wanted: Column or columns; None: found by its name.
+        what: Name of the table in errors.
+
+    Raises:
+        DataError: There is no such column, or a cell cannot be read; names its row.
+    """
     if not isinstance(wanted, list):
         column = label_column(frame, wanted, what)
-        return as_values(frame[column].to_native(), f"labels of {what}"), column
+        return _Labels(as_values(frame[column].to_native(), f"labels of {what}"), column)
     cells = {
         name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
     }
@@ -134,26 +213,36 @@ def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tupl
         }
         for row in zip(*cells.values(), strict=True)
     ]
-    form = LabelCells("labels", tuple(wanted)).settled([(row, frozenset()) for row in rows], "")
-    return [list(names_in(form.read(row, frozenset(), ""))) for row in rows], wanted
+    nothing = frozenset[str]()
+    form = LabelCells("labels", tuple(wanted)).settled([(row, nothing) for row in rows], "")
+    values = []
+    for number, row in enumerate(rows):
+        try:
+            values.append(list(names_in(form.read(row, nothing, ""))))
+        except ValueError as error:
+            raise DataError(f"{what}, row {number}: {error}") from error
+    return _Labels(values, wanted, form.notes(rows))
 
 
 def _labelled(
     data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
-) -> tuple[list[LabelledRow], Columns, str, TargetKind]:
-    """The rows of a part, the columns they come from, the type and the kind of their labels."""
+) -> tuple[list[LabelledRow], Columns, dict[str, str], TargetKind, Sequence[str]]:
+    """The rows of a part, their columns, the types and the kind of their labels, and notes."""
     frame = as_frame(data)
     text, label = column_name(data), None
+    dtype = label_dtype(labels)
+    notes: Sequence[str] = ()
     if frame is not None:
         text = text_column(frame, columns.text, what)
         if labels is None:
-            labels, label = _label_values(frame, columns.label, what)
+            labels, label, notes = _label_values(frame, columns.label, what)
+            dtype = label_dtype(frame[label].to_native()) if isinstance(label, str) else "O"
     if labels is None:
         raise ConfigError(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
             f"{type(data).__name__} alone"
         )
-    values = as_values(labels, f"labels of {what}")
+    values = _values_of(labels, f"labels of {what}")
     target, separator = _target(values, settings)
     rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
     further = {
@@ -164,7 +253,7 @@ def _labelled(
     if further:
         rows = _with_cells(rows, frame, further, what)
     kind = "text" if target == "labels" else label_kind(values)
-    return rows, Columns(text, label), kind, target
+    return rows, Columns(text, label), {"labels": kind, "dtype": dtype}, target, notes
 
 
 def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from gru_training.continuing.config import ContinueConfig
 from gru_training.data.frames import as_frame
 from gru_training.data.text_table import TextTable
-from gru_training.errors import DataError
+from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.run_estimator import (
     RunEstimator,
     begun,
@@ -20,7 +20,7 @@ from gru_training.estimators.run_estimator import (
 )
 from gru_training.estimators.settings import in_python
 from gru_training.estimators.text_settings import SETTINGS
-from gru_training.estimators.text_source import Columns, TextSource, text_source
+from gru_training.estimators.text_source import Columns, LabelSettings, TextSource, text_source
 from gru_training.sentiment.config import SentimentConfig
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class TextTraining(RunEstimator):
 
     _task = "sentiment"
     _settings = SETTINGS
+    _shared = frozenset({"_known", "_scorer"})
     _known: "Known | None" = None
     """The rows of the training, where they were given in memory."""
 
@@ -46,14 +47,15 @@ class TextTraining(RunEstimator):
         *,
         text: str | None = None,
         label: str | list[str] | None = None,
+        sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Trains, and writes a run directory.
+        """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
 
         Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with `resume`.
+        on with `resume` if its run was to be kept.
 
         Args:
             data: A table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
@@ -63,6 +65,8 @@ class TextTraining(RunEstimator):
             text: The column of texts; found by itself when called text, sentence, review, ...
             label: The column of labels; found by itself when called label, category, ...; several
                 columns, or one of lists, where a text may have any number of labels.
+            sample_weight: One weight per row in the loss, relative to the others. Rows of weight 0
+                are left out. Rows held out for validation and test all count the same.
             validation: Rows for choosing the best epoch: a table, a pair of texts and labels, or
                 the share to draw from `data`.
             test: Rows for the final test, likewise.
@@ -72,7 +76,7 @@ class TextTraining(RunEstimator):
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
-            source = text_source(data, y, Columns(text, label), validation, test, self)
+            source = self._source(data, y, Columns(text, label), validation, test, sample_weight)
             config = self._settings.config(vars(self), data=source.settings)
             return self._train(config, source.table, progress)
 
@@ -83,6 +87,7 @@ class TextTraining(RunEstimator):
         *,
         text: str | None = None,
         label: str | list[str] | None = None,
+        sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
         minutes: float | None = None,
@@ -95,19 +100,21 @@ class TextTraining(RunEstimator):
 
         Where chance may explain what they gain over the defaults, these are kept. Settings
         that are not the defaults stay as they are. Test rows are not looked at before the training
-        at the end. Called again with the same data and settings, the search goes on.
+        at the end. Called again with the same data and settings, a search
+        whose study is kept goes on.
 
         Args:
-            data: As for `fit`; so are the next five.
+            data: As for `fit`; so are the next six.
             y: Likewise.
             text: Likewise.
             label: Likewise.
+            sample_weight: Likewise.
             validation: Likewise.
             test: Likewise.
             minutes: Time for the search; by default 30, or what `trials` take.
             trials: Most trials.
             vary: Ranges to search beside the default ones, as `"units=64:256"`.
-            study: Folder of the study; by default in `runs_dir`.
+            study: Folder of the study; by default in `runs_dir`, or none is kept.
             progress: As for `fit`.
 
         Raises:
@@ -117,7 +124,7 @@ class TextTraining(RunEstimator):
 
         with in_python():
             search = tuning(self._task, minutes, trials, vary, study)
-            source = text_source(data, y, Columns(text, label), validation, test, self)
+            source = self._source(data, y, Columns(text, label), validation, test, sample_weight)
             config = self._settings.config(vars(self), data=source.settings)
             rows = load_sentiment_data(config.data, config.training.seed, source.table)
             self._search(config, rows, search, progress)
@@ -126,6 +133,7 @@ class TextTraining(RunEstimator):
             y,
             text=text,
             label=label,
+            sample_weight=sample_weight,
             validation=validation,
             test=test,
             progress=progress,
@@ -139,6 +147,7 @@ class TextTraining(RunEstimator):
         text: str | None = None,
         label: str | list[str] | None = None,
         classes: Any = None,  # noqa: ARG002  scikit-learn's tools give it
+        sample_weight: Any = None,
         replay: float | None = None,
         progress: bool | None = None,
     ) -> Self:
@@ -160,6 +169,7 @@ class TextTraining(RunEstimator):
             text: By default the column of the training.
             label: Likewise.
             classes: Not needed; classes that come later are added then.
+            sample_weight: As for `fit`; rows of earlier calls keep the weights they had.
             replay: Share of the old rows to read in each epoch; by default as `gru-train continue`.
             progress: As for `fit`.
 
@@ -167,9 +177,12 @@ class TextTraining(RunEstimator):
             TrainingError: The rows cannot be used; the estimator stays as it was.
         """
         if not hasattr(self, "run_"):
-            return self.fit(data, y, text=text, label=label, progress=progress)
+            return self.fit(
+                data, y, text=text, label=label, sample_weight=sample_weight, progress=progress
+            )
         with in_python():
-            source = text_source(data, y, self._columns(data, text, label), settings=self)
+            columns = self._columns(data, text, label)
+            source = self._source(data, y, columns, weights=sample_weight)
             return self._continue(source, replay, progress)
 
     @classmethod
@@ -181,6 +194,7 @@ class TextTraining(RunEstimator):
         *,
         text: str | None = None,
         label: str | list[str] | None = None,
+        sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
         progress: bool | None = None,
@@ -193,6 +207,7 @@ class TextTraining(RunEstimator):
             y: As for `fit`; so are the further arguments.
             text: By default the column of the training that was killed.
             label: Likewise.
+            sample_weight: The same weights as before, where they were given.
             validation: The same rows as before, where rows were given.
             test: Likewise.
             progress: As for `fit`.
@@ -207,11 +222,27 @@ class TextTraining(RunEstimator):
             if data is None:
                 raise DataError(f"{path} was begun with data given in memory; give them again")
             columns = Columns(text or given.get("text"), label or given.get("label"))
-            table = text_source(data, y, columns, validation, test, config.data).table
+            table = text_source(
+                data, y, columns, validation, test, config.data, sample_weight
+            ).table
         elif data is not None:
             raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
         with in_python():
             return cls(**cls._settings.values(config))._train(config, table, progress, True)
+
+    def _source(
+        self,
+        data: Any,
+        y: Any,
+        columns: Columns,
+        validation: Any = None,
+        test: Any = None,
+        weights: Any = None,
+    ) -> TextSource:
+        """The rows to learn from, as of `text_source`."""
+        if weights is not None and vars(self)["teach"] is not None:
+            raise ConfigError("sample_weight excludes teach, which weighs what a teacher says")
+        return text_source(data, y, columns, validation, test, cast(LabelSettings, self), weights)
 
     def _columns(self, data: Any, text: str | None, label: Any = None) -> Columns:
         """The columns meant: those asked for, else those of the training where they are there."""
@@ -251,7 +282,7 @@ class TextTraining(RunEstimator):
         from gru_training.sentiment.continuing.settings import continuation, continued_config
 
         run, table = self._run(), source.table
-        wanted = ContinueConfig(run.path, Path(), replay, runs_dir=Path(self.runs_dir))
+        wanted = ContinueConfig(run.path, Path(), replay, runs_dir=self._kept_in)
         if table is None:
             wanted = replace(wanted, data=Path(source.settings.get("data", "")))
             config = continuation(run, wanted)
@@ -283,13 +314,13 @@ class TextTraining(RunEstimator):
 
         for note in data.notes:
             console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
-        run = train_sentiment(config, console, resume, data, given)
+        before = getattr(self, "run_", None) if config.continued is not None else None
+        run = self._run_of(
+            config, lambda place: train_sentiment(place, console, resume, data, given), before
+        )
         self._finish(run, console)
         self._known = known
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_known": None}  # rows belong to whoever gave them
 
 
 def _all_in(column: Any, columns: list[str]) -> bool:

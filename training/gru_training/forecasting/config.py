@@ -21,6 +21,7 @@ from gru_training.errors import ConfigError
 from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.search_ranges import OneOf
+from gru_training.tables.file_form import TextFormat
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
 Transform = Literal["auto", "none", "nonnegative", "log1p", "boxcox"]
@@ -34,11 +35,16 @@ class SeriesConfig:
     """What to learn from, and what to forecast."""
 
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Your .csv (.gz) with a time column; default: the weekly CO2 series of Mauna Loa."""
+    """Your table with a time column: CSV, TSV, JSON lines or list (.gz, .zst), Parquet, Arrow,
+    Excel; default: the weekly CO2 series of Mauna Loa."""
     time_column: OptionalName = None
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
     """How times are written, such as %d.%m.%Y; detected where it is unambiguous."""
+    separator: OptionalName = None
+    """Character between the columns of a CSV, such as ';', or tab; detected."""
+    encoding: OptionalName = None
+    """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
     id_column: OptionalName = None
     """Of a file with a row for each series and time, the column with the name of the series;
     detected if called unique_id, series_id or item_id."""
@@ -56,7 +62,7 @@ class SeriesConfig:
     """Columns that are known up to the present only, and not forecast: inputs of the network, which
     reads all columns together then, as with --no-channel-independent."""
     static: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Of a table in long form a .csv (.gz) with a row for each series: its name, and columns of
+    """Of a table in long form another with a row for each series: its name, and columns of
     numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
     """Time zone of the times, such as Europe/Berlin; they are converted to UTC, so that days with
@@ -126,7 +132,7 @@ class SeriesConfig:
         if self.static is not None and not (self.future or self.calendar or self.holidays):
             raise ConfigError("--static needs known inputs: --future, --calendar or --holidays")
         require_split(*self.fractions)
-        self.times  # noqa: B018  refuses what contradicts itself
+        self.times, self.text_format  # noqa: B018  refuse what contradicts itself
         if self.data is None and (self.time_column or self.time_format):
             raise ConfigError("--time-column and --time-format need --data")
 
@@ -134,6 +140,11 @@ class SeriesConfig:
     def times(self) -> TimeOptions:
         """What is done to times as people have them."""
         return TimeOptions(self.timezone, self.frequency, self.duplicates, self.resample)
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How text files are written, where that is set."""
+        return TextFormat(self.separator, self.encoding)
 
     @property
     def long(self) -> LongColumns:

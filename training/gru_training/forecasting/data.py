@@ -241,7 +241,7 @@ def _traits(
             f"--static: {series.source} has no column with the names of series; static covariates "
             "are read of tables with a row for each series and time"
         )
-    found = read_traits(config.static, config.id_column, names)
+    found = read_traits(config.static, config.id_column, names, config.text_format)
     if not found.names:
         return None, "; no static covariate varies"
     said = f"; static covariates: {', '.join(found.names)}"

@@ -24,7 +24,6 @@ from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.run_files import Forecaster, write_run_files
 from gru_training.forecasting.scores.evaluation import require_calibration
 from gru_training.loop.replicas import Replicas, make_replicas
-from gru_training.runs.lineage import Lineage
 from gru_training.runs.writer import TrainingRunWriter, run_name
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
@@ -36,8 +35,6 @@ def train_forecasting(
     resume: bool = False,
     series: Series | None = None,
     given: Mapping[str, Any] | None = None,
-    plan: Plan | None = None,
-    lineage: Lineage | None = None,
 ) -> ForecastingRun | None:
     """Train a forecaster and write its run directory.
 
@@ -51,8 +48,6 @@ def train_forecasting(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: Of these settings where it has been read, and its notes shown.
         given: Of a series that no setting names, what `config.json` is to say of it.
-        plan: With the settings; made of settings and series by default.
-        lineage: Of what is distilled.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -69,11 +64,11 @@ def train_forecasting(
     started, asked = time.perf_counter(), config
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        train_plan(plan or _plan(series, config), replicas, None, Console(quiet=True))
+        train_plan(_plan(series, config), replicas, None, Console(quiet=True))
         replicas.wait()
         return None
     with console.status("reading the data and fitting simple forecasters ..."):
-        plan = plan or _plan(series, config)
+        plan = _plan(series, config)
         data, config = _noting_unread(plan.data, plan.config), plan.config
         data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
@@ -89,9 +84,7 @@ def train_forecasting(
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
         followers = tracked.begin(writer.final, _tracked(data))
-        # Of what is distilled `resume` would not know the teacher.
-        keeper = writer if plan.teacher is None else None
-        trained = train_plan(plan, replicas, keeper, console, followers)
+        trained = train_plan(plan, replicas, writer, console, followers)
         show_shares(trained.shares, trained.criterion, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
         write_run_files(
@@ -103,8 +96,6 @@ def train_forecasting(
                 trained,
                 delivered,
                 baselines,
-                lineage,
-                0 if trained.result is None else None,
             ),
             started,
             console,
@@ -142,8 +133,7 @@ def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | 
     model = None if start is None else start.model
     if plan.combines:
         weights = [share.weight for share in trained.shares]
-        teacher = None if plan.teacher is None else plan.teacher.of_all_rows()
-        everything = replace(plan, data=data, teacher=teacher, start=start)
+        everything = replace(plan, data=data, start=start)
         return refit_combination(everything, weights, epochs, console, model)
     settings = replace(plan.config.training, epochs=epochs)
     model, result = train_network(

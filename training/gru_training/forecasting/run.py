@@ -147,7 +147,7 @@ class ForecastingRun(TaskRun):
         Raises:
             RunDirectoryError: The file is damaged or does not fit the series.
         """
-        return self._fitting(super().load_model(), "model.keras")
+        return self._read("model.keras")
 
     def delivered_model(self) -> "keras.Model":
         """What forecasts and exports use: the model trained on all rows, or else the measured one.
@@ -157,10 +157,13 @@ class ForecastingRun(TaskRun):
         """
         if not (self.path / DELIVERED).is_file():
             return self.load_model()
-        return self._fitting(self._load(DELIVERED), DELIVERED)
+        return self._read(DELIVERED)
 
-    def _fitting(self, model: "keras.Model", name: str) -> "keras.Model":
-        shape = self.shape
+    def _read(self, name: str) -> "keras.Model":
+        from gru_training.forecasting.network.tensor_sum import TensorSum
+
+        # Runs of 0.1.0 add with Keras' own operation, which mixes up series in a batch of one.
+        model, shape = self._load(name, {"Add": TensorSum}), self.shape
         read, answered = model.input_shape[1:], model.output_shape[1:3]
         expected = (shape.lookback, shape.channels), (shape.horizon, len(shape.targets))
         if (read, answered) != expected:

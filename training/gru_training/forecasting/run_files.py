@@ -1,6 +1,6 @@
 """The files of a forecaster's run: model, scale, intervals, figures, pictures, report."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,13 +19,14 @@ from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.future.forecast import future_times, inputs_ahead
 from gru_training.forecasting.future.recent import FILE as LAST_WINDOW
 from gru_training.forecasting.future.recent import Recent, last_window
+from gru_training.forecasting.predictor import Predictor, make_predictor
 from gru_training.forecasting.reports import pictures as forecast_pictures
 from gru_training.forecasting.reports import report as forecasting_report
 from gru_training.forecasting.reports.future_picture import draw_future, shown_columns
 from gru_training.forecasting.reports.known_picture import draw_known_inputs
 from gru_training.forecasting.run import DELIVERED
 from gru_training.forecasting.scores.conformal import quantiles
-from gru_training.forecasting.scores.evaluation import calibrate, evaluate_forecasts, make_predictor
+from gru_training.forecasting.scores.evaluation import calibrate, evaluate_forecasts
 from gru_training.forecasting.scores.forecast_errors import ForecastErrors
 from gru_training.forecasting.scores.metrics import (
     data_summary,
@@ -37,7 +38,6 @@ from gru_training.forecasting.scores.metrics import (
 from gru_training.forecasting.scores.outcomes import stored_errors
 from gru_training.forecasting.stored import description, known_inputs, stored_windows
 from gru_training.plots import learning_curves
-from gru_training.runs.lineage import PARTS, Lineage
 from gru_training.runs.summary import run_summary
 from gru_training.runs.writer import TrainingRunWriter
 
@@ -53,10 +53,6 @@ class Forecaster:
     delivered: keras.Model | None
     """For forecasts and exports, trained on all rows; None: the one that is measured."""
     baselines: Baselines
-    lineage: Lineage | None = None
-    """Of an average or a distilled forecaster."""
-    epochs: int | None = None
-    """Where no network was trained: for how many those of an average were, on average, or 0."""
 
 
 def write_run_files(
@@ -75,7 +71,7 @@ def write_run_files(
     model, result, shares = trained.model, trained.result, trained.shares
     levels = config.model.levels
     with console.status("testing ..."):
-        predict = make_predictor(model, data)
+        predict = make_predictor(model, data.preprocessor)
         offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
         validation, test = (
             evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
@@ -113,11 +109,9 @@ def write_run_files(
             validation.errors, baselines, config.model.measure
         ),
         "measure": config.model.measure,
-        **({} if made.epochs is None else {"best_epoch": made.epochs}),
+        **({"best_epoch": 0} if result is None else {}),
         **run_summary(result, config.training.seed, started),
     }
-    if made.lineage is not None:
-        metrics[made.lineage.key] = made.lineage.figures(measured(metrics))
     if plan.start is not None:
         assert isinstance(plan.start, Start)
         metrics["continued"] = beside_the_old(plan.start, config, data, validation, test)
@@ -149,10 +143,11 @@ def write_run_files(
     forecast_pictures.draw_all(data, predict, offsets, levels, test, baselines.results, writer.path)
     if data.preprocessor.known is not None:
         draw_known_inputs(data, writer.path / "known_inputs.png")
+    ahead = predict if delivered is None else make_predictor(delivered, data.preprocessor)
     draw_future(
         data,
         future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
-        _future(data, kept, delivered or model, offsets, levels),
+        _future(data, kept, ahead, offsets, levels),
         levels,
         shown_columns(test),
         writer.path / "future.png",
@@ -178,7 +173,7 @@ def beats_seasonal_naive(
 def _future(
     data: ForecastingData,
     recent: Recent,
-    model: keras.Model,
+    predict: Predictor,
     offsets: np.ndarray,
     levels: Sequence[float],
 ) -> np.ndarray:
@@ -187,21 +182,13 @@ def _future(
     Where known inputs are not known of all of them, NaN after the last one.
     """
     history = recent.values[np.newaxis]
-    answers = model(data.preprocessor.standardise(history), training=False)
     series, columns = data.series, data.preprocessor.future_columns
     names = [series.columns[column] for column in columns]
     parts = recent, names, series.calendar, series.frequency
     known, future = inputs_ahead(*parts, data.shape.horizon)
     effects = data.preprocessor.effects(history, future[np.newaxis])
-    bounds = data.preprocessor.restore(quantiles(answers, offsets, levels), effects)[0].numpy()
+    served = quantiles(predict(history), offsets, levels)
+    bounds = data.preprocessor.restore(served, effects)[0].numpy()
     if effects is not None:
         bounds[known:] = np.nan
     return np.asarray(bounds)
-
-
-def measured(metrics: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What an average, and what is distilled from it, are judged by; by part and name."""
-    return {
-        part: {name: float(metrics["model"][part][name]) for name in ("mse", "mae")}
-        for part in PARTS
-    }

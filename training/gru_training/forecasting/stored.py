@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import Predictor
 from gru_training.forecasting.run import SeriesDescription, evenly
 from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
-from gru_training.forecasting.scores.evaluation import Predictor
 
 _FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
 """Windows, and values in them."""

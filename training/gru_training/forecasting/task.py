@@ -1,7 +1,6 @@
 """Forecasting as a task; see `gru_training.task`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +12,7 @@ from gru_training.forecasting.backtests.config import BacktestConfig
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.future.config import ForecastConfig
 from gru_training.forecasting.presets import PRESETS
-from gru_training.task import Command, EnsembleNames, Task, Verdict
+from gru_training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,25 +86,6 @@ class ForecastingTask(Task):
         from gru_training.forecasting.continuing.settings import continuation
 
         return continuation(run, wanted)
-
-    def train_like(
-        self, run: "ForecastingRun", config: ForecastingConfig, console: "Console", resume: bool
-    ) -> "ForecastingRun | None":
-        """Train by the plan of a run."""
-        from gru_training.forecasting.ensembles.members import plan_of
-        from gru_training.forecasting.pipeline import train_forecasting
-
-        with console.status("reading the series and fitting simple forecasters ..."):
-            plan = replace(plan_of(run), config=config)
-        return train_forecasting(config, console, resume, plan=plan)
-
-    def average(
-        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: "Console"
-    ) -> "list[ForecastingRun]":
-        """Average forecasters of one series."""
-        from gru_training.forecasting.ensembles.pipeline import average_runs
-
-        return average_runs(runs, names, console)
 
     def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
         """The squared or absolute error, by the loss, of standardised values."""

@@ -12,9 +12,6 @@ from gru_training.forecasting.count_losses import with_scale
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.loop.batches import NOT_DRAWN, Batch, Drawn
 
-TEACHER_SHARE = 0.5
-"""Of a teacher's forecast in what a network learns, beside what came."""
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -28,8 +25,6 @@ class Windows:
         horizon: H, steps forecast.
         effects: (rows, K) float32, what known inputs add to each row, which the targets are
             without; None: there are none.
-        taught: (N, H, K) float32, forecasts of a teacher, standardised, NaN where there is none;
-            None: there is no teacher.
     """
 
     values: np.ndarray
@@ -38,7 +33,6 @@ class Windows:
     lookback: int
     horizon: int
     effects: np.ndarray | None = None
-    taught: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -50,22 +44,6 @@ class Windows:
     def futures(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """(B, H, K) float32 standardised targets of the windows with these numbers."""
         return self.targets[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
-
-    def learned(
-        self, rows: np.ndarray | slice, futures: np.ndarray, columns: np.ndarray | None = None
-    ) -> np.ndarray:
-        """What a network is to learn: the futures, drawn to the teacher's if there is one.
-
-        Args:
-            rows: Numbers of the windows.
-            futures: What came, (B, H, K), or (B, H) of a column of each; NaN stays.
-            columns: (B,), the columns.
-        """
-        if self.taught is None:
-            return futures
-        taught = self.taught[rows] if columns is None else self.taught[rows, :, columns]
-        drawn = TEACHER_SHARE * taught + (1 - TEACHER_SHARE) * futures
-        return np.where(np.isnan(taught), futures, drawn)
 
     def effects_ahead(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray | None:
         """(B, H, K) float32, what known inputs add to `futures`; None: there are none."""
@@ -144,7 +122,7 @@ class WindowBatches:
 
     def _batch(self, rows: np.ndarray | slice) -> Batch:
         histories = self._standardise(self._windows.histories(rows))
-        futures = self._windows.learned(rows, self._windows.futures(rows))
+        futures = self._windows.futures(rows)
         if self._scale is not None:
             futures = with_scale(futures, self._scale, self._windows.effects_ahead(rows))
         return Batch(histories, futures)
@@ -241,7 +219,7 @@ class SeriesBatches:
         origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
         histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
         ahead = origins + np.arange(windows.horizon), of_column
-        futures = windows.learned(rows, windows.targets[ahead], columns)[..., np.newaxis]
+        futures = windows.targets[ahead][..., np.newaxis]
         if self._scale is not None:
             effects = None if windows.effects is None else windows.effects[ahead][..., np.newaxis]
             futures = with_scale(futures, self._scale.T[columns][..., np.newaxis], effects)

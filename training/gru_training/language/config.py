@@ -17,6 +17,7 @@ from gru_training.config import (
 )
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Floats, Integers, OneOf
+from gru_training.tables.file_form import TextFormat
 
 Unit = Literal["words", "characters"]
 _Path = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
@@ -28,8 +29,8 @@ class LanguageDataConfig:
     """What to learn from."""
 
     data: _Path = None
-    """Folder of .txt files, or a .txt, .csv, .tsv, .jsonl or .parquet file (.gz too); or a folder
-    with IMDB. Default: the help texts that come with Python."""
+    """Folder of .txt files, a .txt file (.gz, .zst), or a table: CSV, TSV, JSON lines or list,
+    Parquet, Arrow, Excel; or a folder with IMDB. Default: the help texts that come with Python."""
     more_data: _Paths = ()
     """Further files and folders like --data, read after it."""
     validation: _Path = None
@@ -38,6 +39,10 @@ class LanguageDataConfig:
     """File or folder for the final test; default: drawn from --data."""
     text_column: OptionalName = None
     """Column of a table with the text; detected if called text, sentence, review, ..."""
+    separator: OptionalName = None
+    """Character between the columns of a CSV, such as ';', or tab; detected."""
+    encoding: OptionalName = None
+    """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
     document: Literal["file", "line"] = "file"
     """Whether each .txt file is one document, or each of its lines. A row of a table always is."""
     unit: Annotated[Unit | None, tyro.conf.DisallowNone] = None
@@ -62,6 +67,7 @@ class LanguageDataConfig:
         require_at_least("--min-count", self.min_count, 1)
         require_at_least("--held-out-tokens", self.held_out_tokens, 1)
         require_split(self.validation_fraction, self.test_fraction)
+        self.text_format  # noqa: B018  refuses what cannot be
         if self.split_seed is not None:
             require_seed(self.split_seed, "--split-seed")
         if self.data is None and (
@@ -73,6 +79,11 @@ class LanguageDataConfig:
     def reads(self) -> Unit:
         """What is predicted one after the other."""
         return self.unit or ("characters" if self.data is None else "words")
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How text files are written, where that is set."""
+        return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:
         """The seed of the split, in a training with this seed."""

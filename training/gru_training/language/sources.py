@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gru_training.data.file_content import read_utf8
 from gru_training.data.known_sets.imdb import imdb_test, imdb_unlabelled
 from gru_training.data.problems import counted
 from gru_training.data.text_files import find_column
 from gru_training.errors import DataError
 from gru_training.language.config import LanguageDataConfig
-from gru_training.tables.file_kind import KINDS
-from gru_training.tables.table_file import open_table
+from gru_training.tables.file_form import read_text
+from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import TEXT_COLUMNS
 
 BUILT_IN = "python-help"
 """What the documents are called that come with Python."""
-_TEXT = (".txt", ".txt.gz")
+_TEXT = (".txt", ".txt.gz", ".txt.zst")
 _IMDB = ("imdb_unsup.tsv.gz", "imdb_train.tsv.gz", "imdb_test.tsv.gz")
 
 
@@ -65,7 +64,7 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     documents: list[str] = []
     empty = 0
     for file in files:
-        for text in _documents_of(file, config):
+        for text in _documents_of(file, config, notes):
             if text.strip():
                 documents.append(text)
             else:
@@ -77,20 +76,20 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     return documents
 
 
-def _documents_of(path: Path, config: LanguageDataConfig) -> Iterator[str]:
+def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> Iterator[str]:
     if path.name.endswith(_TEXT):
-        text = read_utf8(path)
+        text, said = read_text(path, config.encoding)
+        if said:
+            notes.append(f"{path}: {said}")
         yield from [text] if config.document == "file" else _lines(text)
         return
-    if not path.exists():
-        raise DataError(f"there is no file or folder {path}")
-    if not path.name.lower().endswith((*KINDS, *(f"{kind}.gz" for kind in KINDS))):
-        expected = ", ".join((*_TEXT, *KINDS))
-        raise DataError(f"{path}: expected a folder, or a file name ending in {expected}")
-    table = open_table(path)
-    column = find_column(path, table.schema.names, config.text_column, TEXT_COLUMNS, "text")
-    for piece in table.pieces([column]):
-        yield from ("" if cell is None else str(cell) for cell in piece.column(0).to_pylist())
+    table = read_rows(path, config.text_format, bounded=True)
+    notes += [f"{path}: {note}" for note in table.form.notes]
+    columns, rows = table.with_columns()
+    if columns:
+        column = find_column(path, columns, config.text_column, TEXT_COLUMNS, "text")
+        for _, cells in rows:
+            yield cell_text(cells.get(column)) or ""
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -108,7 +108,7 @@ def make_train_step(
 
         return replicas.run(step, inputs, targets)
 
-    return cast(Step, train_step)
+    return cast(Step, train_step.get_concrete_function())
 
 
 def make_eval_step(
@@ -134,7 +134,7 @@ def make_eval_step(
     def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         return replicas.run(step, inputs, targets)
 
-    return cast(Step, eval_step)
+    return cast(Step, eval_step.get_concrete_function())
 
 
 def fit(

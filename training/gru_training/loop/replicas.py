@@ -25,9 +25,14 @@ class Replicas:
 
     Args:
         strategy: Of `tf.distribute`; by default there is one replica.
+
+    Attributes:
+        count: Number of replicas, over all processes.
+        alone: Whether no strategy was given.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None = None):
+        self.alone = strategy is None
         self._strategy = strategy or tf.distribute.get_strategy()
         self.count: int = self._strategy.num_replicas_in_sync
 

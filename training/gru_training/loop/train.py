@@ -1,16 +1,18 @@
 """Training a model according to its settings: optimizer, schedule, clipping, early stopping."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
 from gru_training.config import TrainingConfig
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.evaluation import Measure
+from gru_training.loop.evaluation import Measure, Step
 from gru_training.loop.fit import (
     FitResult,
     PerRowFunction,
@@ -24,6 +26,7 @@ from gru_training.loop.fit import (
 from gru_training.loop.learning_rate import learning_rate_schedule
 from gru_training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
 from gru_training.loop.replicas import Replicas
+from gru_training.loop.twin import Twin, twin_of
 
 
 class Objective(NamedTuple):
@@ -38,6 +41,9 @@ class Objective(NamedTuple):
     """How to write it, as in format()."""
     measures: Mapping[str, Measure] = {}
     """Of all validation rows at once: what is no mean over rows, as a macro F1."""
+    key: Hashable = None
+    """Equal for objectives with the same loss and metrics, which later trainings then share as they
+    are traced; None: traced for each training."""
 
 
 def train(
@@ -57,7 +63,7 @@ def train(
     """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
-        model: Made in the scope of the replicas.
+        model: Made in the scope of the replicas; functional or sequential.
         train_batches: Drawn anew for each epoch.
         validation_batches: Called after each epoch.
         objective: Loss, metrics and score.
@@ -74,24 +80,23 @@ def train(
         CheckpointError: The checkpoint cannot be written or continued.
     """
     replicas = replicas or Replicas()
-    with replicas.scope():
-        optimizer = adam(learning_rate_schedule(settings, len(train_batches)))
-    loss, metrics = objective.loss, objective.metrics
-    eval_step = make_eval_step(
-        model, loss, metrics, signature, replicas, outputs=bool(objective.measures)
-    )
-    train_step = make_train_step(
-        model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
-    )
-    variables = [*model.variables, *optimizer.variables]
-    for each in followers:
-        if isinstance(each, ModelFollower):
-            each.watch(model, loss, validation_batches)
-    with TrainingProgress(
-        console, settings.epochs, len(train_batches), objective.shown, objective.style
-    ) as progress:
-        return fit(
-            model,
+    sharing = objective.key is not None and replicas.alone
+    with (
+        twin_of(model) if sharing else nullcontext() as lent,
+        TrainingProgress(
+            console, settings.epochs, len(train_batches), objective.shown, objective.style
+        ) as progress,
+    ):
+        twin = lent or Twin(model)
+        optimizer, train_step, eval_step = _steps(
+            twin, objective, settings, len(train_batches), signature, replicas, adam
+        )
+        variables = [*twin.model.variables, *optimizer.variables]
+        for each in followers:
+            if isinstance(each, ModelFollower):
+                each.watch(twin.model, objective.loss, validation_batches)
+        result = fit(
+            twin.model,
             train_step,
             eval_step,
             train_batches,
@@ -104,3 +109,42 @@ def train(
             checkpoint=checkpoint(variables) if checkpoint else None,
             measures=objective.measures,
         )
+        twin.write(model)
+        return result
+
+
+def _steps(
+    twin: Twin,
+    objective: Objective,
+    settings: TrainingConfig,
+    steps: int,
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    replicas: Replicas,
+    adam: type[keras.optimizers.Adam],
+) -> tuple[keras.optimizers.Adam, Step, Step]:
+    """An optimizer that has taken no step, the training step and the evaluation step."""
+    loss, metrics, clip_norm = objective.loss, objective.metrics, settings.clip_norm
+    rate, outputs = learning_rate_schedule(settings, steps), bool(objective.measures)
+    varies = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+
+    def training() -> tuple[keras.optimizers.Adam, Step]:
+        with replicas.scope():
+            optimizer = adam(rate)
+        return optimizer, make_train_step(
+            twin.model, optimizer, loss, metrics, signature, clip_norm, replicas
+        )
+
+    def evaluation() -> Step:
+        return make_eval_step(twin.model, loss, metrics, signature, replicas, outputs=outputs)
+
+    if objective.key is None:
+        return *training(), evaluation()
+    alike = (objective.key, signature)
+    schedule = (type(rate), *rate.get_config().items()) if varies else None
+    optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
+    if int(optimizer.iterations):  # of the training before
+        for variable in optimizer.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+    if not varies:
+        optimizer.learning_rate = rate
+    return optimizer, train_step, twin.function(("evaluation", *alike, outputs), evaluation)

@@ -100,7 +100,6 @@ def _item(graph: OnnxGraph, operation: Any, values: Sequence[Value], arguments: 
 
 ALL_OPERATIONS: Mapping[str, OperationWriter] = {
     **OPERATIONS,
-    "Add": _binary("Add"),
     "Concatenate": _concatenate,
     "Divide": _binary("Div"),
     "ExpandDims": _expand,

@@ -38,6 +38,7 @@ def check_prediction(config: PredictConfig, console: "Console") -> PredictJob:
         keep=None if config.keep is None else [name for name in config.keep.split(",") if name],
         overwrite=config.overwrite,
         console=console,
+        given=config.text_format,
     )
     return PredictJob(config, task, job)
 

@@ -25,7 +25,7 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -115,7 +115,16 @@ class RunDirectory:
         """
         return self._load("model.keras")
 
-    def _load(self, name: str) -> "keras.Model":
+    def _load(self, name: str, layers: Mapping[str, type] | None = None) -> "keras.Model":
+        """A model of the run.
+
+        Args:
+            name: File of the model.
+            layers: Layers that take the place of those of the file, by the names of the latter.
+
+        Raises:
+            RunDirectoryError: As `load_model`.
+        """
         import keras
 
         import keras_gru  # noqa: F401  knows the layers that the file holds
@@ -127,7 +136,7 @@ class RunDirectory:
                 damaged = archive.testzip()
             if damaged is not None:
                 raise zipfile.BadZipFile(f"{damaged} in it is damaged")
-            return keras.models.load_model(path, compile=False)
+            return keras.models.load_model(path, custom_objects=layers, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
 

@@ -2,8 +2,10 @@
 
 import base64
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from gru_training.runs.directory import RunDirectory
 
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
 
@@ -14,6 +16,8 @@ class Report:
 
     path: Path
     """Of the file; the pictures lie beside it."""
+    run: RunDirectory | None = field(default=None, repr=False, compare=False)
+    """The run, whose folder may be temporary and lasts as long as this object."""
 
     def __str__(self) -> str:
         return self.path.read_text("utf-8")

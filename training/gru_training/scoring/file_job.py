@@ -17,8 +17,8 @@ from gru_training.scoring.engine import score_batches
 from gru_training.scoring.parts import Parts, others_began
 from gru_training.scoring.progress import ScoringProgress
 from gru_training.scoring.scorer import RowError, Scorer
-from gru_training.tables.file_kind import file_kind
-from gru_training.tables.output_file import require_writable
+from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.output_file import file_kind, require_writable
 from gru_training.tables.table_file import JSON_VALUE, is_json, open_table
 from gru_training.tables.text_columns import column_called
 from gru_training.termination import check_interrupt, remembered_interrupts
@@ -52,13 +52,14 @@ class FileJob:
     """A file of rows to be answered, checked as far as that goes without the model.
 
     Args:
-        data: .csv, .tsv, .jsonl (also .gz) or .parquet; read twice.
-        output: One of the same; it appears when it is complete.
+        data: Table that `gru_training.tables.rows.read_rows` reads; read twice.
+        output: A .csv, .tsv, .jsonl (also .gz) or .parquet file; it appears when it is complete.
         inputs: The columns that the model reads, each with the names by which it is found.
         columns: Names of those columns in the file, unless they are to be found by name.
         keep: Columns of the file that the output gets, too; all by default.
         overwrite: Whether the output may be there already.
-        console: Shows that the file is being read.
+        console: Shows that the file is being read, and what was assumed of it.
+        given: How the text is written, where that is known.
 
     Raises:
         DataError: The file cannot be read, or lacks a column.
@@ -75,6 +76,7 @@ class FileJob:
         keep: Sequence[str] | None = None,
         overwrite: bool = False,
         console: Console | None = None,
+        given: TextFormat = AS_FOUND,
     ):
         self._console = console or Console(quiet=True)
         self._output, self._overwrite = output, overwrite
@@ -82,8 +84,10 @@ class FileJob:
         _check_output(data, output, overwrite)
         with self._console.status(f"reading {data} ...") as status:
             self._table = open_table(
-                data, lambda rows: status.update(f"reading {data} ... {rows:,} rows")
+                data, lambda rows: status.update(f"reading {data} ... {rows:,} rows"), given
             )
+        for note in self._table.form.notes:
+            self._console.print(f"note: {data}: {note}", markup=False, highlight=False)
         self._columns = find_columns(data, self._table.schema, inputs, columns or {})
         self._keep = self._table.schema.names if keep is None else list(keep)
         for name in self._keep:
@@ -167,6 +171,7 @@ class FileJob:
         follows_from = {
             "form": _FORM,
             "data": self._table.digest,
+            "written": self._table.form._replace(notes=()),
             "columns": self._columns,
             "keep": self._keep,
             "model": dict(scorer.identity),

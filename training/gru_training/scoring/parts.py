@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from gru_training.errors import ScoringError
 from gru_training.runs.lock import RunLock
-from gru_training.tables.file_kind import FileKind
-from gru_training.tables.output_file import put_in_place, to_disk, unwritten
+from gru_training.tables.output_file import FileKind, put_in_place, to_disk, unwritten
 from gru_training.tables.table_writer import table_writer
 
 

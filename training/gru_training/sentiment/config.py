@@ -105,8 +105,9 @@ class SentimentTrainingConfig(TrainingConfig):
     """Adam's step size."""
     class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|none|FILE")] = None
     """How much rows of each class count: balanced for all classes the same in sum, none for all
-    rows the same, or a JSON file with a weight for each. Default: none; balanced, with --metric
-    macro_f1, if a class of your own file has ten times the rows of another."""
+    rows the same, or a weight for each as JSON, such as {"spam": 3}, or a file of it. Default:
+    none; balanced, with --metric macro_f1, if a class of your own file has ten times the rows of
+    another."""
     balanced_batches: bool = False
     """Draw the rows of each epoch so that all classes are equally frequent, in place of every row
     once."""

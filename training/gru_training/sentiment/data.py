@@ -1,6 +1,6 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,8 @@ class LabelledTexts:
     """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
     places: tuple[str, ...] = ()
     """Where each row stands in its file; none where they stand in no file."""
+    weights: np.ndarray | None = None
+    """Weights of the rows in the loss, (N,) float64; None: all count the same."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -73,6 +75,8 @@ class SentimentData:
         for part in self.parts().values():
             yield from part.texts
             yield part.labels
+            if part.weights is not None:
+                yield part.weights
 
 
 def load_sentiment_data(
@@ -188,6 +192,7 @@ def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> Se
             tuple(row.text for row in rows),
             target_array(rows, source.kind, len(classes)),
             tuple(row.place for row in rows),
+            _weights(rows),
         )
         for rows in parts
     )
@@ -195,3 +200,9 @@ def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> Se
     return SentimentData(
         name, classes, train, validation, test, notes, source.kind, source.made_up, source.own
     )
+
+
+def _weights(rows: Sequence[Row]) -> np.ndarray | None:
+    """The weights of rows, (N,), unless all are the same."""
+    weights = np.array([row.weight for row in rows], np.float64)
+    return None if np.all(weights == weights[:1]) else weights

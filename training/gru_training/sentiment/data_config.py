@@ -15,6 +15,7 @@ from gru_training.config import (
 )
 from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError
+from gru_training.tables.file_form import TextFormat
 
 _Path = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
 _Paths = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="PATH")]
@@ -29,7 +30,8 @@ class SentimentDataConfig:
     """What to learn from."""
 
     data: _Path = None
-    """Folder of a known set, or your .csv, .tsv or .jsonl (.gz); default: generated reviews."""
+    """Folder of a known set, or your table: CSV, TSV, JSON lines or list (.gz, .zst), Parquet,
+    Arrow, Excel; default: generated reviews."""
     more_data: _Paths = ()
     """Further files like --data, read after it."""
     validation: _Path = None
@@ -44,9 +46,14 @@ class SentimentDataConfig:
     """One class for each text, any number of labels, or a number to estimate; default: labels with
     --label-columns, --label-separator or lists in JSON lines, else class."""
     label_columns: _Names = ()
-    """Several columns with labels: either names of labels, or 0 and 1 under the label's name."""
+    """Several columns with labels: either names of labels, or yes and no under the label's name: 1
+    and 0, true and false, yes and no, x and an empty cell, which says no."""
     label_separator: OptionalName = None
     """What stands between several labels in one cell, such as ';'."""
+    separator: OptionalName = None
+    """Character between the columns of a CSV, such as ';', or tab; detected."""
+    encoding: OptionalName = None
+    """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
     part_column: OptionalName = None
     """Column that says of each row whether it is for train, validation or test."""
     group_column: OptionalName = None
@@ -107,10 +114,16 @@ class SentimentDataConfig:
             raise ConfigError("--text-column, --label-column and --phrases need --data")
         if self.data is None and (self.more_data or self.validation or self.test):
             raise ConfigError("--more-data, --validation and --test need --data")
+        self.text_format  # noqa: B018  refuses what cannot be
         if self.split_seed is not None:
             require_seed(self.split_seed, "--split-seed")
         self._check_split()
         self._check_labels()
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How text files are written, where that is set."""
+        return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:
         """The seed of generated reviews and of the split, in a training with this seed."""

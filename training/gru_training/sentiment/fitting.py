@@ -22,6 +22,7 @@ from gru_training.sentiment.network.logits import EVALUATION_BATCH
 from gru_training.sentiment.network.model import build_sentiment_model, initialise_words
 from gru_training.sentiment.pretrained.encoder import PretrainedEncoder, freeze
 from gru_training.sentiment.targets.target import Target
+from gru_training.sentiment.targets.weighted import WeightedTarget
 from gru_training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
 from gru_training.words.count_ratios import word_ratios
 from gru_training.words.ngram_model import require_keys
@@ -82,7 +83,7 @@ def read_texts(
         require_keys(len(words.vocabulary), config.model.ngram_order)
     preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
     rows = {
-        name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
+        name: TokenRows(token_ids(preprocessor, part.texts), part.labels, part.weights)
         for name, part in data.parts().items()
         if name in parts
     }
@@ -135,6 +136,8 @@ def fit_network(
     if config.pretraining.frozen:
         freeze(model)
     settings = config.training
+    if data.train.weights is not None:
+        target = WeightedTarget(target)
     rows, held_out = (
         target.learned_from(part, read.rows[part]) for part in ("train", "validation")
     )
@@ -147,7 +150,7 @@ def fit_network(
         rows.labels,
         settings.batch_size,
         settings.seed,
-        shares=_shares(rows) if settings.balanced_batches else None,
+        shares=_shares(target.in_units(rows.labels)) if settings.balanced_batches else None,
         drawn=drawn,
     )
     validation = LengthBucketedBatches(
@@ -168,9 +171,9 @@ def fit_network(
     return model, result
 
 
-def _shares(rows: TokenRows) -> np.ndarray:
-    """How often each row is drawn so that all classes are equally frequent, (N,)."""
-    return np.asarray(1 / np.bincount(rows.labels)[rows.labels])
+def _shares(classes: np.ndarray) -> np.ndarray:
+    """How often each row of class numbers (N,) is drawn so that all are equally frequent, (N,)."""
+    return np.asarray(1 / np.bincount(classes)[classes])
 
 
 def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:

@@ -24,12 +24,6 @@ from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
 from gru_training.sentiment.served.graph import write_graph
-from gru_training.sentiment.targets.distilled import (
-    DistilledTarget,
-    Teacher,
-    on_variants,
-    require_words,
-)
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.target import Target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
@@ -46,7 +40,6 @@ def train_sentiment(
     resume: bool = False,
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
-    teacher: Teacher | None = None,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -60,7 +53,6 @@ def train_sentiment(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         data: Of these settings where they have been read, and their notes shown.
         given: Of data that no setting names, what `config.json` is to say of them.
-        teacher: What to distil. There is no checkpoint then, as `resume` would not know it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -90,7 +82,7 @@ def train_sentiment(
                 data = load_data(config)
         data = with_note_on_known_texts(config, data)
         start = None
-        if continued is not None and teacher is None:
+        if continued is not None:
             start = Start(SentimentRun.open(continued.from_run))
         with console.status("learning words ...") as status:
             read = read_texts(data, config, writer.path.parent, status.update, start=start)
@@ -102,9 +94,6 @@ def train_sentiment(
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
         learned = target
-        if teacher is not None:
-            require_words(teacher, vocabulary.tokens)
-            learned = DistilledTarget(target, on_variants(teacher, config.training.seed))
         told = None
         if config.teaching.teach is not None:
             with console.status("asking the teacher ..."):
@@ -116,9 +105,7 @@ def train_sentiment(
             learned,
             config,
             console,
-            checkpoint=None
-            if teacher is not None
-            else lambda variables: writer.checkpoint(variables, digest),
+            checkpoint=lambda variables: writer.checkpoint(variables, digest),
             followers=tracked.begin(writer.final, _tracked(data)),
             start=start,
         )
@@ -160,7 +147,6 @@ def train_sentiment(
                     alone,
                     result,
                     config,
-                    None if teacher is None else teacher.lineage,
                     start,
                     None if told is None else told.figures,
                 ),

@@ -26,6 +26,8 @@ class Row(NamedTuple):
     """Where it stands, as `line 7`; empty where it stands in no file."""
     time: float = 0.0
     """For a split in the order of time."""
+    weight: float = 1.0
+    """Weight of the row in the loss, relative to the others."""
 
 
 @dataclass(frozen=True)

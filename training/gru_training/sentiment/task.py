@@ -12,7 +12,7 @@ from gru_training.criterion import Criterion, caution
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.presets import PRESETS
 from gru_training.tables.text_columns import TEXT_COLUMNS
-from gru_training.task import Command, EnsembleNames, Task, Verdict
+from gru_training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,14 +120,6 @@ class SentimentTask(Task):
         from gru_training.sentiment.pretrained.settings import HELD
 
         return HELD if config.pretraining.pretrained is not None else ()
-
-    def average(
-        self, runs: "Sequence[SentimentRun]", names: EnsembleNames, console: "Console"
-    ) -> "list[SentimentRun]":
-        """Average classifiers of one data set and one split of it."""
-        from gru_training.sentiment.ensembles.pipeline import average_runs
-
-        return average_runs(runs, names, console)
 
     def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print how good the model and the baselines are."""

@@ -86,6 +86,8 @@ def _counted(read: ReadTexts, target: Target, config: SentimentConfig) -> np.nda
     contents += [target.metric.name, *read.words.vocabulary.tokens]
     for part in (train, rows):
         contents += [np.concatenate(part.ids), np.array(list(map(len, part.ids))), part.labels]
+        if part.weights is not None:
+            contents.append(part.weights)
     key = data_digest(contents)
     if key not in _FITTED:
         _FITTED.clear()

@@ -2,8 +2,39 @@
 
 import os
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from gru_training.errors import ScoringError
+from gru_training.errors import DataError, ScoringError
+
+_KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+class FileKind(NamedTuple):
+    """What an output's name says of its content."""
+
+    suffix: Literal[".csv", ".tsv", ".jsonl", ".parquet"]
+    gzipped: bool
+
+
+def file_kind(path: Path, flag: str = "") -> FileKind:
+    """Find the kind of table to write by the end of the file's name.
+
+    Args:
+        path: The file, which need not exist.
+        flag: Flag of the command line, for the message.
+
+    Raises:
+        DataError: The name does not name a kind.
+    """
+    gzipped = path.suffix.lower() == ".gz"
+    suffix = (Path(path.stem) if gzipped else path).suffix.lower()
+    for kind in _KINDS:
+        if suffix == kind and not (gzipped and kind == ".parquet"):
+            return FileKind(kind, gzipped)  # type: ignore[arg-type]
+    raise DataError(
+        f"{flag + ' ' if flag else ''}{path}: expected a file name ending in {', '.join(_KINDS)}, "
+        "or .gz after one of the first three"
+    )
 
 
 def require_writable(output: Path, overwrite: bool) -> None:

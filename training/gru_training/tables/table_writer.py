@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gru_training.errors import DataError
-from gru_training.tables.file_kind import FileKind
+from gru_training.tables.output_file import FileKind
 from gru_training.tables.table_file import is_json, json_text
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20

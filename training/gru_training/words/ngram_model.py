@@ -66,25 +66,30 @@ def fit_ngrams(
     classes: int,
     vocabulary_size: int,
     score: Score = accuracy_score,
-    row_weights: np.ndarray | None = None,
+    class_weights: np.ndarray | None = None,
     penalty: float | None = None,
     order: int = 2,
 ) -> NgramModel:
     """Fit one logistic regression, or one per class against the rest where there are more.
 
     Args:
-        train: Rows of word ids to learn from; of several labels each gets a regression.
+        train: Rows of word ids to learn from, which may have weights; of several labels each gets
+            a regression.
         validation: Rows on which the penalty is chosen.
         classes: C.
         vocabulary_size: V, number of ids.
         score: Of labels and logits; the penalty of the greatest is chosen.
-        row_weights: (N,) of the training rows; 1 each by default.
+        class_weights: Weight of each training row's class, (N,), beside that of the row; 1 each by
+            default.
         penalty: The inverse penalty, where it is chosen already.
         order: Words in the longest n-grams.
 
     Raises:
         ConfigError: As of `require_keys`.
     """
+    row_weights = train.row_weights
+    if class_weights is not None:
+        row_weights = class_weights if row_weights is None else class_weights * row_weights
 
     def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         if classes == 2 and train.labels.ndim == 1:
@@ -112,7 +117,7 @@ def fit_ngram_numbers(
     """Fit a ridge regression of numbers on n-grams.
 
     Args:
-        train: Rows of word ids, and numbers in standard units.
+        train: Rows of word ids, which may have weights, and numbers in standard units.
         validation: Rows on which the penalty is chosen.
         vocabulary_size: V, number of ids.
         score: Of numbers and answers (N, 1); the penalty of the greatest is chosen.
@@ -124,7 +129,7 @@ def fit_ngram_numbers(
     """
 
     def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels)
+        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels, train.row_weights)
         return model.coef_[:, np.newaxis], np.array([model.intercept_])
 
     penalties = _RIDGE_PENALTIES if penalty is None else (penalty,)

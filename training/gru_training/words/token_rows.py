@@ -18,6 +18,13 @@ class TokenRows:
     labels: np.ndarray
     """Indices into the classes, (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers
     (N,) float32."""
+    weights: np.ndarray | None = None
+    """Weights of the rows in the loss, (N,) float64; None: all count the same."""
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        """The weights with a mean of 1, (N,), so that only their ratios matter."""
+        return None if self.weights is None else self.weights / self.weights.mean()
 
 
 def members_of(labels: np.ndarray, number: int) -> np.ndarray:

@@ -152,27 +152,43 @@ class RestConnection(_Http):
 
 
 class AsyncRestConnection(_Http):
-    """Sends REST messages from an event loop."""
+    """Sends REST messages from an event loop, each over a connection of its own meanwhile.
+
+    httpx has a pool, but for every request it goes through the pairs of its connections: with a
+    hundred of them that takes longer than the request.
+    """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         super().__init__(url, options)
-        self._http = httpx.AsyncClient(verify=self._context or False, **self._settings)
+        self._all: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncClient] = []
 
     async def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
+        http = self._idle.pop() if self._idle else self._open()
         with self._errors(timeout):
-            # httpx allows the time for each read; a server that sends in small pieces would get
-            # more.
-            return await asyncio.wait_for(self._ask(self._request(message, timeout)), timeout)
+            try:
+                # httpx allows the time for each read; a server that sends in small pieces would
+                # get more.
+                async with asyncio.timeout(timeout):
+                    return await self._ask(http, self._request(message, timeout))
+            finally:
+                self._idle.append(http)
 
-    async def _ask(self, request: dict[str, Any]) -> bytes:
-        async with self._http.stream(**request) as response:
+    async def _ask(self, http: httpx.AsyncClient, request: dict[str, Any]) -> bytes:
+        async with http.stream(**request) as response:
             body = self._body(response)
             async for part in response.aiter_raw():
                 body.add(part)
             content = body.whole()
         return self._content(response, content)
 
+    def _open(self) -> httpx.AsyncClient:
+        http = httpx.AsyncClient(verify=self._context or False, **self._settings)
+        self._all.append(http)
+        return http
+
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        for http in self._all:
+            await http.aclose()

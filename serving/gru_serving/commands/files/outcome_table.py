@@ -15,8 +15,8 @@ def read_outcomes(path: Path, separator: str | None = None) -> dict[str, frozens
     Several labels of a text stand in one cell, as a list.
 
     Args:
-        path: A .csv, .tsv, .jsonl (also .gz) or .parquet file with a column of texts and one of
-            labels, under their usual names.
+        path: A table, such as a CSV file, with a column of texts and one of labels, under their
+            usual names.
         separator: Between several labels in a cell that is no list.
 
     Raises:

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from gru_serving.client import Client
+from gru_serving.commands.files.series_csv import text_format
 from gru_serving.commands.terminal.safe_text import safe_text
 from gru_serving.errors import InvalidArgument
 
@@ -25,7 +26,9 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
         "answered, too. After an interruption, run the same command again to continue.",
     )
     group.add_argument(
-        "--data", metavar="FILE", help="texts in .csv, .tsv, .jsonl (also .gz) or .parquet"
+        "--data",
+        metavar="FILE",
+        help="texts in CSV, TSV, JSON lines or list (also .gz, .zst), Parquet, Arrow or Excel",
     )
     group.add_argument(
         "--text-column", metavar="NAME", help="column with the text (default: text, sentence, ...)"
@@ -75,6 +78,7 @@ def score_file(arguments: argparse.Namespace, client: Client) -> int:
             keep=None if arguments.keep is None else list(filter(None, arguments.keep.split(","))),
             overwrite=arguments.overwrite,
             console=console,
+            given=text_format(arguments),
         )
         console.print(
             f"model   {safe_text(arguments.model)} version {model.version} at {client.url}",

@@ -1,35 +1,29 @@
-"""Series from CSV files, as people keep them: a header, a column of times, columns of numbers."""
+"""Series from files, as people keep them: a column of times and columns of numbers.
+
+What reads tables is imported when a file is read: other commands do without.
+"""
 
 from __future__ import annotations
 
 import argparse
-import codecs
-import contextlib
-import csv
 import io
 import itertools
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gru_serving.errors import InvalidArgument
 
-MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
-"""The same as in `gru_training.data.series_file`, so that training files can be sent to a model."""
+if TYPE_CHECKING:
+    from gru_training.tables.file_form import TextFormat
+    from gru_training.tables.rows import Rows
 
-_MARKS = {  # the longer ones first: UTF-32's begins like UTF-16's
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 _DAY, _SATURDAY = timedelta(days=1), 5
 
 
@@ -45,75 +39,105 @@ class Tick(NamedTuple):
     values: npt.NDArray[np.float32]
 
 
-def read_ticks(
-    lines: TextIO, name: str, columns: Sequence[str] = (), optional: Sequence[str] = ()
-) -> Iterator[Tick]:
-    """The rows of a CSV, as they arrive.
+class Ticks:
+    """The rows of a series, as they arrive.
 
     Args:
-        lines: The text; its first line is the header.
-        name: Of the file, for messages.
-        columns: Which to read, in the order of the model's; by default all but the first.
-        optional: Those of them that may be missing, and are NaN then.
+        name: A file, or `-` for standard input.
+        columns: Names of the columns to read, in the order of the model's; by default all but the
+            first.
+        optional: Names of those of them that may be missing, and are NaN then.
+        given: How the text is written, where that is known.
 
     Raises:
-        InvalidArgument: The text is not UTF-8 or holds NULs, a column is missing, or a cell is no
-            number; names line and column.
+        InvalidArgument: The file cannot be read, or a column is missing; names it. Iterating
+            raises it where a cell is no number, and names line and column.
     """
-    rows = _rows(lines, name)
-    _, first = next(rows, (0, []))
-    header = [cell.strip() for cell in first]
-    wanted = list(columns) or header[1:]
-    twice = [column for column in wanted if header.count(column) > 1]
-    if twice:
-        raise InvalidArgument(
-            f"{name}: expected columns with names of their own; got {twice[0]!r} twice"
-        )
-    absent = [column for column in wanted if column not in header]
-    missing = [column for column in absent if column not in optional]
-    if missing or not wanted:
-        named = "column" if len(missing) == 1 else "columns"
-        what = f"the {named} {', '.join(missing)}" if missing else "a time and columns of numbers"
-        raise InvalidArgument(f"{name}: expected a header with {what}; got {','.join(header)!r}")
-    places = [None if column in absent else header.index(column) for column in wanted]
-    for number, row in rows:
-        if not row:
-            continue
-        where = f"{name}, line {number}"
-        if len(row) != len(header):
-            raise InvalidArgument(f"{where}: expected {len(header)} cells; got {len(row)}")
-        values = [
-            math.nan if place is None else _number(row[place], f"{where}, column {header[place]}")
-            for place in places
-        ]
-        yield Tick(row[0], np.array(values, np.float32))
 
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[str] = (),
+        optional: Sequence[str] = (),
+        given: TextFormat | None = None,
+    ) -> None:
+        from gru_training.errors import TrainingError
+        from gru_training.tables.numbers import Numbers
 
-def _rows(lines: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row, with the number of the line on which it ends."""
-    rows = csv.reader(lines)
-    try:
-        for row in rows:
-            if any("\0" in cell for cell in row):
-                raise InvalidArgument(
-                    f"{name}, line {rows.line_num}: expected text; got a NUL character; if the "
-                    "file is UTF-16, save it as UTF-8"
-                )
-            yield rows.line_num, row
-    except csv.Error as error:  # such as a quotation mark that is never closed
-        raise InvalidArgument(f"{name}, line {rows.line_num}: not CSV: {error}") from None
-    except UnicodeDecodeError as error:
-        wide = next((_MARKS[mark] for mark in _MARKS if error.object.startswith(mark)), None)
-        if wide and rows.line_num == 0:
+        self.name = "standard input" if name == "-" else name
+        self._columns, self._optional = columns, optional
+        try:
+            self._rows = _opened(name, given)
+        except TrainingError as error:
+            raise InvalidArgument(str(error)) from error
+        self._numbers = Numbers(self._rows.form.separator)
+
+    def notes(self) -> list[str]:
+        """Say what was assumed of the file, and of the numbers that were read so far."""
+        commas = self._numbers.note()
+        return [*self._rows.form.notes, *([commas] if commas else [])]
+
+    def __iter__(self) -> Iterator[Tick]:
+        from gru_training.errors import TrainingError
+        from gru_training.tables.rows import cell_text
+
+        try:
+            names, rows = _with_columns(self._rows, self.name == "standard input")
+            header = {name.strip(): name for name in names}
+            wanted = list(self._columns) or list(header)[1:]
+            self._require(wanted, header)
+            label = next(iter(names))
+            for place, cells in rows:
+                where = f"{self.name}, {self._rows.form.unit} {place}"
+                values = [self._number(cells.get(header.get(name)), where, name) for name in wanted]
+                yield Tick(cell_text(cells.get(label)) or "", np.array(values, np.float32))
+        except TrainingError as error:
+            raise InvalidArgument(str(error)) from error
+
+    def _require(self, wanted: Sequence[str], header: Iterable[str]) -> None:
+        missing = [name for name in wanted if name not in header and name not in self._optional]
+        if missing or not wanted:
+            named = "column" if len(missing) == 1 else "columns"
+            what = (
+                f"the {named} {', '.join(missing)}" if missing else "a time and columns of numbers"
+            )
             raise InvalidArgument(
-                f"{name}: expected UTF-8; got {wide}. Convert it first, as with "
-                f"`iconv -f {wide} -t UTF-8`"
-            ) from None
-        raise InvalidArgument(
-            f"{name}, after line {rows.line_num}: expected UTF-8; got the byte "
-            f"0x{error.object[error.start]:02x}. Convert it first, as with "
-            "`iconv -f latin1 -t utf-8`"
-        ) from None
+                f"{self.name}: expected a header with {what}; got {','.join(header)!r}"
+            )
+
+    def _number(self, cell: Any, where: str, column: str) -> float:
+        try:
+            value = self._numbers.read(cell)
+        except ValueError as error:
+            raise InvalidArgument(f"{where}, column {column}: {error}") from None
+        with np.errstate(over="ignore"):
+            if np.isinf(np.float32(value)):
+                raise InvalidArgument(
+                    f"{where}, column {column}: expected a number in the range of float32; got "
+                    f"{cell!r:.60}"
+                )
+        return value
+
+
+def _opened(name: str, given: TextFormat | None) -> Rows:
+    from gru_training.tables.file_form import AS_FOUND
+    from gru_training.tables.rows import read_rows, read_stream
+
+    given = given or AS_FOUND
+    if name != "-":
+        return read_rows(Path(name), given)
+    stream = sys.stdin.buffer
+    if not isinstance(stream, io.BufferedReader):
+        stream = io.BufferedReader(stream)
+    return read_stream("standard input", stream, given)
+
+
+def _with_columns(table: Rows, arriving: bool) -> tuple[Sequence[str], Iterable[Any]]:
+    """The columns and the rows; of JSON that is still arriving the columns of its first row."""
+    if not arriving or table.columns is not None:
+        return table.with_columns()
+    first = next(table.rows, (0, {}))
+    return list(first[1]), itertools.chain([first] if first[1] else [], table.rows)
 
 
 def known_ticks(
@@ -124,7 +148,7 @@ def known_ticks(
     Rows after it are what is to be forecast; a model would take them for gaps.
 
     Args:
-        ticks: Of `read_ticks`.
+        ticks: The rows.
         forecast: Numbers of the columns that are forecast.
 
     Returns:
@@ -146,7 +170,7 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
     """A whole series, (1, T, C), as the input `history` of a forecaster.
 
     Args:
-        ticks: Of `read_ticks`.
+        ticks: The rows.
         name: Of the file, for messages.
 
     Raises:
@@ -164,7 +188,7 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
     Training fills times left out with missing values; a server gets rows without their times.
 
     Args:
-        ticks: Of `read_ticks`.
+        ticks: The rows.
 
     Returns:
         None if the times are even, apart from the lengths of months, or if the labels are not
@@ -197,8 +221,13 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
 
 
 def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--csv` and `--columns`, for commands that send a series."""
-    parser.add_argument("--csv", metavar="FILE", help="read a series from FILE; - for stdin")
+    """Add `--csv` and what belongs to it, for commands that send a series."""
+    parser.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="read a series from FILE: CSV, TSV, JSON lines or list, Parquet, Arrow, Excel; - for "
+        "stdin",
+    )
     parser.add_argument(
         "--columns",
         metavar="NAME,NAME",
@@ -207,34 +236,29 @@ def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
         help="columns of --csv to send (default: those of the model by their names; of a model "
         "that does not know them, all but the first)",
     )
+    parser.add_argument(
+        "--separator",
+        metavar="CHARACTER",
+        help="character between the columns of a CSV, such as ';', or tab (default: detected)",
+    )
+    parser.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="encoding of a text file, such as cp1252 or utf-16 (default: detected; UTF-8, else "
+        "Windows-1252)",
+    )
 
 
-@contextlib.contextmanager
-def open_csv(name: str) -> Iterator[TextIO]:
-    """The file, or standard input for `-`, as text."""
-    if name == "-":
-        # As of a file: a byte order mark is no part of the first name, a line break in a cell is.
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
-        yield sys.stdin
-        return
-    with Path(name).open(encoding="utf-8-sig", newline="") as lines:
-        yield lines
+def text_format(arguments: argparse.Namespace) -> TextFormat:
+    """How the text is written, where `--separator` and `--encoding` say it.
 
+    Raises:
+        InvalidArgument: They cannot be.
+    """
+    from gru_training.errors import TrainingError
+    from gru_training.tables.file_form import TextFormat
 
-def _number(cell: str, where: str) -> float:
-    text = cell.strip()
-    if text.lower() in MISSING:
-        return math.nan
     try:
-        value = math.nan if "_" in text else float(text)  # only Python reads 1_000 as a number
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise InvalidArgument(f"{where}: expected a number or an empty cell; got {cell!r:.60}")
-    with np.errstate(over="ignore"):
-        if np.isinf(np.float32(value)):
-            raise InvalidArgument(
-                f"{where}: expected a number in the range of float32; got {cell!r:.60}"
-            )
-    return value
+        return TextFormat(arguments.separator, arguments.encoding)
+    except TrainingError as error:
+        raise InvalidArgument(str(error)) from error

@@ -8,7 +8,8 @@ import grpc
 
 from gru_serving.errors import Unavailable
 from gru_serving.server.grpc.service import refuse
-from gru_serving.server.quiet_period import QuietPeriod
+from gru_serving.server.quiet_period import STOPPING, QuietPeriod
+from gru_serving.telemetry.refusals import Reason, Refusals
 
 _OURS = "/tensorflow.serving."
 _PROXIED = {"via", "x-forwarded-for"}
@@ -26,16 +27,21 @@ class DrainGate(grpc.GenericRpcHandler):
     larger than its buffer (`grpc_buffer_size`) are no answer to it: it leaves the replica out for
     a while, and its configuration can send the call to another one (`docker/gateway`). So the
     refusal of a call that came through a proxy (RFC 9110, section 7.6.3) has such headers.
+
+    Args:
+        refusals: Counter of the calls that are refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, refusals: Refusals | None = None) -> None:
         self._quiet = QuietPeriod()
+        self._refusals = refusals or Refusals()
 
     def service(self, details: Any) -> Any:
         """A handler that refuses, or None to leave the call to its service."""
         if not self._quiet.begun or not details.method.startswith(_OURS):
             return None
         self._quiet.note()
+        self._refusals.note(Reason.STOPPING, STOPPING)
         proxied = any(key in _PROXIED for key, _ in details.invocation_metadata)
         return grpc.unary_unary_rpc_method_handler(_refuse_to_proxy if proxied else _refuse)
 
@@ -45,7 +51,7 @@ class DrainGate(grpc.GenericRpcHandler):
 
 
 async def _refuse(_: Any, context: Any) -> bytes:
-    return refuse(context, Unavailable("the server is stopping"))
+    return refuse(context, Unavailable(STOPPING))
 
 
 async def _refuse_to_proxy(request: Any, context: Any) -> bytes:

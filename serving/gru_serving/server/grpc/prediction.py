@@ -72,14 +72,11 @@ class PredictionService(Service):
         started = time.perf_counter()
         code = Code.CANCELLED
         try:
-            if request.size <= FREE:
-                answer = await self._inference.answer(request)
-            else:
-                with self._budget.hold() as held:
-                    await held.grow(request.size, in_memory=True)
-                    if request.size > LONG:
-                        await held.grow(request.size + await self._measure(request), in_memory=True)
+            with self._budget.call():
+                if request.size <= FREE:
                     answer = await self._inference.answer(request)
+                else:
+                    answer = await self._answer_counted(request)
             code = Code.OK
             return answer
         except Exception as error:
@@ -88,6 +85,14 @@ class PredictionService(Service):
         finally:
             if request.counted:
                 self._metrics.request(request.target.model, request.api, "GRPC", code.name, started)
+
+    async def _answer_counted(self, request: Call) -> bytes:
+        """Answer a request of so many bytes that the budget counts them."""
+        with self._budget.hold() as held:
+            await held.grow(request.size, in_memory=True)
+            if request.size > LONG:
+                await held.grow(request.size + await self._measure(request), in_memory=True)
+            return await self._inference.answer(request)
 
     async def _measure(self, request: Call) -> int:
         async with self._turns.take(request.size):

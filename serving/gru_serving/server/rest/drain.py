@@ -6,7 +6,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gru_serving.codecs.json_predict import encode_error
 from gru_serving.errors import Unavailable
-from gru_serving.server.quiet_period import QuietPeriod
+from gru_serving.server.quiet_period import STOPPING, QuietPeriod
+from gru_serving.telemetry.refusals import Reason, Refusals
 
 _API = b"/v1/"
 
@@ -20,10 +21,12 @@ class DrainGate:
 
     Args:
         app: Answers until then, and the health checks after.
+        refusals: Counter of the requests that are refused.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refusals: Refusals | None = None) -> None:
         self._app = app
+        self._refusals = refusals or Refusals()
         self._quiet = QuietPeriod()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,7 +39,8 @@ class DrainGate:
         while (await receive()).get("more_body", False):
             pass
         self._quiet.note()
-        status, body = encode_error(Unavailable("the server is stopping"))
+        self._refusals.note(Reason.STOPPING, STOPPING)
+        status, body = encode_error(Unavailable(STOPPING))
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),

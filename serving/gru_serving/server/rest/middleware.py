@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gru_serving.codecs.json_predict import decode_error, encode_error
 from gru_serving.errors import Code, ServingError
 from gru_serving.server.tokens import REFUSAL, Tokens
+from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import CURRENT, RequestRecord
 
 _OPEN = (b"/healthz", b"/readyz")
@@ -21,6 +22,7 @@ class TokenGuard:
     Args:
         app: Answers the others.
         tokens: Those that are good.
+        refusals: Counter of the requests that are refused.
         cors: Headers of refusals, for browsers.
         open_paths: Further paths that need none.
     """
@@ -29,11 +31,13 @@ class TokenGuard:
         self,
         app: ASGIApp,
         tokens: Tokens,
+        refusals: Refusals,
         cors: Sequence[tuple[bytes, bytes]] = (),
         open_paths: Collection[bytes] = (),
     ) -> None:
         self._app = app
         self._tokens = tokens
+        self._refusals = refusals
         self._cors = cors
         self._open = {*_OPEN, *open_paths}
 
@@ -44,10 +48,12 @@ class TokenGuard:
         # OPTIONS may be answered as GET is.
         preflight = scope["method"] == "OPTIONS" and path.lower().startswith(_API)
         is_open = path in self._open or preflight
-        given = dict(scope["headers"]).get(b"authorization")
-        if is_open or self._tokens.allow(given):
+        # Of two, a proxy may have checked the other one.
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if is_open or (len(given) == 1 and self._tokens.allow(given[0])):
             await self._app(scope, receive, send)
             return
+        self._refusals.note(Reason.NO_TOKEN, REFUSAL)
         status, body = encode_error(ServingError(REFUSAL, Code.UNAUTHENTICATED))
         headers = [
             (b"content-type", b"application/json"),

@@ -47,8 +47,8 @@ def make(folder):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "continued_forecasts", make)
+def folder():
+    return made_once("continued_forecasts", make)
 
 
 @pytest.fixture(scope="module")

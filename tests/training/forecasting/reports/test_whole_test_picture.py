@@ -7,14 +7,14 @@ import pandas as pd
 from matplotlib.image import imread
 
 from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.reports.whole_test_picture import draw_test_part, one_after_another
-from gru_training.forecasting.scores.evaluation import make_predictor
 
 
 def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path):
     run = forecasting_run
     data = load_forecasting_data(run.config.data)
-    predict = make_predictor(run.load_model(), data)
+    predict = make_predictor(run.load_model(), data.preprocessor)
     parts = data, predict, run.offsets, run.levels, [1, 0]
     steps, bounds = one_after_another(*parts)
     begin, end = data.borders.part("test")
@@ -38,7 +38,7 @@ def test_a_time_that_is_there_twice(forecasting_run, tmp_path):
     """As in the published weather.csv, whose rows count as they are."""
     run = forecasting_run
     data = load_forecasting_data(run.config.data)
-    predict = make_predictor(run.load_model(), data)
+    predict = make_predictor(run.load_model(), data.preprocessor)
     begin, _ = data.borders.part("test")
     times = np.array(data.series.times)
     times[begin + 3] = times[begin + 2]
@@ -52,7 +52,7 @@ def test_a_long_part_is_drawn_by_means(forecasting_run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(whole_test_picture, "_MOST_POINTS", 7)
     data = load_forecasting_data(forecasting_run.config.data)
-    predict = make_predictor(forecasting_run.load_model(), data)
+    predict = make_predictor(forecasting_run.load_model(), data.preprocessor)
     drawn = []
     monkeypatch.setattr(whole_test_picture, "save_figure", lambda figure, _: drawn.append(figure))
     draw_test_part(

@@ -30,8 +30,8 @@ def make(folder):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "continued_runs", make)
+def folder():
+    return made_once("continued_runs", make)
 
 
 @pytest.mark.slow

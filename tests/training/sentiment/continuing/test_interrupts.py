@@ -1,4 +1,4 @@
-"""Ctrl-C in `gru-train continue` and `ensemble`: nothing half-written, and a second go works."""
+"""Ctrl-C in `gru-train continue`: nothing half-written, and a second go works."""
 
 import os
 import signal
@@ -37,9 +37,9 @@ RUNS = {"old": classifier, "series": forecaster}
 
 
 @pytest.fixture
-def folder(tmp_path_factory, old):
+def folder(old):
     """Of the run of this name, which is made once."""
-    return made_once(tmp_path_factory, f"interrupted_{old}", RUNS[old])
+    return made_once(f"interrupted_{old}", RUNS[old])
 
 
 @pytest.fixture(autouse=True)
@@ -106,20 +106,3 @@ def test_continue_before_its_first_epoch_writes_nothing(folder, tmp_path, old, n
     assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
     assert main(list(map(str, arguments))) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("old", ["old"])
-def test_an_ensemble_goes_on_where_it_was_cut(folder, tmp_path, old):
-    arguments = ["ensemble", folder / "old", "--seeds", "3", "--runs-dir", tmp_path]
-    status, out, errors = interrupted(arguments, "training old-seed2")
-    assert status == 130, errors
-    assert "Traceback" not in errors
-    assert not list(tmp_path.iterdir())
-    first = SentimentRun.open(folder / "old-seed1").digest(["model.keras"])
-    assert not (folder / "old-seed2").exists()
-    assert main(list(map(str, arguments))) == 0
-    assert SentimentRun.open(folder / "old-seed1").digest(["model.keras"]) == first
-    found = SentimentRun.open(tmp_path / "old-ensemble").metrics["ensemble"]
-    assert [run["name"] for run in found["runs"]] == ["old", "old-seed1", "old-seed2"]
-    assert out.count("training old-seed") == 2

@@ -22,8 +22,8 @@ from tests.training.sentiment.continuing.tickets import (
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory):
-    return SentimentRun.open(made_once(tmp_path_factory, "continued_rows", first_run) / "old")
+def old():
+    return SentimentRun.open(made_once("continued_rows", first_run) / "old")
 
 
 @pytest.fixture

@@ -41,11 +41,9 @@ def make_run(folder, name):
 
 
 @pytest.fixture(scope="module")
-def run_of(tmp_path_factory):
+def run_of():
     def opened(name):
-        folder = made_once(
-            tmp_path_factory, f"continued_{name}", lambda folder: make_run(folder, name)
-        )
+        folder = made_once(f"continued_{name}", lambda folder: make_run(folder, name))
         return SentimentRun.open(folder / name)
 
     return opened

@@ -7,5 +7,5 @@ from tests.training.sentiment.pretrained.runs import make
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "pretrained_runs", make)
+def folder():
+    return made_once("pretrained_runs", make)

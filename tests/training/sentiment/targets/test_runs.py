@@ -24,22 +24,21 @@ from tests.training.sentiment.targets.runs import (
     config,
     labelled,
     rated,
+    target_run,
     text,
-    train_labels,
-    train_number,
 )
 
 TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
 
 
 @pytest.fixture(scope="module")
-def labels_run(tmp_path_factory):
-    return train_labels(tmp_path_factory.mktemp("labels"))
+def labels_run():
+    return target_run("labels")
 
 
 @pytest.fixture(scope="module")
-def number_run(tmp_path_factory):
-    return train_number(tmp_path_factory.mktemp("number"))
+def number_run():
+    return target_run("number")
 
 
 @pytest.fixture(scope="module")
@@ -182,13 +181,15 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
     rows = labelled(200, seed=4)
     frame = pd.DataFrame(rows)
     classifier = TextClassifier(**TINY, runs_dir=tmp_path, name="labels").fit(frame)
-    answers = classifier.predict(frame["text"].head(20))
+    answers = classifier.predict_frame(frame["text"].head(20))
     assert list(answers.columns) == ["labels", *sorted(WORDS)]
     measured = classifier.evaluate(frame)
     assert measured["micro_f1"] > 0.8
     exact = [
         set(said) == set(label)
-        for said, label in zip(classifier.predict(frame)["labels"], frame["label"], strict=True)
+        for said, label in zip(
+            classifier.predict_frame(frame)["labels"], frame["label"], strict=True
+        )
     ]
     assert classifier.score(frame) == pytest.approx(np.mean(exact))
     flags = pd.DataFrame({"text": frame["text"]})
@@ -203,7 +204,7 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
         np.testing.assert_array_equal(one, two)
     assert other.evaluate(flags) == measured
     regressor = TextRegressor(**TINY, runs_dir=tmp_path, name="stars").fit(rated(), label="stars")
-    assert next(iter(regressor.predict(["good good"]).columns)) == "value"
+    assert next(iter(regressor.predict_frame(["good good"]).columns)) == "value"
     assert regressor.score(rated(60, seed=7)) > 0.7
     assert TextRegressor.load(tmp_path / "stars").get_params()["target_type"] == "number"
     with pytest.raises(ConfigError, match="numbers are estimated by TextRegressor"):

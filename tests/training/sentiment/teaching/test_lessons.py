@@ -9,9 +9,9 @@ import pytest
 from scipy.special import softmax
 
 from gru_training.__main__ import main
+from gru_training.classification.report import taught_lines
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.loop.batches import LengthBucketedBatches
-from gru_training.runs.lineage_table import taught_lines
 from gru_training.sentiment.config import (
     PretrainingConfig,
     SentimentConfig,
@@ -60,8 +60,8 @@ def make(folder):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "taught_runs", make)
+def folder():
+    return made_once("taught_runs", make)
 
 
 @pytest.mark.slow

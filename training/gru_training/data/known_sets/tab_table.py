@@ -6,8 +6,8 @@ So known sets are written: MR and IMDB hold U+0085, which `splitlines` takes for
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_training.data.file_content import read_bytes
 from gru_training.errors import DataError
+from gru_training.tables.content import read_bytes
 
 
 def tab_table(path: Path, header: Sequence[str]) -> list[tuple[int, dict[str, str]]]:

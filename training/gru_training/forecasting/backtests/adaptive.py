@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gru_training.forecasting.scores.evaluation import Predictor
+from gru_training.forecasting.predictor import Predictor
 from gru_training.forecasting.scores.forecast_errors import CHUNK
 from gru_training.forecasting.windows import Windows
 

@@ -39,8 +39,9 @@ from gru_training.forecasting.combination.refit import refit_combination, stored
 from gru_training.forecasting.continuing.rows import read_whole
 from gru_training.forecasting.data import ForecastingData, prepare, read_series
 from gru_training.forecasting.network.training import train_network
+from gru_training.forecasting.predictor import Predictor, make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.evaluation import Predictor, evaluate_forecasts, make_predictor
+from gru_training.forecasting.scores.evaluation import evaluate_forecasts
 from gru_training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from gru_training.forecasting.sources.sets import Borders
 from gru_training.loop.replicas import Replicas
@@ -109,7 +110,7 @@ def backtest(
             f"{parts[0][0]:,} rows before the first fold leave a window to fit on, got {config.gap}"
         )
     model = run.load_model()
-    predict = make_predictor(model, data)
+    predict = make_predictor(model, data.preprocessor)
     adaptive = _adaptive(predict, data, run.levels) if config.adaptive else None
     tried = run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
@@ -122,7 +123,7 @@ def backtest(
             console.print(f"fold {number} of {folds}: training on {known:,} rows", highlight=False)
             start = model if config.warm_start else None
             model = _refitted(run, data.trained_on(known), console, start)
-            predict = make_predictor(model, data)
+            predict = make_predictor(model, data.preprocessor)
         with console.status(f"fold {number} of {folds} ..."):
             part = replace(windows, origins=origins)
             own = evaluate_forecasts(predict, part, run.offsets, data.preprocessor, run.levels)

@@ -65,9 +65,7 @@ def compared(plan: Plan) -> Windows:
 
 
 def _to_learn(plan: Plan) -> tuple[Windows, Learned | None]:
-    """The training windows, with the forecasts of a teacher if there is one, and those known."""
+    """The training windows, and those among them that an earlier run has learned from."""
     windows = plan.data.windows("train", plan.training_lookback)
     learned = None if plan.start is None else plan.start.learned(windows)
-    if plan.teacher is not None:
-        windows = plan.teacher.teach(windows, plan.data)
     return windows, learned

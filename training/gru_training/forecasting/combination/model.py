@@ -10,6 +10,7 @@ from keras import ops
 from gru_training.forecasting.combination.linear import LinearForecaster
 from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.network.model import build_forecaster
+from gru_training.forecasting.network.tensor_sum import TensorSum
 from gru_training.forecasting.network.window_linear import WindowLinear
 
 
@@ -86,9 +87,8 @@ def side_by_side(
     for number, (each, model) in enumerate(zip(networks, models, strict=True), start=1):
         answer = model(history[:, -model.input_shape[1] :])
         if each.residual_of is not None:
-            answer = answer + _linear(each.residual_of.kernel, 1.0, shape, f"linear_{number}")(
-                history
-            )
+            linear = _linear(each.residual_of.kernel, 1.0, shape, f"linear_{number}")
+            answer = TensorSum(name=f"sum_{number}")(answer, linear(history))
         answers.append(answer)
     joined = answers[0] if len(answers) == 1 else ops.concatenate(answers, axis=-1)
     return keras.Model(history, joined, name="networks")
@@ -113,8 +113,8 @@ def combined(
     if kernel is not None:
         parts.append(_linear(kernel, share, shape, "linear")(history))
     answers = parts[0]
-    for part in parts[1:]:
-        answers = answers + part
+    for number, part in enumerate(parts[1:], start=1):
+        answers = TensorSum(name=f"sum_{number}")(answers, part)
     return keras.Model(history, answers, name="combination")
 
 

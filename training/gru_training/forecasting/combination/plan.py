@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,14 +11,16 @@ from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.combination.components import RIDGE, LinearData, fit_components
 from gru_training.forecasting.combination.criterion import criterion_of
 from gru_training.forecasting.combination.linear import LinearForecaster
-from gru_training.forecasting.combination.models_before import Beginning, Teaching
 from gru_training.forecasting.combination.weights import stacking_weights
 from gru_training.forecasting.config import ForecastingConfig, Transform
 from gru_training.forecasting.count_losses import COUNT_LOSSES
 from gru_training.forecasting.data import ForecastingData, never_negative, prepare
 from gru_training.forecasting.scores.conformal import pooled_offsets
 from gru_training.forecasting.sources.sets import longest_lookback
-from gru_training.forecasting.windows import Windows
+from gru_training.forecasting.windows import Learned, Windows
+
+if TYPE_CHECKING:
+    import keras
 
 _CLOSE = 0.95
 """Transforms are compared by their intervals whose losses are no farther apart."""
@@ -31,6 +33,20 @@ _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
 _LONGEST = 720
 _LONGEST_NETWORK = 336
 """Steps that a network reads, for its time; what is farther back the ridge regression reads."""
+
+
+class Beginning(Protocol):
+    """An earlier model that training starts from; `gru_training.forecasting.continuing.start`."""
+
+    @property
+    def model(self) -> "keras.Model":
+        """The model that holds the initial networks."""
+
+    def learned(self, windows: Windows) -> Learned:
+        """The training windows that it has learned from, and how many of them are read again."""
+
+    def of_all_rows(self) -> "Beginning":
+        """The same, trained on all rows that there were."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +87,6 @@ class Plan:
     """Steps that a network reads; the run reads as many as the longest of all."""
     training_lookback: int = 0
     """Steps that training reads: those of the network, or of the regression under it."""
-    teacher: Teaching | None = None
-    """What the networks also learn from."""
     networks: tuple[str, ...] | None = None
     """What those to train are called in the delivered model; None: all that the settings ask
     for."""

@@ -35,6 +35,7 @@ from gru_training.forecasting.network.beginning import begin_with
 from gru_training.forecasting.network.config import ForecastShape
 from gru_training.forecasting.network.objective import compared_steps, objective_of
 from gru_training.forecasting.network.training import train_network
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.scores.conformal import MEDIAN
 from gru_training.forecasting.scores.forecast_errors import CHUNK
 from gru_training.forecasting.windows import Windows
@@ -285,9 +286,5 @@ def _network_detail(plan: Plan, network: Network) -> str:
 
 
 def _forecasts(model: keras.Model, windows: Windows, preprocessor: Any) -> np.ndarray:
-    answer = tf.function(
-        lambda read: model(preprocessor.standardise(read), training=False), autograph=False
-    )
-    return np.concatenate(
-        [np.asarray(answer(windows.histories(chunk))) for chunk in windows.chunks(CHUNK)]
-    )
+    predict = make_predictor(model, preprocessor)
+    return np.concatenate([predict(windows.histories(rows)) for rows in windows.chunks(CHUNK)])

@@ -10,8 +10,9 @@ from gru_training.continuing.beside import checked
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.continuing.start import Start
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.evaluation import Evaluation, make_predictor
+from gru_training.forecasting.scores.evaluation import Evaluation
 from gru_training.forecasting.scores.forecast_errors import ForecastErrors
 from gru_training.forecasting.scores.outcomes import errors_of_run
 
@@ -41,7 +42,7 @@ def beside_the_old(
     assert config.continued is not None
     measure = config.model.measure
     run, of_run = start.run, _read_by(start.run, data)
-    predict = make_predictor(start.model, of_run)
+    predict = make_predictor(start.model, of_run.preprocessor)
     K, horizon = len(run.target_columns), data.shape.horizon
     scale = of_run.preprocessor.target_scale[1] / data.preprocessor.target_scale[1][:K]
     sums, old, count = {}, {}, {}

@@ -155,6 +155,7 @@ def _read_new(
         expected=expected_further(run),
         long=replace(data.long, required=run.series.panel),
         options=data.times,
+        given=data.text_format,
     )
 
 

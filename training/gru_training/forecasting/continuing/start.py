@@ -35,7 +35,7 @@ class Start:
     """Share of the old windows that an epoch reads; None: as many as there are new ones."""
 
     def learned(self, windows: Windows) -> Learned:
-        """As of `gru_training.forecasting.combination.models_before.Beginning`."""
+        """As of `gru_training.forecasting.combination.plan.Beginning`."""
         known = int((windows.origins + windows.horizon <= self.trained).sum())
         share = self.replay
         if share is None:

@@ -13,6 +13,7 @@ from gru_training.forecasting.export.one_series import one_series_of
 from gru_training.forecasting.export.signatures import ForecastingSignatures
 from gru_training.forecasting.future.forecast import inputs_ahead
 from gru_training.forecasting.future.recent import Recent
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
 from gru_training.native.signatures import NativeModel
@@ -37,6 +38,7 @@ class ForecastingServable(Servable):
         self._run = run
         self._model = run.delivered_model()
         self._preprocessor = run.preprocessor()
+        self._predict = make_predictor(self._model, self._preprocessor)
         parts = (
             self._model,
             run.shown_network(self._model),
@@ -188,8 +190,7 @@ class ForecastingServable(Servable):
             inputs["future"] = self._futures[start : start + len(read)]
         if self._preprocessor.future_columns:
             effects = self._preprocessor.effects(read, self._ahead(len(read), start))
-        answers = self._model(self._preprocessor.standardise(tf.constant(read)), training=False)
-        served = quantiles(answers, self._run.offsets, self._run.levels)
+        served = quantiles(self._predict(read), self._run.offsets, self._run.levels)
         raw = self._preprocessor.restore(served, effects).numpy()
         middle = list(self._run.levels).index(MEDIAN)
         outputs = {"forecast": raw[..., middle], "quantiles": raw}

@@ -25,8 +25,13 @@ from gru_training.forecasting.future.recent import (
     with_future_file,
 )
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.tables.file_kind import FileKind, file_kind
-from gru_training.tables.output_file import put_in_place, require_writable, unwritten
+from gru_training.tables.output_file import (
+    FileKind,
+    file_kind,
+    put_in_place,
+    require_writable,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from gru_training.forecasting.future.recent import Recent
 from gru_training.forecasting.run import ForecastingRun
 
 if TYPE_CHECKING:
-    import keras
+    from gru_training.forecasting.predictor import Predictor
 
 ID, TIME, VALUE = "unique_id", "ds", "forecast"
 """Columns of a forecast, called as in statsforecast; then `lo-80`, `hi-80` and so on."""
@@ -22,7 +22,7 @@ def forecast(
     run: ForecastingRun,
     recent: Recent,
     horizon: int | None = None,
-    model: "keras.Model | None" = None,
+    predict: "Predictor | None" = None,
 ) -> pd.DataFrame:
     """Forecast what follows, in raw units.
 
@@ -30,7 +30,7 @@ def forecast(
         run: Complete.
         recent: Of this run, the steps before the forecast.
         horizon: Steps to forecast; by default all that the model was trained for.
-        model: Of the run, where it is loaded already.
+        predict: The run's `make_predictor`, where there is one already.
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
@@ -42,23 +42,21 @@ def forecast(
         ConfigError: The model forecasts fewer steps.
         DataError: As `require_known`.
     """
-    import tensorflow as tf
-
+    from gru_training.forecasting.predictor import make_predictor
     from gru_training.forecasting.scores.conformal import quantiles
 
     steps = require_horizon(run, horizon)
     require_known(run, recent)
     preprocessor = run.preprocessor()
-    raw = tf.constant(recent.values[np.newaxis])
-    history = preprocessor.standardise(raw)
+    raw = recent.values[np.newaxis]
     effects = None
     if preprocessor.future_columns:
         names = [run.columns[column] for column in preprocessor.future_columns]
         parts = recent, names, run.calendar, run.frequency
         known, future = inputs_ahead(*parts, run.shape.horizon)
         effects, steps = preprocessor.effects(raw, future[np.newaxis]), min(steps, known)
-    answers = (model or run.delivered_model())(history, training=False)
-    served = quantiles(answers, run.offsets, run.levels)
+    predict = predict or make_predictor(run.delivered_model(), preprocessor)
+    served = quantiles(predict(raw), run.offsets, run.levels)
     values = preprocessor.restore(served, effects).numpy()[0, :steps]  # (H, K, Q)
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     times = future_times(recent.times[-1], run.frequency, steps)

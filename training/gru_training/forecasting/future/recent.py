@@ -114,6 +114,7 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
             expected=expected,
             long=settings.long,
             options=settings.times,
+            given=settings.text_format,
         ),
     )
 
@@ -173,9 +174,14 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
     expected = expected_future(run)
     reading = path, settings.time_column, settings.time_format
     long = future_form(run)
-    return with_future(
-        run, recent, read_series(*reading, expected=expected, long=long, options=settings.times)
+    series = read_series(
+        *reading,
+        expected=expected,
+        long=long,
+        options=settings.times,
+        given=settings.text_format,
     )
+    return with_future(run, recent, series)
 
 
 def future_form(run: ForecastingRun) -> LongColumns:

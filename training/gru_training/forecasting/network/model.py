@@ -17,6 +17,7 @@ from keras import ops
 from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.network.feedback_gru import FeedbackGRU
 from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.network.tensor_sum import TensorSum
 from gru_training.forecasting.network.window_normalisation import WindowNormalisation
 from keras_gru import GRU
 
@@ -93,9 +94,11 @@ def build_forecaster(
         last = _columns(history[:, -1:], shape.targets)  # (B, 1, K)
         rows = ops.transpose(_columns(history, shape.targets) - last, (0, 2, 1))
         linear = keras.layers.Dense(shape.horizon, kernel_initializer="zeros", name="linear")(rows)
-        answers += ops.expand_dims(ops.transpose(linear, (0, 2, 1)) + last, -1)
+        ahead = TensorSum(name="linear_level")(ops.transpose(linear, (0, 2, 1)), last)
+        answers = TensorSum(name="linear_sum")(answers, ops.expand_dims(ahead, -1))
     elif not residual:
-        answers += ops.expand_dims(_columns(level, shape.targets), -1)
+        level = ops.expand_dims(_columns(level, shape.targets), -1)
+        answers = TensorSum(name="level_sum")(answers, level)
     return keras.Model(history, answers, name=name or f"{config.architecture}_forecaster")
 
 

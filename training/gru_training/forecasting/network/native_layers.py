@@ -9,6 +9,7 @@ import numpy as np
 
 from gru_training.forecasting.network.feedback_gru import FeedbackGRU
 from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.network.tensor_sum import TensorSum
 from gru_training.forecasting.network.window_linear import WindowLinear
 from gru_training.forecasting.network.window_normalisation import EPSILON, WindowNormalisation
 from gru_training.native.gru_steps import add_projection, add_step, standard_weights
@@ -93,9 +94,16 @@ def add_window_linear(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: 
     return [Value(name, 4)]
 
 
+def add_sum(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
+    """`TensorSum`."""
+    x, y = values
+    return [Value(graph.add("Add", x.name, y.name), max(x.rank, y.rank))]
+
+
 WRITERS = {
     FeedbackGRU: add_feedback_gru,
     SegmentGRU: add_segment_gru,
+    TensorSum: add_sum,
     WindowLinear: add_window_linear,
     WindowNormalisation: add_normalisation,
 }

@@ -11,10 +11,11 @@ from statsmodels.tsa.stattools import acf
 
 from gru_training.forecasting.baselines.simple import LAST_VALUE, BaselineResult
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import Predictor
 from gru_training.forecasting.reports.future_picture import draw_many_columns, shown_columns
 from gru_training.forecasting.reports.whole_test_picture import draw_test_part
 from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
-from gru_training.forecasting.scores.evaluation import Evaluation, Predictor
+from gru_training.forecasting.scores.evaluation import Evaluation
 from gru_training.plots.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"

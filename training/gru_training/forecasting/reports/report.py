@@ -5,7 +5,6 @@ from typing import Any
 
 from gru_training.continuing.beside import beside_lines
 from gru_training.forecasting.baselines.simple import SEASONAL_NAIVE
-from gru_training.runs.lineage_table import lineage_lines
 
 TOLERANCE = 0.03
 """How far measured coverage may be from nominal before the report remarks on it."""
@@ -79,7 +78,6 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
-    lines += lineage_lines(metrics)
     if "continued" in metrics:
         lines += beside_lines(metrics["continued"])
     lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import Predictor
 from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
-from gru_training.forecasting.scores.evaluation import Predictor
 from gru_training.forecasting.windows import Windows
 from gru_training.plots.picture import plain_label, save_figure
 

@@ -1,14 +1,13 @@
 """What a trained forecaster achieves on held-out windows, its intervals included."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from gru_training.errors import DataError
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import Predictor
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.forecasting.scores.conformal import (
     LEVELS,
@@ -22,8 +21,6 @@ from gru_training.forecasting.scores.support import Support
 from gru_training.forecasting.sources.series_check import calibration_problem
 from gru_training.forecasting.windows import Windows
 
-Predictor = Callable[[np.ndarray], np.ndarray]
-"""Raw histories (B, L, C) in, standardised answers (B, H, K, Q or 1) out."""
 _MOST_RESIDUALS = 60_000_000
 
 
@@ -71,17 +68,6 @@ class Evaluation:
     pinball: np.ndarray
     """(Q, H, K) mean pinball loss of the quantile of each level, standardised; NaN where nothing
     was seen."""
-
-
-def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
-    """Preprocessing and model as one graph."""
-    spec = tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32)
-
-    @tf.function(input_signature=[spec], autograph=False)
-    def predict(histories: tf.Tensor) -> tf.Tensor:
-        return model(data.preprocessor.standardise(histories), training=False)
-
-    return lambda histories: np.asarray(predict(histories).numpy())
 
 
 def support_of(windows: Windows, panel: bool, levels: Sequence[float]) -> Support:

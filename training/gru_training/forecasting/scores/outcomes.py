@@ -28,9 +28,9 @@ from gru_training.data.digest import data_digest
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.baselines.simple import BaselineResult, naive_forecasters
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import Predictor, make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
-from gru_training.forecasting.scores.evaluation import Predictor, make_predictor
 from gru_training.forecasting.scores.forecast_errors import (
     CHUNK,
     ErrorSums,
@@ -132,7 +132,8 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
         )
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
-    everyone = {_MODEL: errors_of_run(run, make_predictor(run.load_model(), data), data, windows)}
+    predict = make_predictor(run.load_model(), data.preprocessor)
+    everyone = {_MODEL: errors_of_run(run, predict, data, windows)}
     plain = data.plain
     for name, (forecaster, lookback) in naive_forecasters(plain).items():
         if windows.origins[0] >= lookback:

@@ -5,7 +5,6 @@ forecasting methods", International Journal of Forecasting 36. The files have no
 are put so that they end together, which no forecast depends on.
 """
 
-import csv
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gru_training.data.file_content import as_text, read_bytes
 from gru_training.data.series import Series
 from gru_training.errors import DataError
+from gru_training.tables.rows import cell_text, read_rows
 
 _NAME = re.compile(r"(Yearly|Quarterly|Monthly|Weekly|Daily|Hourly)-(train|test)\.csv(\.gz)?")
 _END = pd.Timestamp("2020-01-05")  # a Sunday
@@ -52,19 +51,15 @@ def read_m4_rows(path: Path) -> dict[str, np.ndarray]:
     Raises:
         DataError: The file is not like this; names line and column.
     """
-    if not path.is_file():
-        raise DataError(f"--data: there is no file {path}")
-    lines = csv.reader(as_text(path, read_bytes(path)).splitlines())
-    header = next(lines, [])
+    table = read_rows(path)
+    header = list(table.columns or ())
     if not header or header[0].strip().upper() not in ("V1", "ID"):
         raise DataError(
             f"{path}: expected a header V1, V2, ... as of the M4 files, got {header[:3]}"
         )
     found: dict[str, np.ndarray] = {}
-    for number, cells in enumerate(lines, start=2):
-        if not cells:
-            continue
-        name, *texts = (cell.strip() for cell in cells)
+    for number, cells in table.rows:
+        name, *texts = ((cell_text(cell) or "").strip() for cell in cells.values())
         while texts and not texts[-1]:
             texts.pop()
         if not name or name in found or not texts:

@@ -59,7 +59,8 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
         series = _weekly_co2()
     elif config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS):
         try:
-            series = read_series(config.data, config.time_column, config.time_format, True)
+            reading = config.data, config.time_column, config.time_format
+            series = read_series(*reading, True, given=config.text_format)
         except DataError:
             series = None
         if series is not None and published_borders(series) is None:
@@ -69,7 +70,13 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
     if series is None:
         assert config.data is not None
         reading = config.data, config.time_column, config.time_format
-        series = read_series(*reading, problems=problems, long=config.long, options=config.times)
+        series = read_series(
+            *reading,
+            problems=problems,
+            long=config.long,
+            options=config.times,
+            given=config.text_format,
+        )
     return as_wanted(series, config)
 
 

@@ -57,8 +57,6 @@ def _of_classes(trained: TrainedClassifier, validation: Mapping[str, float]) -> 
 
 def _of_training(trained: TrainedClassifier) -> list[str]:
     result, settings = trained.result, trained.config.training
-    if result is None:
-        return []
     last = result.epochs[-1]
     best = next(record for record in result.epochs if record.epoch == result.best_epoch)
     found = []

@@ -8,7 +8,7 @@ import numpy as np
 
 from gru_training.classification.averages import mean_average_precision, per_class
 from gru_training.classification.measures import labels_agreement
-from gru_training.classification.origin import curves_lines, epoch_sentence
+from gru_training.classification.origin import epoch_sentence
 from gru_training.classification.precision_recall import draw_precision_recall
 from gru_training.classification.report import cell, class_table, further_lines, why_lines
 from gru_training.runs.directory import RunWriter
@@ -154,7 +154,8 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         f"The test rows have {metrics['cardinality']['test']:.2f} labels for each text."
         + epoch_sentence(metrics),
         *further_lines(metrics),
-        *curves_lines(metrics, "loss and measure"),
+        "",
+        "![loss and measure](curves.png)",
         "",
         *class_table(metrics["per_class"], data["balance"]),
         "",

@@ -1,9 +1,9 @@
-"""The measures of a text model that an average, and what is distilled from it, are judged by."""
+"""The measures by which a text model is compared with the run that taught it."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from gru_training.runs.lineage import PARTS
+PARTS = ("validation", "test")
 
 _MEASURES = {
     "class": ("accuracy", "macro_f1"),

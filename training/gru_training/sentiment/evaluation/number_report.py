@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gru_training.classification.measures import number_measures
-from gru_training.classification.origin import curves_lines, epoch_sentence
+from gru_training.classification.origin import epoch_sentence
 from gru_training.classification.report import cell, further_lines
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
@@ -110,10 +110,10 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
     lines += [
         "",
         epoch_sentence(metrics).strip()
-        + " Curves and `history.json` are in standard deviations of the training rows."
-        * ("epochs" in metrics),
+        + " Curves and `history.json` are in standard deviations of the training rows.",
         *further_lines(metrics),
-        *curves_lines(metrics, "loss and error"),
+        "",
+        "![loss and error](curves.png)",
         "",
         "![estimates](estimates.png)",
         "",

@@ -59,8 +59,6 @@ def write_report(
     if trained.alone is not None:
         own["ngram_penalty"] = trained.alone.penalty
     metrics = {**shared, **results.metrics, **own}
-    if trained.lineage is not None:
-        metrics[trained.lineage.key] = trained.lineage.figures(measured(metrics))
     if trained.start is not None:
         metrics["continued"] = beside_the_old(
             trained.start,
@@ -79,12 +77,11 @@ def write_report(
     )
     answered = {floor.name: np.asarray(floor.test_predictions).tolist() for floor in floors}
     writer.write_json("test_baselines.json", answered)
-    if trained.result is not None:
-        learning_curves.draw_curves(
-            trained.result.epochs,
-            trained.result.best_epoch,
-            ("loss", trained.target.objective().shown),
-            writer.path / "curves.png",
-        )
+    learning_curves.draw_curves(
+        trained.result.epochs,
+        trained.result.best_epoch,
+        ("loss", trained.target.objective().shown),
+        writer.path / "curves.png",
+    )
     writer.write_text("report.md", results.markdown(metrics))
     writer.write_json("metrics.json", metrics)

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 
 from gru_training.loop.fit import FitResult
-from gru_training.runs.lineage import Lineage
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.continuing.start import Start
 from gru_training.sentiment.data import SentimentData
@@ -42,11 +41,9 @@ class TrainedClassifier:
     """With the weights of the best epoch."""
     alone: Alone | None
     """Of a combined model."""
-    result: FitResult | None
-    """How it was trained; None for an average of others."""
+    result: FitResult
+    """How it was trained."""
     config: SentimentConfig
-    lineage: Lineage | None = None
-    """Of an average or a distilled network."""
     start: Start | None = None
     """What it began with, where it goes on from a run."""
     taught: Mapping[str, Any] | None = None
@@ -54,8 +51,6 @@ class TrainedClassifier:
 
     def speed(self) -> dict[str, float]:
         """Of an epoch, validation included; of those after the first, in which XLA compiles."""
-        if self.result is None:
-            return {}
         epochs = self.result.epochs
         seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
         tokens = sum(len(ids) for ids in self.rows["train"].ids)

@@ -14,7 +14,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.sentiment.network.average import Member, members_of
 from gru_training.sentiment.network.chunks import InChunks
 from gru_training.sentiment.network.combination import shares_of
 from gru_training.words.ngram_layer import NgramLogits
@@ -28,15 +27,25 @@ POINTS = 32
 class Attribution:
     """Scores of words, in units of the weighted logits; B texts, T tokens, C classes.
 
-    Scores are linear in the logits, so that those of an average are the average of its members'.
-
     Args:
-        model: Of `gru_training.sentiment.network.model`, of `combine`, or of `average`.
-        points: Of the line.
+        model: Classifier of `gru_training.sentiment.network.model` or of `combine`.
+        points: Number of points of the line.
     """
 
     def __init__(self, model: keras.Model, points: int = POINTS):
-        self._members = [(each.weight, _OneAttribution(each, points)) for each in members_of(model)]
+        self._embedding = model.get_layer("embedding")
+        self._layers = [
+            layer
+            for layer in model.layers
+            if isinstance(layer, GRU | keras.layers.Bidirectional | InChunks)
+        ]
+        self._pooling, self._logits = model.get_layer("pooling"), model.get_layer("logits")
+        self._share, self._ngram_share = shares_of(model)
+        found = [layer for layer in model.layers if isinstance(layer, NgramLogits)]
+        self._ngrams = found[0] if found else None
+        places, areas = np.polynomial.legendre.leggauss(points)  # of the interval from -1 to 1
+        self._points = ((places + 1) / 2).astype(np.float32)
+        self._areas = (areas / 2).astype(np.float32)
 
     def __call__(self, token_ids: Any, weights: Any) -> Any:
         """The share of each word in a weighted sum of the logits.
@@ -51,34 +60,6 @@ class Attribution:
         Returns:
             (B, T) float32; zero where there is padding.
         """
-        return tf.add_n([share * one(token_ids, weights) for share, one in self._members])
-
-    def baseline(self, token_ids: Any) -> Any:
-        """Logits (B, C) of as many words whose vectors are zero, without any n-gram."""
-        return tf.add_n([share * one.baseline(token_ids) for share, one in self._members])
-
-
-class _OneAttribution:
-    """As `Attribution`, of one member."""
-
-    def __init__(self, member: Member, points: int):
-        model = member.model
-        self._embedding = member.layer("embedding")
-        self._layers = [
-            layer
-            for layer in model.layers
-            if isinstance(layer, GRU | keras.layers.Bidirectional | InChunks)
-        ]
-        self._pooling, self._logits = member.layer("pooling"), member.layer("logits")
-        self._share, self._ngram_share = shares_of(model)
-        found = [layer for layer in model.layers if isinstance(layer, NgramLogits)]
-        self._ngrams = found[0] if found else None
-        places, areas = np.polynomial.legendre.leggauss(points)  # of the interval from -1 to 1
-        self._points = ((places + 1) / 2).astype(np.float32)
-        self._areas = (areas / 2).astype(np.float32)
-
-    def __call__(self, token_ids: Any, weights: Any) -> Any:
-        """Scores (B, T)."""
         count = tf.shape(token_ids)[0]
         more = [[0, tf.cast(count == 0, tf.int32)], [0, 0]]  # the loop needs a row
         scores = tf.map_fn(
@@ -90,7 +71,7 @@ class _OneAttribution:
         return scores[:count]
 
     def baseline(self, token_ids: Any) -> Any:
-        """Logits (B, C)."""
+        """Logits (B, C) of as many words whose vectors are zero, without any n-gram."""
         mask = tf.not_equal(token_ids, PADDING)
         answer = self._share * self._answer(tf.zeros_like(self._embedding(token_ids)), mask)
         if self._ngrams is not None:

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from gru_training.classification.calibration import negative_log_likelihood
-from gru_training.sentiment.network.average import own_name
 from gru_training.words.ngram_layer import NgramLogits
 from gru_training.words.ngram_model import NgramModel
 
@@ -84,12 +83,9 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
 
 
 def shares_of(model: keras.Model) -> tuple[float, float]:
-    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0.
-
-    The model may be a member of an average.
-    """
+    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0."""
     found = {"logits": 1.0, "ngrams": 0.0}
     for layer in model.layers:
         if isinstance(layer, keras.layers.Rescaling):
-            found[own_name(layer.input._keras_history.operation.name)] = float(layer.scale)
+            found[layer.input._keras_history.operation.name] = float(layer.scale)
     return found["logits"], found["ngrams"]

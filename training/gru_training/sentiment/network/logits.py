@@ -1,6 +1,7 @@
 """What a network answers to many rows of word ids."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from weakref import WeakKeyDictionary, ref
 
 import keras
@@ -8,22 +9,31 @@ import numpy as np
 import tensorflow as tf
 
 from gru_training.loop.batches import LengthBucketedBatches
+from gru_training.loop.twin import twin_of
 
 EVALUATION_BATCH = 256
 """Rows per batch where no gradient is needed."""
 
-_Logits = Callable[[np.ndarray], tf.Tensor]
+_Logits = Callable[[tf.Tensor], tf.Tensor]
 _traced: WeakKeyDictionary[keras.Model, _Logits] = WeakKeyDictionary()
-"""What a training and its report ask several times is traced once."""
+"""Of models that were not trained in this process, as they are asked several times."""
 
 
 def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
     """Logits (N, C) float32 of N rows of word ids, in the order of the rows."""
+    with twin_of(model, new=False) as twin:
+        if twin is not None:
+            return _logits(twin.function("logits", partial(_trace, twin.model)), rows)
     if model not in _traced:
         _traced[model] = _trace(model)
-    logits = _traced[model]
+    return _logits(_traced[model], rows)
+
+
+def _logits(answer: _Logits, rows: Sequence[np.ndarray]) -> np.ndarray:
     batches = LengthBucketedBatches(rows, np.zeros(len(rows), np.int32), EVALUATION_BATCH)
-    answers = np.concatenate([logits(inputs).numpy() for inputs, _ in batches.in_length_order()])
+    answers = np.concatenate(
+        [answer(tf.constant(inputs)).numpy() for inputs, _ in batches.in_length_order()]
+    )
     restored = np.empty_like(answers)
     restored[batches.length_order()] = answers
     return restored
@@ -39,5 +49,5 @@ def _trace(model: keras.Model) -> _Logits:
         assert alive is not None
         return alive(token_ids, training=False)
 
-    traced: _Logits = logits
+    traced: _Logits = logits.get_concrete_function()
     return traced

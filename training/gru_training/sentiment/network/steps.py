@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from gru_training.sentiment.network.average import Member, members_of
 from gru_training.sentiment.network.chunks import InChunks
 from gru_training.sentiment.network.pooling import Pooling
 from gru_training.words.ngram_layer import NgramLogits
@@ -38,30 +37,36 @@ class SentimentSteps:
     """A trained classifier, opened.
 
     Args:
-        model: Of `gru_training.sentiment.network.model.build_sentiment_model`, of `combine` or of
-            `average`.
-        whole: What answers word ids (B, T) as the model does, such as a graph of it that others
-            call, too; None: the model.
+        model: Classifier of `gru_training.sentiment.network.model.build_sentiment_model` or of
+            `combine`.
+        whole: Function from word ids (B, T) to the model's logits, such as a graph of it that
+            others call, too; None: the model.
     """
 
     def __init__(self, model: keras.Model, whole: Callable[[Any], Any] | None = None):
         self._whole = partial(model, training=False) if whole is None else whole
-        self._members = [(each.weight, _Reader(each)) for each in members_of(model)]
         self._classes = int(model.output_shape[-1])
+        self._embedding, self._logits = model.get_layer("embedding"), model.get_layer("logits")
+        kinds = GRU | keras.layers.Bidirectional | InChunks
+        self._layers = [layer for layer in model.layers if isinstance(layer, kinds)]
+        self._pooling: Pooling = model.get_layer("pooling")
+        self._width = directions_of(self._layers[-1])[0].units
+        self._ngrams = any(isinstance(layer, NgramLogits) for layer in model.layers)
 
     @property
     def streams(self) -> bool:
         """Whether the model can answer token by token: GRUs alone, in one direction."""
-        return all(reader.streams for _, reader in self._members)
+        return not self._ngrams and all(isinstance(layer, GRU) for layer in self._layers)
+
+    @property
+    def state_sizes(self) -> list[int]:
+        """Sizes of the parts of the state of a model that streams: each layer's, the pooling's."""
+        return [*(layer.units for layer in self._layers), self._pooling.carry_size(self._width)]
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that `advance` carries, of a model that streams.
-
-        Of each member the state of each layer, and what the pooling carries. Zeros are a new
-        beginning.
-        """
-        return sum(reader.state_size for _, reader in self._members)
+        """Size S of the state that `advance` carries; zeros are a new beginning."""
+        return sum(self.state_sizes)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
         """Read further tokens; for models that stream.
@@ -73,13 +78,17 @@ class SentimentSteps:
         Returns:
             Logits (B, C) of all that was read so far, and the state after it (B, S).
         """
-        carried = tf.split(state, [reader.state_size for _, reader in self._members], axis=-1)
-        logits, after = [], []
-        for (weight, reader), of_member in zip(self._members, carried, strict=True):
-            answer, then = reader.advance(token_ids, of_member)
-            logits.append(weight * answer)
-            after.append(then)
-        return tf.add_n(logits), tf.concat(after, axis=-1)
+        *carried, pooled = tf.split(state, self.state_sizes, axis=-1)
+        mask = tf.not_equal(token_ids, PADDING)
+        reads = tf.reduce_any(mask, axis=1)[:, tf.newaxis]  # (B, 1)
+        x = self._embedding(token_ids)
+        after = []
+        for layer, h in zip(self._layers, carried, strict=True):
+            x = layer(x, initial_state=h, mask=mask, training=False)
+            # The last output is that of the last token: masked steps repeat it.
+            after.append(tf.where(reads, x[:, -1], h))
+        pooled, carry = self._pooling.resume(x, mask, pooled)
+        return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
     def unroll(self, token_ids: Any) -> Unrolled:
         """Run whole texts and show every step.
@@ -89,19 +98,18 @@ class SentimentSteps:
 
         Args:
             token_ids: (B, T) int32, padded with 0 at the end.
-
-        Returns:
-            Of an average the gates and states of the first member, and its own answers.
         """
         mask = tf.not_equal(token_ids, PADDING)
-        (weight, first), *others = self._members
-        update, reset, state, read = first.opened(token_ids)
+        x = self._embedding(token_ids)
+        shown: list[list[Any]] = [[], [], []]
+        for layer in self._layers:
+            opened = [_open_chunks(layer, one, x, mask) for one in directions_of(layer)]
+            for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
+                kind.append(tf.stack(of_layer, axis=2))  # (B, T, R, U)
+            x = tf.concat([states for _, _, states in opened], axis=-1)
+        update, reset, state = (tf.stack(kind, axis=2) for kind in shown)  # (B, T, L, R, U)
         if self.streams:
-            so_far = [weight * first.so_far(read, mask)]
-            for weight, reader in others:
-                *_, read = reader.opened(token_ids)
-                so_far.append(weight * reader.so_far(read, mask))
-            logits = tf.add_n(so_far)
+            logits = self._logits(self._pooling.so_far(x, mask))
         else:
             logits = self._by_prefix(token_ids)
         kept = tf.cast(mask, logits.dtype)[..., tf.newaxis]
@@ -120,56 +128,6 @@ class SentimentSteps:
             token_ids,
             fn_output_signature=tf.TensorSpec((None, self._classes), tf.float32),
         )
-
-
-class _Reader:
-    """The layers of one member."""
-
-    def __init__(self, member: Member):
-        layers = member.model.layers
-        self._embedding, self._logits = member.layer("embedding"), member.layer("logits")
-        kinds = GRU | keras.layers.Bidirectional | InChunks
-        self._layers = [layer for layer in layers if isinstance(layer, kinds)]
-        self._pooling: Pooling = member.layer("pooling")
-        self._width = directions_of(self._layers[-1])[0].units
-        forward = all(isinstance(layer, GRU) for layer in self._layers)
-        self.streams = forward and not any(isinstance(one, NgramLogits) for one in layers)
-
-    @property
-    def state_size(self) -> int:
-        pooled = self._pooling.carry_size(self._width)
-        return int(sum(layer.units for layer in self._layers) + pooled)
-
-    def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
-        sizes = [layer.units for layer in self._layers]
-        *carried, pooled = tf.split(state, [*sizes, self._pooling.carry_size(self._width)], axis=-1)
-        mask = tf.not_equal(token_ids, PADDING)
-        reads = tf.reduce_any(mask, axis=1)[:, tf.newaxis]  # (B, 1)
-        x = self._embedding(token_ids)
-        after = []
-        for layer, h in zip(self._layers, carried, strict=True):
-            x = layer(x, initial_state=h, mask=mask, training=False)
-            # The last output is that of the last token: masked steps repeat it.
-            after.append(tf.where(reads, x[:, -1], h))
-        pooled, carry = self._pooling.resume(x, mask, pooled)
-        return self._logits(pooled), tf.concat([*after, carry], axis=-1)
-
-    def opened(self, token_ids: Any) -> tuple[Any, Any, Any, Any]:
-        """Update gate, reset gate and state of every step, (B, T, L, R, U) each; what is pooled."""
-        mask = tf.not_equal(token_ids, PADDING)
-        x = self._embedding(token_ids)
-        shown: list[list[Any]] = [[], [], []]
-        for layer in self._layers:
-            opened = [_open_chunks(layer, one, x, mask) for one in directions_of(layer)]
-            for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
-                kind.append(tf.stack(of_layer, axis=2))  # (B, T, R, U)
-            x = tf.concat([states for _, _, states in opened], axis=-1)
-        update, reset, state = (tf.stack(kind, axis=2) for kind in shown)
-        return update, reset, state, x
-
-    def so_far(self, read: Any, mask: Any) -> Any:
-        """Logits (B, T, C) of the text up to each token, of a member that streams."""
-        return self._logits(self._pooling.so_far(read, mask))
 
 
 def directions_of(layer: Any) -> list[GRU]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import keras
 from gru_training.native.gru_steps import add_opened, stacked
 from gru_training.native.operations import ALL_OPERATIONS
 from gru_training.native.signatures import NativeModel, NativeSignature, Step
-from gru_training.sentiment.network.average import Member, members_of
 from gru_training.sentiment.network.chunks import InChunks
 from gru_training.sentiment.network.model import WordDropout
 from gru_training.sentiment.network.native_pooling import PoolingGraph, add_pooling
@@ -24,7 +22,7 @@ from gru_training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_file
 from gru_training.words.tokens import ATTACHED
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 from keras_gru import GRU
-from keras_gru.convert.onnx_graph import FLOAT, OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import FLOAT, OnnxGraph, Value
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
@@ -123,8 +121,16 @@ class GraphWriter:
         self._model, self._max_tokens, self._served = model, max_tokens, head
         steps = SentimentSteps(model)
         self.streams = steps.streams
-        self.state_size = steps.state_size if steps.streams else 0
-        self._members = [(each.weight, _MemberWriter(each)) for each in members_of(model)]
+        self._state_sizes = steps.state_sizes if steps.streams else []
+        kinds = GRU | keras.layers.Bidirectional
+        self._layers = [layer for layer in model.layers if isinstance(layer, kinds)]
+        self._pooling: Pooling = model.get_layer("pooling")
+        self._embedding, self._last = model.get_layer("embedding"), model.get_layer("logits")
+
+    @property
+    def state_size(self) -> int:
+        """Size of the state of `step`; 0 where the model does not stream."""
+        return sum(self._state_sizes)
 
     def answer(self) -> Any:
         """`serving_default`, and `classify` or `regress`: they differ in names alone.
@@ -139,22 +145,27 @@ class GraphWriter:
         return graph.model("answer")
 
     def gates(self) -> Any:
-        """Every step of the first member's GRUs, and the answers to the beginnings of the texts."""
+        """Every step of the GRUs, and the answers to the beginnings of the texts."""
         graph, ids = self._begun()
-        _, first = self._members[0]
-        x = first.embed(graph, ids)
+        x = self._embed(graph, ids)
         assert x.mask is not None
         kept = graph.add("Cast", graph.add("Unsqueeze", x.mask, graph.constant([2])), to=FLOAT)
-        read, shown = first.opened(graph, x, kept)
+        shown: list[list[str]] = [[], [], []]
+        for layer in self._layers:
+            opened = [add_opened(graph, one, x, kept) for one in directions_of(layer)]
+            for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
+                kind.append(stacked(graph, of_layer, 2))
+            states = [each[2] for each in opened]
+            name = states[0] if len(states) == 1 else graph.add("Concat", *states, axis=-1)
+            x = Value(name, 3, x.mask)
         if self.streams:
-            logits = self._average(graph, [
-                member.so_far(graph, ids, self._max_tokens, read if member is first else None)
-                for _, member in self._members
-            ])  # fmt: skip
+            assert x.mask is not None
+            pooled = PoolingGraph(graph, self._pooling, x.name, x.mask).so_far(self._max_tokens)
+            logits = self._dense(graph, pooled)
         else:
             logits = self._by_prefix(graph, ids)
         scores = graph.add("Mul", add_scores(graph, logits, self._served), kept)
-        gate_shape = (None, None, len(first.layers), None, None)
+        gate_shape = (None, None, len(self._layers), None, None)
         for name, kind in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
             graph.output(name, stacked(graph, kind, 2), "float32", gate_shape)
         graph.output("scores", scores, "float32", (None, None, len(self._served.names)))
@@ -164,32 +175,32 @@ class GraphWriter:
         """Read on from a state."""
         graph, ids = self._begun()
         carried = graph.input("state", "float32", (None, self.state_size))
-        parts = [size for _, member in self._members for size in member.state_sizes]
-        states = list(graph.add("Split", carried, graph.constant(parts), count=len(parts), axis=1))
-        logits, after = [], list[str]()
-        for _, member in self._members:
-            own, states = states[: len(member.state_sizes)], states[len(member.state_sizes) :]
-            answer, then = member.advance(graph, ids, own)
-            logits.append(answer)
-            after += then
-        add_answers(graph, self._average(graph, logits), self._served)
-        name = graph.add("Concat", *after, axis=-1)
+        sizes = self._state_sizes
+        parts = graph.add("Split", carried, graph.constant(sizes), count=len(sizes), axis=1)
+        *states, pooled = parts
+        x = self._embed(graph, ids)
+        after = []
+        for layer, state in zip(self._layers, states, strict=True):
+            (run,) = run_gru(graph, [layer], x, [state])
+            after.append(run.state)
+            x = Value(run.outputs, 3, x.mask)
+        assert x.mask is not None
+        reading = PoolingGraph(graph, self._pooling, x.name, x.mask)
+        pooled, carry = reading.resume(pooled, self._layers[-1].units)
+        add_answers(graph, self._dense(graph, pooled), self._served)
+        name = graph.add("Concat", *after, carry, axis=-1)
         graph.output("after", name, "float32", (None, self.state_size))
         return graph.model("step")
-
-    def _average(self, graph: OnnxGraph, logits: Sequence[str]) -> str:
-        """The logits of all members, weighted and added up."""
-        if len(logits) == 1:
-            return logits[0]
-        weighted: list[str] = [
-            graph.add("Mul", each, graph.constant(float32(weight)))
-            for each, (weight, _) in zip(logits, self._members, strict=True)
-        ]
-        return functools.reduce(lambda one, two: str(graph.add("Add", one, two)), weighted)
 
     def _begun(self) -> tuple[OnnxGraph, str]:
         graph = OnnxGraph()
         return graph, graph.input("token_ids", "int32", (None, None))
+
+    def _embed(self, graph: OnnxGraph, ids: str) -> Value:
+        """Word vectors."""
+        write = _WRITERS[type(self._embedding)]
+        (value,) = write(graph, self._embedding, [Value(ids, 2)], ())
+        return value
 
     def _logits(self, graph: OnnxGraph, ids: str) -> str:
         (value,) = add_model(graph, self._model, [Value(ids, 2)], _WRITERS, _OPERATIONS)
@@ -201,65 +212,6 @@ class GraphWriter:
         square = graph.add("Concat", length, length, axis=0)
         rows = graph.add("Trilu", graph.add("Expand", ids, square), upper=0)
         return str(graph.add("Unsqueeze", self._logits(graph, rows), graph.constant([0])))
-
-
-class _MemberWriter:
-    """Writes what is looked at of one member."""
-
-    def __init__(self, member: Member) -> None:
-        kinds = GRU | keras.layers.Bidirectional
-        self.layers = [layer for layer in member.model.layers if isinstance(layer, kinds)]
-        self._pooling: Pooling = member.layer("pooling")
-        self._embedding, self._last = member.layer("embedding"), member.layer("logits")
-
-    @property
-    def state_sizes(self) -> list[int]:
-        """Of the parts of the state that it carries, where it streams."""
-        width = self.layers[-1].units
-        return [*(layer.units for layer in self.layers), self._pooling.carry_size(width)]
-
-    def embed(self, graph: OnnxGraph, ids: str) -> Value:
-        """Word vectors."""
-        write = _WRITERS[type(self._embedding)]
-        (value,) = write(graph, self._embedding, [Value(ids, 2)], ())
-        return value
-
-    def opened(self, graph: OnnxGraph, x: Value, kept: str) -> tuple[Value, list[list[str]]]:
-        """What is pooled; update gates, reset gates and states of each layer."""
-        shown: list[list[str]] = [[], [], []]
-        for layer in self.layers:
-            opened = [add_opened(graph, one, x, kept) for one in directions_of(layer)]
-            for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
-                kind.append(stacked(graph, of_layer, 2))
-            states = [each[2] for each in opened]
-            name = states[0] if len(states) == 1 else graph.add("Concat", *states, axis=-1)
-            x = Value(name, 3, x.mask)
-        return x, shown
-
-    def so_far(self, graph: OnnxGraph, ids: str, most_steps: int, read: Value | None) -> str:
-        """Logits of the text up to each token; `read` is what is pooled, if it is there yet."""
-        if read is None:
-            read = self.embed(graph, ids)
-            for layer in self.layers:
-                (run,) = run_gru(graph, [layer], read, [None])
-                read = Value(run.outputs, 3, read.mask)
-        assert read.mask is not None
-        pooled = PoolingGraph(graph, self._pooling, read.name, read.mask).so_far(most_steps)
-        return self._dense(graph, pooled)
-
-    def advance(self, graph: OnnxGraph, ids: str, states: Sequence[str]) -> tuple[str, list[str]]:
-        """Logits of all that was read, and the parts of the state after it."""
-        *carried, pooled = states
-        x = self.embed(graph, ids)
-        after = []
-        for layer, state in zip(self.layers, carried, strict=True):
-            (run,) = run_gru(graph, [layer], x, [state])
-            after.append(run.state)
-            x = Value(run.outputs, 3, x.mask)
-        assert x.mask is not None
-        reading = PoolingGraph(graph, self._pooling, x.name, x.mask)
-        pooled, carry = reading.resume(pooled, self.layers[-1].units)
-        return self._dense(graph, pooled), [*after, carry]
 
     def _dense(self, graph: OnnxGraph, pooled: str) -> str:
         name = graph.add("MatMul", pooled, graph.weight(self._last.kernel))

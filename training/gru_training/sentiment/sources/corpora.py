@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from gru_training.data.file_content import read_bytes
 from gru_training.data.known_sets.imdb import IMDB_HEADER
 from gru_training.data.known_sets.tab_table import tab_table, text_lines
 from gru_training.errors import DataError
 from gru_training.sentiment.rows import Row
+from gru_training.tables.content import read_bytes
 
 CLASSES = ("negative", "positive")
 _DIGESTS = {

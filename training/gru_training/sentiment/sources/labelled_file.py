@@ -73,14 +73,15 @@ def _read(
     wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
     further = {meaning: column for meaning, column in wanted.items() if column is not None}
     rows, labels = read_text_rows(
-        path, config.text_column, config.label_column, found, labels, further
+        path, config.text_column, config.label_column, found, labels, further, config.text_format
     )
     if config.time_column is not None:
         rows = _with_times(rows, path, config.time_column, found)
-    found.close_rows()
+    found.close_rows(bool(rows))
     if not first:
         problems.absorb(found)
-    return [_placed(row, "line" if first else f"{path.name} line") for row in rows], labels
+    unit = found.unit if first else f"{path.name} {found.unit}"
+    return [_placed(row, unit) for row in rows], labels
 
 
 def read_table(
@@ -101,12 +102,14 @@ def read_table(
             rows = _with_times(rows, Path(table.name), config.time_column, problems)
         return [_placed(row, "row") for row in rows]
 
+    for note in table.notes:
+        problems.note(note)
     rows = usable(table.rows)
     held = {
         name: None if part is None else usable(part)
         for name, part in (("validation", table.validation), ("test", table.test))
     }
-    problems.close_rows()
+    problems.close_rows(bool(rows))
     return _labelled(table.name, rows, held, table.kind, config, problems, known)
 
 
@@ -171,7 +174,8 @@ def _with_times(
         # Loads pandas, which files without times do without.
         from gru_training.data.time_axis import TimeCells, parse_times
 
-        times = parse_times(TimeCells(str(path), column, cells, lines), None, problems)
+        cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
+        times = parse_times(cells_of_file, None, problems)
         numbers = np.where(times.isna(), np.nan, times.as_unit("s").asi8)
     return [
         row._replace(further={**row.further, "time": repr(float(number))})
@@ -219,6 +223,7 @@ def _of_classes(
             row.further.get("group") or None,
             row.further.get("place") or "",
             float(row.further.get("time") or 0),
+            float(row.further.get("weight") or 1),
         )
         for row in rows
     ]

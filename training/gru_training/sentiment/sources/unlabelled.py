@@ -1,13 +1,12 @@
 """Texts without labels, from which word vectors are learned."""
 
-import gzip
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_training.data.file_content import read_utf8
 from gru_training.data.known_sets.imdb import imdb_unlabelled
 from gru_training.errors import DataError
+from gru_training.tables.content import chunks
+from gru_training.tables.file_form import read_text
 
 _HEAD = 256 * 1024
 """Bytes of a file that are looked at before it is read."""
@@ -24,7 +23,13 @@ def read_unlabelled(path: Path) -> list[str]:
     require_prose(path)
     if path.is_dir():
         return imdb_unlabelled(path)
-    return [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
+    text, said = read_text(path)
+    if said:
+        raise DataError(
+            f"--unlabelled: expected {path} to be UTF-8, got a file that would be {said}; convert "
+            "it, as with `iconv -f cp1252 -t utf-8`"
+        )
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def require_prose(path: Path) -> None:
@@ -40,16 +45,10 @@ def require_prose(path: Path) -> None:
             "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
             f".txt.gz with one text per line; got {path}"
         )
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            head = file.read(_HEAD)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is not a complete gzip file: {error}") from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    lines = head.decode("utf-8", "replace").split("\n")
-    if len(head) == _HEAD:
-        del lines[-1]  # cut off
+    head = next(chunks(path), b"")[:_HEAD]
+    *lines, last = head.decode("utf-8", "replace").split("\n")
+    if not lines:
+        lines = [last]
     lines = [line for line in lines if line.strip()]
     if holds_vectors(lines):
         raise DataError(

@@ -39,6 +39,7 @@ class ClassTarget(Target):
     def __init__(self, names: Sequence[str], metric: ChosenMetric, weights: np.ndarray):
         super().__init__(names, metric)
         self.weights = None if np.all(weights == 1) else weights
+        self.key = ("class", None if self.weights is None else tuple(weights.tolist()))
 
     def loss(self, targets: Any, logits: Any) -> Any:
         """The cross-entropy, times the weight of the row's class."""
@@ -74,7 +75,7 @@ class ClassTarget(Target):
             len(self.names),
             vocabulary_size,
             score=self.metric.score,
-            row_weights=None if self.weights is None else self.weights[train.labels],
+            class_weights=None if self.weights is None else self.weights[train.labels],
             penalty=penalty,
             order=order,
         )

@@ -32,6 +32,7 @@ class LabelsTarget(Target):
     def __init__(self, names: Sequence[str], metric: ChosenMetric, weights: np.ndarray):
         super().__init__(names, metric)
         self.weights = weights
+        self.key = ("labels", *weights.tolist())
         self.signature = tf.TensorSpec((None, len(names)), tf.float32)
 
     def loss(self, targets: Any, logits: Any) -> Any:

@@ -28,6 +28,7 @@ class NumberTarget(Target):
     def __init__(self, name: str, metric: ChosenMetric, mean: float, deviation: float):
         super().__init__((name,), metric)
         self.mean, self.deviation = mean, deviation
+        self.key = ("number", mean, deviation)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """In standard units."""
@@ -62,7 +63,7 @@ class NumberTarget(Target):
     ) -> NgramModel:
         """A ridge regression."""
         learned, held_out = (
-            TokenRows(part.ids, self.in_units(part.labels).astype(np.float32))
+            TokenRows(part.ids, self.in_units(part.labels).astype(np.float32), part.weights)
             for part in (train, validation)
         )
         return fit_ngram_numbers(

@@ -1,7 +1,7 @@
 """What the kinds of target differ in while a model is trained."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Target(ABC):
     """Of the targets of a batch."""
     shown: str
     """The measure beside the loss in progress and curves, where none was chosen."""
+    key: Hashable = None
+    """Equal for targets with the same loss and row metrics; None: not comparable."""
 
     def __init__(self, names: Sequence[str], metric: ChosenMetric):
         self.names, self.metric = tuple(names), metric
@@ -104,4 +106,5 @@ class Target(ABC):
             shown=name,
             style=".1%" if self.metric.higher_is_better else ".4g",
             measures=measures,
+            key=self.key,
         )

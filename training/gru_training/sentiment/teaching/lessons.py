@@ -76,9 +76,7 @@ def taught(
     figures |= {"run": run.path.name, "texts": len(texts), "read": min(read, len(texts))}
     if same:
         figures["teacher"] = measured(run.metrics)
-    # Calibrated answers to texts that the teacher does not know need no softening.
-    learned = DistilledTarget(target, lesson, share=0.0, weight=1.0, read=read, temperature=1.0)
-    return Taught(learned, figures)
+    return Taught(DistilledTarget(target, lesson, read), figures)
 
 
 class _Teacher:

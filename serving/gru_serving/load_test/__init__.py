@@ -1,1 +1,0 @@
-"""Load on a running server, and the results."""

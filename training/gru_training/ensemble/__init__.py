@@ -1,1 +1,0 @@
-"""Several runs averaged into one: `gru-train ensemble`. Knows no task."""

@@ -1,1 +1,0 @@
-"""Averages of forecasters, and forecasters that are distilled from them."""

@@ -1,0 +1,153 @@
+"""Models of one architecture share what is traced for them.
+
+To trace the steps of a model takes longer than many steps do. A later training in the same process
+of a model that is put together alike, such as that of the next fold or the next estimator, runs in
+the functions of the first: its values are copied into a *twin*, which the functions belong to, and
+what training made of them is copied back. Tables of words are rounded up to a few sizes, as hardly
+two sets of texts have the same number of words; nothing looks up the rows above, and they stay 0.
+"""
+
+import json
+import random
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import keras
+import numpy as np
+
+FunctionT = TypeVar("FunctionT")
+
+MOST_PARAMETERS = 1 << 21
+"""Of a model that has a twin; training a larger one takes far longer than to trace it."""
+LEAST_TABLE = 1 << 11
+"""Rows of a twin's smallest table of words: half a megabyte at 64 numbers a word."""
+_TWINS_KEPT = 4
+_twins: "OrderedDict[str, Twin]" = OrderedDict()
+_access = threading.Lock()
+
+
+class Twin:
+    """A model with the functions traced for it.
+
+    Args:
+        model: Whose variables the functions read and write.
+    """
+
+    def __init__(self, model: keras.Model):
+        self.model = model
+        self.lock = threading.Lock()
+        self._functions: dict[Hashable, Any] = {}
+
+    def function(self, key: Hashable, make: Callable[[], FunctionT]) -> FunctionT:
+        """The function of this key, made at its first use."""
+        if key not in self._functions:
+            self._functions[key] = make()
+        function: FunctionT = self._functions[key]
+        return function
+
+    def read(self, model: keras.Model) -> None:
+        """Take over the values of a model of the same architecture, random seeds among them."""
+        for own, given in zip(self.model.variables, model.variables, strict=True):
+            if own is given:
+                continue
+            value = np.asarray(given)
+            missing = [(0, n - m) for n, m in zip(own.shape, value.shape, strict=True)]
+            own.assign(np.pad(value, missing) if any(n for _, n in missing) else value)
+
+    def write(self, model: keras.Model) -> None:
+        """Give a model of the same architecture the values of this one."""
+        for own, taken in zip(self.model.variables, model.variables, strict=True):
+            if own is not taken:
+                taken.assign(np.asarray(own)[tuple(map(slice, taken.shape))])
+
+
+@contextmanager
+def twin_of(model: keras.Model, new: bool = True) -> Iterator[Twin | None]:
+    """Lend a model's twin, with the values of the model.
+
+    Args:
+        model: Functional or sequential, as it could be saved.
+        new: Whether to make a twin where there is none.
+
+    Yields:
+        The twin; None where there is none, another thread has it, or the model is too large.
+    """
+    twin = None
+    if model.count_params() <= MOST_PARAMETERS:
+        config = _alike(keras.saving.serialize_keras_object(model))
+        key = json.dumps(config, sort_keys=True, default=str)
+        with _access:
+            twin = _twins.get(key)
+            if twin is None and new:
+                twin = _twins[key] = Twin(_built(config))
+            if twin is not None:
+                _twins.move_to_end(key)
+            while len(_twins) > _TWINS_KEPT:
+                _twins.popitem(last=False)
+    if twin is None or not twin.lock.acquire(blocking=False):
+        yield None
+        return
+    try:
+        twin.read(model)
+        yield twin
+    finally:
+        twin.lock.release()
+
+
+def _alike(config: Any) -> Any:
+    """A serialized model as all models of its architecture have it.
+
+    Tables of words are rounded up, and the names that Keras numbers through a process are numbered
+    from the model's first layer.
+    """
+    names: dict[str, str] = {}
+
+    def collect(part: Any) -> None:
+        if isinstance(part, dict):
+            kind, name = part.get("class_name"), part.get("name")
+            if isinstance(kind, str) and isinstance(name, str):
+                stem = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()
+                if re.fullmatch(rf"{stem}(_\d+)?", name):
+                    names.setdefault(name, f"{stem}_{len(names)}")
+            part = list(part.values())
+        if isinstance(part, list | tuple):
+            for each in part:
+                collect(each)
+
+    def rewrite(part: Any) -> Any:
+        if isinstance(part, str):
+            return names.get(part, part)
+        if isinstance(part, list | tuple):
+            return [rewrite(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        written = {key: rewrite(value) for key, value in part.items()}
+        if written.get("class_name") == "Embedding":
+            size = written["config"]["input_dim"]
+            written["config"] = {**written["config"], "input_dim": rounded_rows(size)}
+        return written
+
+    collect(config)
+    return rewrite(config)
+
+
+def rounded_rows(rows: int) -> int:
+    """The smallest table size for so many rows: 4, 5, 6 or 7 times a power of 2."""
+    if rows <= LEAST_TABLE:
+        return LEAST_TABLE
+    unit = 1 << ((rows - 1).bit_length() - 3)
+    return -(-rows // unit) * unit
+
+
+def _built(config: Any) -> keras.Model:
+    """The model of a config; draws nothing of Python's random numbers, on which seeds depend."""
+    state = random.getstate()
+    try:
+        model: keras.Model = keras.saving.deserialize_keras_object(config)
+    finally:
+        random.setstate(state)
+    return model

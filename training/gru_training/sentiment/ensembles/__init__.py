@@ -1,1 +1,0 @@
-"""Averages of text classifiers, and networks that are distilled from them."""

@@ -1,0 +1,420 @@
+"""The rows of tables in files: one reader for data to train on, to check and to score."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gru_training.errors import DataError
+from gru_training.tables.content import LONGEST_LINE, chunks, text_lines
+from gru_training.tables.file_form import (
+    AS_FOUND,
+    FileForm,
+    TextFormat,
+    find_form,
+    stream_encoding,
+    text_form,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Misfit = Callable[[str, int, str], None]
+"""Takes the kind of the problem, the place of the row, and what is wrong with it."""
+_DECODE_ROWS = 256
+"""Rows of Parquet that are decoded at once: how large they will be is not known before."""
+
+
+Row = tuple[int, Mapping[str, Any]]
+"""The place of a row and its cells by column.
+
+The place is the line of a text on which the row begins, from 1, or else the row's number. Cells of
+CSV are texts; others are also numbers, lists and the like, and None where one is missing. A tuple
+without names costs half the time, of a million rows.
+"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An opened table, which can be iterated over once."""
+
+    form: FileForm
+    columns: Sequence[str] | None
+    """None where each row names its own, as in JSON."""
+    rows: Iterator[Row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.rows
+
+    def with_columns(self) -> tuple[Sequence[str], Iterable[Row]]:
+        """The columns and the rows, all of which are read first where each names its own."""
+        if self.columns is not None:
+            return self.columns, self.rows
+        rows = list(self.rows)
+        return list(dict.fromkeys(name for _, cells in rows for name in cells)), rows
+
+
+def read_rows(
+    path: Path,
+    given: TextFormat = AS_FOUND,
+    misfit: Misfit | None = None,
+    bounded: bool = False,
+    form: FileForm | None = None,
+) -> Rows:
+    """Open a table of CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel.
+
+    Texts may be compressed with gzip or zstd. CSV needs a header line and follows the usual
+    quoting rules: a cell may be put in double quotes and then hold the separator, line breaks and
+    doubled quotes. Blank lines are skipped. In JSON each row is an object.
+
+    Args:
+        path: The file.
+        given: How the text is written, where that is known.
+        misfit: Told of rows that are malformed, which are left out; by default they raise.
+        bounded: Whether all rows are to be held in memory, for which a compressed file must not
+            grow beyond measure.
+        form: How the file is written, where it was found before.
+
+    Raises:
+        DataError: The file cannot be read, or has no header or, without `misfit`, a row is
+            malformed; names the line.
+    """
+    form = form or find_form(path, given)
+    tell = misfit or _raising(str(path), form.unit)
+    if form.kind == "excel":
+        return _excel_rows(path, form)
+    if form.kind in ("parquet", "arrow"):
+        return _arrow_rows(path, form)
+    lines = text_lines(str(path), chunks(path, bounded), form.encoding, form.line_end)
+    return _text_rows(str(path), lines, form, tell)
+
+
+def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = AS_FOUND) -> Rows:
+    """Open a table of CSV or JSON lines whose rows are still arriving.
+
+    How it is written is found from what is there at first.
+
+    Args:
+        name: What messages call it.
+        stream: Its bytes.
+        given: How the text is written, where that is known.
+
+    Raises:
+        DataError: It has no header; a row that is malformed raises when it is reached.
+    """
+    head = stream.peek()
+    encoding = given.encoding or stream_encoding(head)
+    form = text_form(name, head, encoding, "", given.separator, cut=True)
+    lines = text_lines(name, iter(lambda: stream.read1(1 << 20), b""), encoding, form.line_end)
+    return _text_rows(name, lines, form, _raising(name, form.unit))
+
+
+def cell_text(value: Any) -> str | None:
+    """The text of a cell; what is no text is written as JSON does, and times as ISO 8601."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _raising(name: str, unit: str) -> Misfit:
+    def misfit(_: str, place: int, problem: str) -> None:
+        raise DataError(f"{name}, {unit} {place}: {problem}")
+
+    return misfit
+
+
+def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -> Rows:
+    if form.kind == "jsonl":
+        return Rows(form, None, _json_lines(lines, misfit))
+    if form.kind == "json":
+        return Rows(form, None, _json_list(name, lines, misfit))
+    table = _csv_cells(name, lines, form, misfit)
+    _, header = next(table)
+    return Rows(
+        form,
+        header,
+        ((line, dict(zip(header, cells, strict=True))) for line, cells in table),
+    )
+
+
+def _csv_cells(
+    name: str, lines: Iterator[str], form: FileForm, misfit: Misfit
+) -> Iterator[tuple[int, list[str]]]:
+    """The header, then rows with as many cells, each with the line on which it begins."""
+    # The default limit of a cell is 131,072 characters; a text may be longer.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    for _ in range(form.skipped):
+        next(lines, None)
+    reader = csv.reader(lines, delimiter=form.separator, strict=True)
+    line, wanted = form.skipped + 1, 0
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            at = form.skipped + reader.line_num
+            if "new-line character" not in str(error):
+                raise DataError(
+                    f"{name}, line {at}: not well-formed ({error}); is a quote unbalanced?"
+                ) from error
+            misfit(
+                "return",
+                at,
+                "expected a cell with a carriage return (\\r) in it to stand in double quotes, got "
+                "one without; quote it, or replace the characters, as with `tr '\\r' ' '`",
+            )
+            cells = []
+        if cells and not wanted:
+            wanted = len(_checked_header(name, cells))
+        if len(cells) == wanted and cells:
+            yield line, cells
+        elif cells:
+            misfit("cells", line, f"expected {wanted} cells as in the header, got {len(cells)}")
+        line = form.skipped + reader.line_num + 1
+    if not wanted:
+        raise DataError(f"{name} is empty; expected a header line")
+
+
+def _checked_header(name: str, header: list[str]) -> list[str]:
+    if len(set(header)) < len(header):
+        raise DataError(f"{name}: two columns have the same name: {header}")
+    return header
+
+
+def _json_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            misfit("JSON", number, f"not JSON ({error})")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            misfit("object", number, f"expected a JSON object, got {line[:40].strip()!r}")
+
+
+def _json_list(name: str, lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
+    """The objects of a list, which is held in memory, each with the line on which it begins."""
+    text = "".join(lines)
+    decode = json.JSONDecoder().raw_decode
+    place = text.index("[") + 1
+    line, counted = 1, 0
+    while (place := _skip_blanks(text, place)) < len(text) and text[place] != "]":
+        line, counted = line + text.count("\n", counted, place), place
+        try:
+            value, end = decode(text, place)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{name}, line {line}: not JSON ({error})") from error
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            misfit("object", line, f"expected a JSON object, got {text[place:end]!r:.40}")
+        place = _skip_blanks(text, end)
+        if text[place : place + 1] == ",":
+            place += 1
+        elif text[place : place + 1] != "]":
+            break
+    else:
+        if text[place:].strip() == "]":
+            return
+    line += text.count("\n", counted, place)
+    raise DataError(f"{name}, line {line}: not a complete JSON list; expected , or ] at its end")
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    while text[place : place + 1] in (" ", "\t", "\r", "\n"):
+        place += 1
+    return place
+
+
+def _excel_rows(path: Path, form: FileForm) -> Rows:
+    """The rows of the first sheet, numbered as spreadsheets do, the header's columns alone."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ModuleNotFoundError:
+        raise DataError(
+            f"{path} is a workbook of Excel or OpenDocument, for which python-calamine is missing; "
+            "install it with pip install 'keras-gru[excel]', or save the sheet as CSV UTF-8"
+        ) from None
+    try:
+        book = CalamineWorkbook.from_path(str(path))
+        sheet = book.get_sheet_by_index(0)
+        table = [[_excel_cell(cell) for cell in row] for row in sheet.to_python(False)]
+    except (CalamineError, OSError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    filled = [row for row in enumerate(table, 1) if any(cell is not None for cell in row[1])]
+    if not filled:
+        raise DataError(f"{path} is empty; expected a header row in the sheet {sheet.name!r}")
+    (_, header), *rest = filled
+    names = [None if cell is None else str(cell) for cell in header]
+    _checked_header(str(path), [name for name in names if name is not None])
+    for row, cells in rest:
+        beside = [
+            cell
+            for cell, name in zip(cells, names, strict=True)
+            if name is None and cell is not None
+        ]
+        if beside:
+            raise DataError(
+                f"{path}, row {row}: expected cells below the header alone, got {beside[0]!r:.40} "
+                "beside it; give its column a name in the header, or leave it out"
+            )
+    if len(book.sheet_names) > 1:
+        others = ", ".join(map(repr, book.sheet_names[1:4]))
+        note = f"the sheet {sheet.name!r} is read, not {others}"
+        form = form._replace(notes=(*form.notes, note))
+    return Rows(
+        form,
+        [name for name in names if name is not None],
+        (
+            (
+                row,
+                {name: cell for name, cell in zip(names, cells, strict=True) if name is not None},
+            )
+            for row, cells in rest
+        ),
+    )
+
+
+def _excel_cell(cell: Any) -> Any:
+    """A cell as text, number or truth value; None of an empty one."""
+    if cell == "":
+        return None
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int(cell)  # Excel has no whole numbers
+    return cell if isinstance(cell, str | bool | int | float) else str(cell)
+
+
+def _arrow_rows(path: Path, form: FileForm) -> Rows:
+    """The rows of Parquet or Arrow, numbered from 0."""
+    with arrow_file(path, form) as opened:
+        names = opened.schema.names
+
+    def rows() -> Iterator[Row]:
+        place = 0
+        with arrow_file(path, form) as opened:
+            for batch in opened.batches(0, names, _DECODE_ROWS):
+                columns = [_python_values(column) for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    yield place, dict(zip(names, cells, strict=True))
+                    place += 1
+
+    return Rows(form, names, rows())
+
+
+def _python_values(column: "pa.Array") -> list[Any]:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        try:
+            column = column.cast(pa.timestamp("us", kind.tz))
+        except pa.ArrowInvalid:  # finer than Python's times
+            column = column.cast(pa.string())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_temporal(kind):
+        return [None if value is None else str(value) for value in values]
+    return values
+
+
+class ArrowFile(NamedTuple):
+    """An opened file of Parquet or Arrow."""
+
+    schema: "pa.Schema"
+    length: Callable[[], int]
+    """Counts the rows."""
+    batches: Callable[[int, Sequence[str], int], Iterator["pa.RecordBatch"]]
+    """Rows of these columns behind the first so many, at most so many at once."""
+
+
+@contextmanager
+def arrow_file(path: Path, form: FileForm) -> Iterator[ArrowFile]:
+    """Open a file of Parquet or Arrow.
+
+    Raises:
+        DataError: It is not complete, damaged, or names two columns alike.
+    """
+    import pyarrow as pa
+
+    opened = False
+    try:
+        with (_parquet if form.kind == "parquet" else _arrow)(path) as file:
+            opened = True
+            _checked_header(str(path), file.schema.names)
+            yield file._replace(schema=file.schema.remove_metadata())
+    except (pa.ArrowException, OSError) as error:
+        if opened:
+            raise DataError(f"cannot read {path}: {error}") from error
+        what = "Parquet" if form.kind == "parquet" else "Arrow"
+        raise DataError(f"{path} is not a complete {what} file: {error}") from error
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[ArrowFile]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(
+        path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+    ) as file:
+
+        def batches(skip: int, names: Sequence[str], most: int) -> Iterator["pa.RecordBatch"]:
+            sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+            first = 0
+            while first < len(sizes) and skip >= sizes[first]:
+                skip -= sizes[first]
+                first += 1
+            groups = range(first, len(sizes))
+            found = file.iter_batches(
+                min(_DECODE_ROWS, most), row_groups=groups, columns=list(names), use_threads=False
+            )
+            yield from _behind(found, skip, names, most)
+
+        yield ArrowFile(file.schema_arrow, lambda: file.metadata.num_rows, batches)
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[ArrowFile]:
+    import pyarrow as pa
+
+    with path.open("rb") as source:
+        is_file = source.read(6) == b"ARROW1"
+    with pa.memory_map(str(path)) as source:
+
+        def found() -> Iterator["pa.RecordBatch"]:
+            if not is_file:
+                source.seek(0)
+                yield from pa.ipc.open_stream(source)
+                return
+            reader = pa.ipc.open_file(source)
+            yield from map(reader.get_batch, range(reader.num_record_batches))
+
+        schema = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source).schema
+        yield ArrowFile(
+            schema,
+            lambda: sum(batch.num_rows for batch in found()),
+            lambda skip, names, most: _behind(found(), skip, names, most),
+        )
+
+
+def _behind(
+    batches: Iterable["pa.RecordBatch"], skip: int, names: Sequence[str], most: int
+) -> Iterator["pa.RecordBatch"]:
+    for batch in batches:
+        left = batch.slice(skip)
+        skip = max(0, skip - batch.num_rows)
+        for begin in range(0, left.num_rows, most):
+            yield left.slice(begin, most).select(list(names))
