@@ -16,8 +16,7 @@ from typing import Any
 import tyro
 
 from gru_training.errors import InterruptedRun, InterruptedWork, TrainingError
-from gru_training.quiet import load_tensorflow
-from gru_training.task import TASKS, Command, find_task, task_settings
+from gru_training.task import TASKS, Command, find_task, start_tensorflow, task_settings
 from gru_training.termination import remembered_interrupts
 
 INTERRUPTED = 130
@@ -126,7 +125,7 @@ def _run(command: Command, config: Any) -> int:
     console = Console(soft_wrap=True)
     work = config if command.check is None else command.check(config, console)
     if command.needs_tensorflow:
-        load_tensorflow(console, config.debug)
+        start_tensorflow(console, config.debug)
     return command.run(work, console) or 0
 
 

@@ -6,10 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 from gru_training.programs import keep_programs
 
@@ -64,22 +60,3 @@ def quiet(active: bool = True) -> Iterator[None]:
                 if failed or not _OF_TENSORFLOW.match(line):
                     os.write(kept, line)
             os.close(kept)
-
-
-def load_tensorflow(console: "Console", debug: bool) -> None:
-    """Load TensorFlow for a command, and print its version and devices.
-
-    Args:
-        console: Where to print.
-        debug: Whether to show the messages of its C++ parts.
-    """
-    with console.status("loading TensorFlow ..."), quiet(not debug):
-        import keras
-        import tensorflow as tf
-
-        devices = tf.config.list_physical_devices()
-    kinds = sorted({device.device_type for device in devices})
-    console.print(
-        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
-        highlight=False,
-    )

@@ -18,6 +18,7 @@ from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
 from gru_training.errors import ConfigError, TrainingError
 from gru_training.presets import preset_in
+from gru_training.quiet import quiet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -237,6 +238,25 @@ def task_settings(task: Task, flags: Sequence[str], prog: str, shown: bool = Tru
         args=list(flags),
         config=(tyro.conf.OmitArgPrefixes,),
         console_outputs=shown,
+    )
+
+
+def start_tensorflow(console: "Console", debug: bool) -> None:
+    """Load TensorFlow for a command, and print its version and devices.
+
+    Args:
+        console: Where to print.
+        debug: Whether to show the messages of its C++ parts.
+    """
+    with console.status("loading TensorFlow ..."), quiet(not debug):
+        import keras
+        import tensorflow as tf
+
+        devices = tf.config.list_physical_devices()
+    kinds = sorted({device.device_type for device in devices})
+    console.print(
+        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
+        highlight=False,
     )
 
 

@@ -11,8 +11,7 @@ import tyro
 
 from gru_training.continuing.config import ContinueConfig
 from gru_training.errors import CheckpointError, RunDirectoryError
-from gru_training.quiet import load_tensorflow
-from gru_training.task import TASKS, Command, Task, find_task
+from gru_training.task import TASKS, Command, Task, find_task, start_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +58,7 @@ def train(
     task = find_task(name)
     require_package(config.run)
     data = _checked(task, config, console)
-    load_tensorflow(console, config.run.debug)
+    start_tensorflow(console, config.run.debug)
     run = task.train(config, console, resume, data)
     if run is None:
         console.print("done; the first worker writes the run", highlight=False)

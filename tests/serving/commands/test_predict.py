@@ -200,6 +200,23 @@ def test_help_teaches(command, capsys):
     assert "example" in capsys.readouterr().out
 
 
+def test_help_of_every_command_is_there_before_anything_heavy_is_loaded():
+    program = """
+import contextlib, io, sys
+from gru_serving.__main__ import COMMANDS, main
+heavy = {"h5py", "httpx", "keras", "keras_gru", "matplotlib", "onnxruntime", "pandas", "pyarrow",
+         "scipy", "sklearn", "starlette", "tensorflow"}
+for name in COMMANDS:
+    with contextlib.suppress(SystemExit):
+        main([name, "--help"])
+    assert not heavy & set(sys.modules), (name, heavy & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "--rest_api_port" in done.stdout + done.stderr
+
+
 def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2

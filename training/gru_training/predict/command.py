@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gru_training.predict.config import PredictConfig
 from gru_training.predict.run_kind import run_task, scored_columns
-from gru_training.quiet import load_tensorflow
-from gru_training.task import Command, Task
+from gru_training.task import Command, Task, start_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +55,7 @@ def run_prediction(prepared: PredictJob, console: "Console") -> None:
         run = task.open_run(config.run_path)
         scorer = task.graph_scorer(run)
     if scorer is None:
-        load_tensorflow(console, config.debug)
+        start_tensorflow(console, config.debug)
         with console.status(f"loading {config.run_path} ..."):
             scorer = task.scorer(run)
     console.print(job.run(scorer).summary(), highlight=False)

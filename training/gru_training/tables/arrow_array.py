@@ -1,6 +1,7 @@
 """Arrays of Arrow made of Python's and NumPy's values without loading pandas."""
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ import pyarrow as pa
 
 
 def arrow_array(values: Sequence[Any] | np.ndarray, kind: pa.DataType) -> pa.Array:
-    """An array as `pa.array` makes it, which would load pandas: longer than scoring a few rows.
+    """Make the array that `pa.array` makes, which would load pandas.
+
+    To load it takes longer than to score a few rows.
 
     Args:
         values: N texts, numbers, or other values; None where one is missing.
@@ -17,24 +20,24 @@ def arrow_array(values: Sequence[Any] | np.ndarray, kind: pa.DataType) -> pa.Arr
     Returns:
         N values of that type.
     """
-    if pa.types.is_string(kind):
-        return _texts(values)
     if isinstance(values, np.ndarray) and pa.from_numpy_dtype(values.dtype) == kind:
         numbers = np.ascontiguousarray(values)
         return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+    if kind == pa.int64():
+        numbers = np.array([0 if value is None else value for value in values], np.int64)
+        return pa.Array.from_buffers(kind, len(values), [_known(values), pa.py_buffer(numbers)])
+    if kind == pa.string():
+        content, ends = BytesIO(), np.zeros(len(values) + 1, np.int64)
+        for place, value in enumerate(values, start=1):
+            content.write(b"" if value is None else value.encode())
+            ends[place] = content.tell()
+        buffers = [_known(values), pa.py_buffer(ends), pa.py_buffer(content.getbuffer())]
+        # With offsets of 64 bits: where 32 do not suffice, the cast says so.
+        return pa.Array.from_buffers(pa.large_string(), len(values), buffers).cast(kind)
     return pa.array(values, kind)
 
 
-def _texts(values: Sequence[str | None] | np.ndarray) -> pa.Array:
-    offsets, content = np.zeros(len(values) + 1, np.int64), bytearray()
-    there = np.ones(len(values), bool)
-    for number, value in enumerate(values):
-        if value is None:
-            there[number] = False
-        else:
-            content += value.encode()
-        offsets[number + 1] = len(content)
-    known = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    buffers = [known, pa.py_buffer(offsets), pa.py_buffer(content)]
-    # With offsets of 64 bits, so that the cast says so where 32 do not suffice.
-    return pa.Array.from_buffers(pa.large_string(), len(values), buffers).cast(pa.string())
+def _known(values: Sequence[Any] | np.ndarray) -> pa.Buffer | None:
+    """A bit for each value, 0 where it is None; None where there are all."""
+    known = np.array([value is not None for value in values], bool)
+    return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))

@@ -8,7 +8,14 @@ from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from gru_training.errors import ConfigError
-from gru_training.task import TASKS, Command, Task, find_task, task_settings
+from gru_training.task import (
+    TASKS,
+    Command,
+    Task,
+    find_task,
+    start_tensorflow,
+    task_settings,
+)
 from gru_training.tune.config import TuneConfig
 
 if TYPE_CHECKING:
@@ -76,12 +83,11 @@ def _train_picked(
     console: "Console",
 ) -> list["FinalRun"]:
     """Runs with the settings that the search ends with, one for each seed."""
-    from gru_training.quiet import load_tensorflow
     from gru_training.tune.report import FinalRun
 
     if not config.seeds:
         return []
-    load_tensorflow(console, config.debug)
+    start_tensorflow(console, config.debug)
     name = config.name or settings.run.name or f"{folder.name}-best"
     finals = []
     for number in range(config.seeds):

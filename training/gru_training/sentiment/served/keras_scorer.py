@@ -44,7 +44,7 @@ class KerasScorer:
             RowError: The column holds no texts.
         """
         parts = _tokenized(strings(rows.column("text")), self._preprocessor)
-        return TokenizedTexts(self.answer, parts)
+        return TokenizedTexts(self.answer, lambda: parts)
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Label texts of word ids, (B, T) int32, padded with 0."""

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -89,14 +90,17 @@ class GraphScorer:
         self._tokens = Tokenizer.read(run.path / TOKENS)
         self._words = Words.read(run.path / "vocabulary.txt")
         self._max_tokens = run.config.data.max_tokens
+        self._background = ThreadPoolExecutor(1)
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
-        """Tokenize texts.
+        """Tokenize texts, in the background: the runtime answers meanwhile.
 
         Raises:
             RowError: The column holds no texts.
         """
-        return TokenizedTexts(self.answer, self.word_ids(strings(rows.column("text"))))
+        texts = strings(rows.column("text"))
+        found = self._background.submit(lambda: list(self.word_ids(texts)))
+        return TokenizedTexts(self.answer, found.result)
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Label texts of word ids, (B, T) int32, padded with 0."""
@@ -118,13 +122,13 @@ class TokenizedTexts:
 
     Args:
         answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
-        parts: Word ids (sum of lengths,) int32 and lengths (n,) int64 of consecutive texts.
+        parts: Gives word ids (sum of lengths,) int32 and lengths (n,) int64 of consecutive texts.
     """
 
     def __init__(
         self,
         answers: Callable[[np.ndarray], pa.RecordBatch],
-        parts: Iterable[tuple[np.ndarray, np.ndarray]],
+        parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]],
     ):
         self._answers, self._parts = answers, parts
 
@@ -132,7 +136,7 @@ class TokenizedTexts:
     def _ids(self) -> tuple[np.ndarray, np.ndarray]:
         """All word ids, (sum of lengths,) int32, and the lengths, (N,) int64."""
         flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        for ids, counts in self._parts:
+        for ids, counts in self._parts():
             flat.append(ids)
             lengths.append(counts)
         return np.concatenate(flat), np.concatenate(lengths)
