@@ -91,7 +91,7 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
         assert said in notes
     assert found.notes[:-1] == data.series.notes
     assert found.notes[-1].startswith(
-        "too few validation windows for the bounds of the 80% and 95%"
+        "rough intervals: about 6 validation windows without overlap"
     )
 
 
@@ -108,7 +108,8 @@ def test_gaps_are_counted_and_the_longest_is_named(tmp_path):
 def test_a_short_series_says_what_is_needed_and_what_is_there(tmp_path):
     found = check_forecasting(config(write(tmp_path / "s.csv", table(40))))
     (error,) = found.errors
-    assert "the train part has 28 of 40 rows, expected at least 30 (look-back 24 + " in error
+    assert "the train part has 26 of 40 rows, expected at least 30 (look-back 24 + " in error
+    assert error.endswith("; leave out --lookback")
 
 
 @pytest.mark.parametrize(

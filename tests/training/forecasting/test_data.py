@@ -109,9 +109,10 @@ def test_calendar_columns_are_inputs_only(tmp_path):
 
 
 def test_too_few_rows():
-    for rows, part in ((18, "train"), (30, "validation")):
+    tenth = replace(CONFIG, validation_fraction=0.1)
+    for rows, part, config in ((18, "train", CONFIG), (30, "validation", tenth)):
         with pytest.raises(DataError, match=rf"made-up\.csv: the {part} part has \d+ of {rows}"):
-            prepare(series(rows), CONFIG)
+            prepare(series(rows), config)
 
 
 def test_columns_that_say_nothing_are_named():

@@ -23,7 +23,7 @@ def test_ranks_by_hand():
 def test_coverage_is_what_theory_says():
     """One more exchangeable row is at or below the k-th of n residuals with probability k/(n+1)."""
     n, draws = 49, 20000
-    noise = RNG.gamma(2.0, 1.0, (n + 1, draws, 1))  # each draw is a column of its own
+    noise = RNG.gamma(2.0, 1.0, (n + 1, draws, 1)) - 1.7  # each draw is a column of its own
     offsets = interval_offsets(noise[:n], np.zeros((n, draws, 1, 1)))[:, 0]  # (draws, Q)
     for q, level in enumerate(LEVELS):
         if level == 0.5:
@@ -149,3 +149,49 @@ def test_a_column_without_a_residual_gets_the_typical_size():
     assert width[0] < width[1] < width[2]
     with pytest.raises(ValueError, match="must hold a value, got none"):
         pooled_offsets(np.full((4, 2, 1), np.nan), np.zeros((4, 2, 1, 1)), 4)
+
+
+def covered(offsets, new):
+    """Shares of new residuals (N, H, K) within the 95 % and the 80 % interval."""
+    return [((offsets[..., low] <= new) & (new <= offsets[..., high])).mean()
+            for low, high in ((0, 4), (1, 3))]  # fmt: skip
+
+
+@pytest.mark.parametrize("bias", [-5.0, 5.0])
+def test_no_bound_of_a_point_forecast_touches_it(bias):
+    """Where all residuals have one sign, the bound on the other side is not clamped."""
+    rng = np.random.default_rng(8)
+    truth, new = (rng.normal(bias, 1, (size, 3, 2)) for size in (80, 4000))
+    point = np.zeros((80, 3, 2, 1))
+    for offsets in (interval_offsets(truth, point), pooled_offsets(truth, point, 50)):
+        assert (offsets[..., :2] < -1).all()
+        assert (offsets[..., 3:] > 1).all()
+        served = np.asarray(quantiles(np.zeros((1, 3, 2, 1)), offsets))
+        assert (np.diff(served, axis=-1)[..., 1:3] > 1).all()
+        wide, narrow = covered(offsets, new)
+        assert wide > 0.93
+        assert narrow > 0.78
+
+
+def test_few_windows_give_intervals_as_wide_on_either_side():
+    """Validation windows of one sign, and truth of either: one-sided intervals cover half."""
+    rng = np.random.default_rng(9)
+    few = np.abs(rng.normal(size=(9, 3, 1)))
+    point = np.zeros((9, 3, 1, 1))
+    offsets = pooled_offsets(few, point, independent=3)
+    np.testing.assert_allclose(offsets, -offsets[..., ::-1])
+    wide, narrow = covered(offsets, rng.normal(size=(4000, 3, 1)))
+    assert narrow > 0.8
+    assert wide > 0.95
+    uneven = pooled_offsets(few, point, independent=9)
+    assert not np.allclose(uneven[..., 1], -uneven[..., 3])
+
+
+def test_few_windows_move_quantiles_of_a_network_outwards_only():
+    rng = np.random.default_rng(10)
+    truth = 3 + np.abs(rng.normal(size=(9, 3, 1)))
+    forecasts = np.tile(np.array([-2.0, -1, 0, 1, 2]), (9, 3, 1, 1))
+    offsets = pooled_offsets(truth, forecasts, independent=3)
+    assert (offsets[..., 1] == 0).all()
+    assert (offsets[..., 3:] > 1).all()
+    assert (pooled_offsets(truth, forecasts, independent=9)[..., 1] > 0).all()

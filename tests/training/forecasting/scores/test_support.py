@@ -20,13 +20,14 @@ def test_windows_that_overlap_count_for_less():
     overlapping = Support(400, 40, 1, False, LEVELS)
     assert (overlapping.independent, overlapping.pools) == (10, True)
     assert overlapping.notes() == (
-        "too few validation windows for the bounds of the 95% interval: expected 39 that do not "
-        "overlap, got about 10 windows; they are widened as Student's t is wider than the normal "
-        "distribution",
+        "rough intervals: about 10 validation windows without overlap (95% needs 39), so they "
+        "are wider",
     )
     few = Support(30, 12, 4, False, LEVELS)
     assert few.independent == 5
-    assert "of the 80% and 95% intervals: expected 9, 39 that" in few.notes()[0]
+    assert few.notes()[0].endswith(
+        "(80% needs 9, 95% needs 39), so they are wider, and as wide above the forecast as below"
+    )
     assert Support(4000, 4, 1, True, LEVELS).pools  # series of unequal length
 
 

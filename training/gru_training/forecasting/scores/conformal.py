@@ -7,6 +7,7 @@ covers at least what its levels promise. Windows of a series overlap and drift, 
 guarantee for a forecast: the coverage has to be measured.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from keras import ops
 from scipy.stats import norm
 from scipy.stats import t as student_t
+
+from gru_training.forecasting.scores.support import least_windows
 
 LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 """Of the served quantiles: the bounds of the 95 % and 80 % intervals, and the forecast."""
@@ -36,7 +39,8 @@ def interval_offsets(
         (H, K, Q) in the dtype float32. With n residuals the level p takes the one of rank
         ⌈p·(n + 1)⌉ above .5 and ⌊p·(n + 1)⌋ below; where there is no such rank (for .975 with
         fewer than 39 residuals), the greatest or least one, whose level is then n/(n + 1) or
-        1/(n + 1).
+        1/(n + 1). Of a point forecast with residuals of one sign a bound on the other side of it
+        is as far away as the absolute residuals say, so that no bound falls on the forecast.
 
     Raises:
         ValueError: Shapes or levels do not fit, or some horizon and column has no residual.
@@ -60,7 +64,22 @@ def interval_offsets(
         place = (np.clip(rank, 1, counts) - 1).astype(int)[np.newaxis]
         of_level = residuals[..., min(q, residuals.shape[-1] - 1)][..., np.newaxis]
         offsets[..., q] = np.take_along_axis(of_level, place, axis=0)[0, ..., 0]
+    if forecasts.shape[-1] == 1:
+        _open_bounds(offsets, np.abs(residuals[..., 0]), levels)
     return offsets
+
+
+def _open_bounds(offsets: np.ndarray, sizes: np.ndarray, levels: Sequence[float]) -> None:
+    """Replace offsets (H, K, Q) of the wrong sign by quantiles of absolute residuals (N, H, K)."""
+    for q, level in enumerate(levels):
+        sign = np.sign(level - MEDIAN)
+        closed = sign * offsets[..., q] <= 0
+        if sign and closed.any():
+            ordered = np.sort(sizes[:, closed], axis=0)  # NaN come last
+            counts = np.isfinite(ordered).sum(axis=0)
+            rank = np.ceil(np.round(abs(2 * level - 1) * (counts + 1), 9))
+            place = (np.clip(rank, 1, counts) - 1).astype(int)
+            offsets[closed, q] = sign * np.take_along_axis(ordered, place[np.newaxis], axis=0)[0]
 
 
 def pooled_offsets(
@@ -76,6 +95,10 @@ def pooled_offsets(
     overlap, even many of them may tell little: offsets are widened as Student's t is wider than
     the normal distribution, with a degree of freedom for each window that is independent. A level
     beyond all residuals is at least that of a normal distribution of their size.
+
+    Few windows do not tell on which side of a forecast the truth will lie: with fewer than the
+    narrowest interval needs, the bounds of a point forecast are those of absolute residuals, as far
+    away on either side, and those of a forecast of quantiles are moved outwards only.
 
     Args:
         targets: As of `interval_offsets`; a column without any value gets the typical size.
@@ -95,19 +118,30 @@ def pooled_offsets(
     scaled = residuals / size[..., np.newaxis]
     offsets = np.zeros((*size.shape, len(levels)), np.float32)
     freedom = max(2.0, independent)
+    few = independent < min(least_windows(level) for level in levels if level > MEDIAN)
+    point = scaled.shape[-1] == 1
     for q, level in enumerate(levels):
         if level == MEDIAN:
             continue
-        of_level = np.sort(scaled[..., min(q, scaled.shape[-1] - 1)].ravel())
-        of_level = of_level[np.isfinite(of_level)]
-        exact = np.round(level * (len(of_level) + 1), 9)
-        rank = int(np.ceil(exact) if level > MEDIAN else np.floor(exact))
-        bound = of_level[np.clip(rank, 1, len(of_level)) - 1]
-        if not 1 <= rank <= len(of_level):  # farther out than any residual: at least as the normal
-            bound = (max if level > MEDIAN else min)(bound, norm.ppf(level))
+        sign = np.sign(level - MEDIAN)
+        # From here on a bound lies above the forecast if it is positive, for the lower ones too.
+        outward = sign * scaled[..., 0 if point else q].ravel()
+        bound = _ranked(outward, max(level, 1 - level), level)
+        if point and (few or bound <= 0):
+            bound = _ranked(np.abs(outward), abs(2 * level - 1), level)
+        elif few:
+            bound = max(bound, 0.0)
         wider = student_t.ppf(level, freedom) / norm.ppf(level)
-        offsets[..., q] = bound * wider * size
+        offsets[..., q] = sign * bound * wider * size
     return offsets
+
+
+def _ranked(values: np.ndarray, share: float, level: float) -> float:
+    """The value of the rank ⌈share·(n + 1)⌉; beyond all values at least as the normal has it."""
+    ordered = np.sort(values[np.isfinite(values)])
+    rank = math.ceil(round(share * (len(ordered) + 1), 9))
+    bound = float(ordered[min(rank, len(ordered)) - 1])
+    return bound if rank <= len(ordered) else max(bound, abs(float(norm.ppf(level))))
 
 
 def _sizes(residuals: np.ndarray) -> np.ndarray:

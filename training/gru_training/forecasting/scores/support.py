@@ -48,13 +48,14 @@ class Support:
         short = [level for level in levels if self.independent < least_windows(level)]
         if not short:
             return ()
-        names = " and ".join(f"{100 * (2 * level - 1):.6g}%" for level in short)
-        needed = ", ".join(f"{least_windows(level):,}" for level in short)
-        there = counted(max(1, round(self.independent)), "window")
+        needed = ", ".join(
+            f"{100 * (2 * level - 1):.6g}% needs {least_windows(level):,}" for level in short
+        )
+        there = counted(max(1, round(self.independent)), "validation window")
+        symmetric = len(short) == len(levels)
+        how = "wider, and as wide above the forecast as below" if symmetric else "wider"
         return (
-            f"too few validation windows for the bounds of the {names} "
-            f"interval{'s' if len(short) > 1 else ''}: expected {needed} that do not overlap, got "
-            f"about {there}; they are widened as Student's t is wider than the normal distribution",
+            f"rough intervals: about {there} without overlap ({needed}), so they are {how}",
         )
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gru_training.data.calendar import season_length
 from gru_training.data.long_form import wide_columns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
@@ -42,7 +43,8 @@ def usable_series(
     lookback, horizon, season = steps_of(series, config)
     if config.lookback is None:
         lookback = min(lookback, longest_lookback(borders.train, horizon))
-    enough = _has_rows(series, borders, lookback, horizon, problems)
+    enough = _has_rows(series, config, problems)
+    _note_short(series, config, borders, problems)
     if enough and season > borders.train:
         problems.error(
             f"{series.source}: expected a season of at most the {borders.train} training rows, got "
@@ -120,26 +122,66 @@ def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
     )
 
 
-def _has_rows(
-    series: Series, borders: Borders, lookback: int, horizon: int, problems: Problems
-) -> bool:
+def _has_rows(series: Series, config: SeriesConfig, problems: Problems) -> bool:
     """Whether each part has the rows of a window; of those that have not the first is told."""
+    missing = _missing_rows(series, config)
+    if missing is not None:
+        problems.error(f"{series.source}: {missing}; {_what_fits(series, config)}")
+    return missing is None
+
+
+def _missing_rows(series: Series, config: SeriesConfig) -> str | None:
+    """Which part has too few rows, if any has."""
+    borders = borders_of(series, config)
+    lookback, horizon, _ = steps_of(series, config)
+    if config.lookback is None:
+        lookback = min(lookback, longest_lookback(borders.train, horizon))
     least = {"train": lookback + horizon, "validation": horizon, "test": horizon}
     for part, rows in least.items():
         begin, end = borders.part(part)
         if end - begin < rows:
-            what = (
-                f"look-back {lookback} + horizon {horizon}"
-                if part == "train"
-                else f"the horizon of {horizon}"
+            what = f"the horizon of {horizon}"
+            if part == "train":
+                what = f"look-back {lookback} + horizon {horizon}"
+            return (
+                f"the {part} part has {max(0, end - begin)} of {len(series)} rows, expected at "
+                f"least {rows} ({what})"
             )
-            problems.error(
-                f"{series.source}: the {part} part has {end - begin} of {len(series)} rows, "
-                f"expected at least {rows} ({what}); lower --lookback or --horizon, or change "
-                "--validation-fraction and --test-fraction"
-            )
-            return False
-    return True
+    return None
+
+
+def _what_fits(series: Series, config: SeriesConfig) -> str:
+    """The change of the settings with which the rows suffice."""
+    any_lookback = replace(config, lookback=None)
+    by_default = replace(config, validation_fraction=None, test_fraction=None)
+    for other, flags in (
+        (any_lookback, "--lookback"),
+        (by_default, "--validation-fraction and --test-fraction"),
+    ):
+        if other != config and _missing_rows(series, other) is None:
+            return f"leave out {flags}"
+    _, horizon, _ = steps_of(series, config)
+    for fewer in range(min(horizon, len(series)) - 1, 0, -1):
+        if _missing_rows(series, replace(config, horizon=fewer)) is None:
+            return f"--horizon {fewer} fits"
+    return "more rows are needed"
+
+
+def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems: Problems) -> None:
+    """Say what is not done by default, as the series is short."""
+    rows = len(series)
+    _, horizon, season = steps_of(series, config)
+    usual = season_length(series.frequency)
+    if config.season is None and season < usual:
+        problems.note(
+            f"no season: the usual one of {usual} steps is longer than the {borders.train} rows to "
+            "train on; --season sets another"
+        )
+    if config.horizon is None and horizon < usual and 3 * usual >= rows:
+        problems.note(
+            f"a horizon of {horizon} steps in place of the usual {usual}, for which {rows} rows "
+            "are too few; --horizon sets another"
+        )
 
 
 def _usable_columns(

@@ -125,20 +125,42 @@ def borders_of(series: Series, config: SeriesConfig) -> Borders:
     if published:
         return published
     rows = len(series)
-    validation, test = (int(share * rows) for share in config.fractions)
+    _, horizon, season = steps_of(series, config)
+    validation, test = _least_held_out(rows, horizon, config)
     if config.validation_fraction is None:
-        _, horizon, season = steps_of(series, config)
         room = rows - test - 3 * season - 2 * horizon  # whatever the look-back that is chosen
         validation = max(validation, min(_HORIZONS * horizon, rows // 4, room))
     return Borders(rows - validation - test, rows - test, rows)
 
 
 def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
-    """Look-back, horizon and season: as asked for, else three, one and one seasons."""
+    """Look-back, horizon and season: as asked for, else three, one and one seasons.
+
+    What a short series has no room for is not asked of it by default: its horizon is a quarter of
+    its rows at most, and it has no season (1) that is longer than what is left to train on.
+    """
     kind = None if config.data is None else m4_kind(config.data)
-    season = config.season or season_length(series.frequency)
+    rows, season = len(series), config.season or season_length(series.frequency)
     horizon = config.horizon or (season if kind is None else kind.horizon)
+    if config.horizon is None and kind is None and 3 * horizon >= rows:
+        horizon = max(1, rows // 4)
+    if (
+        config.season is None
+        and kind is None
+        and season > rows - sum(_least_held_out(rows, horizon, config))
+    ):
+        season = 1
     return config.lookback or 3 * season, horizon, season
+
+
+def _least_held_out(rows: int, horizon: int, config: SeriesConfig) -> tuple[int, int]:
+    """The fewest rows of the validation and of the test part: by default those of a window."""
+    asked = config.validation_fraction, config.test_fraction
+    validation, test = (
+        max(int(share * rows), horizon if wanted is None else 0)
+        for share, wanted in zip(config.fractions, asked, strict=True)
+    )
+    return validation, test
 
 
 def longest_lookback(train: int, horizon: int) -> int:
