@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         "--outcomes",
         type=Path,
         metavar="FILE",
-        help="what was true: a .csv, .tsv, .jsonl or .parquet file with a text and a label column",
+        help="what was true: a table, such as a CSV file, with a text and a label column",
     )
     parser.add_argument(
         "--label-separator", metavar="TEXT", help="between several labels in a cell of --outcomes"

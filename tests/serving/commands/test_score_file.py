@@ -15,6 +15,8 @@ import pytest
 from gru_serving.__main__ import main
 from tests.ctrl_c import WITH_CTRL_C
 from tests.serving.conftest import REPOSITORY, running
+from tests.training.tables.formats import NAMES
+from tests.training.tables.formats import write as write_table
 from tests.waiting import wait_until
 
 WORDS = ("good", "bad", "great", "awful", "film", "")
@@ -63,6 +65,23 @@ def test_rows_keep_their_order_and_get_the_columns_of_a_classifier(url, tmp_path
     said = capsys.readouterr().out
     assert "model   text version" in said
     assert "3,000 rows; " in said
+
+
+def test_every_format_of_one_table_gets_the_same_answers(server, tmp_path, capsys):
+    rows = [["great film", "é"], ["awful; bad, film", "x"], ['good "bad"', "-"], ["", "y"]]
+    answers = {}
+    for name in NAMES:
+        path = write_table(tmp_path, name, ["text", "note"], rows)
+        assert predict(server.rest, path, tmp_path / "out.csv", "--overwrite") == 0, name
+        answers[name] = (tmp_path / "out.csv").read_text("utf-8")
+    assert answers["comma.csv"].splitlines()[1].startswith("great film,é,positive,")
+    assert [name for name in NAMES if answers[name] != answers["comma.csv"]] == []
+    assert capsys.readouterr().out.count("read as Windows-1252 (cp1252)") == 1
+    windows = tmp_path / "windows.csv"
+    spoken = ["--separator", ";", "--encoding", "cp1252", "--overwrite"]
+    assert predict(server.rest, windows, tmp_path / "out.csv", *spoken) == 0
+    assert "otherwise" not in capsys.readouterr().out
+    assert (tmp_path / "out.csv").read_text("utf-8") == answers["comma.csv"]
 
 
 def test_texts_that_are_empty_or_missing_are_answered(url, tmp_path):
@@ -220,7 +239,7 @@ def test_it_loads_neither_tensorflow_nor_a_task(server, tmp_path):
     program = WITHOUT.replace('"pyarrow", ', '"gru_training.sentiment", ').replace(
         "sys.exit(main(sys.argv[1:]))",
         "assert main(sys.argv[1:]) == 0\n"
-        "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('training.')}\n"
+        "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('gru_training.')}\n"
         "assert rooms <= {'errors', 'runs', 'scoring', 'tables', 'termination'}, rooms",
     )
     done = subprocess.run(

@@ -77,7 +77,7 @@ def hours(rows, cell="{}"):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no file"),
+        (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no such file"),
         (lambda tmp: csv(tmp, hours(40)), "the train part has 22 of 40 rows, expected at least 30"),
         (lambda tmp: csv(tmp, hours(90, "7")), "column 'a': expected values that vary, got 7"),
         (lambda tmp: csv(tmp, hours(90, "x{}")), "line 2, column 'a': expected a number"),

@@ -53,7 +53,7 @@ SAID = {
     "table.txt": "columns are separated by tabs (--separator says otherwise)",
     "utf16.csv": "columns are separated by tabs (--separator says otherwise)",
     "utf16le.csv": "read as UTF-16-LE (--encoding says otherwise)",
-    "windows.csv": "read as Windows-1252 (cp1252), as line 2 is not UTF-8, columns are separated "
+    "windows.csv": "read as Windows-1252 (cp1252), as line 2 is not UTF-8; columns are separated "
     "by semicolons (--encoding and --separator say otherwise)",
 }  # fmt: skip
 """What is said of files that are neither plain nor marked."""

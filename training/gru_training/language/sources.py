@@ -6,11 +6,11 @@ from pathlib import Path
 from gru_training.data.known_sets.imdb import imdb_test, imdb_unlabelled
 from gru_training.data.problems import counted
 from gru_training.data.text_files import find_column
-from gru_training.errors import DataError
+from gru_training.errors import DataError, ForeignDataError
 from gru_training.language.config import LanguageDataConfig
 from gru_training.tables.file_form import read_text
 from gru_training.tables.rows import cell_text, read_rows
-from gru_training.tables.text_columns import TEXT_COLUMNS
+from gru_training.tables.text_columns import TEXT_COLUMNS, column_called
 
 BUILT_IN = "python-help"
 """What the documents are called that come with Python."""
@@ -86,6 +86,15 @@ def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> I
     table = read_rows(path, config.text_format, bounded=True)
     notes += [f"{path}: {note}" for note in table.form.notes]
     columns, rows = table.with_columns()
+    if (
+        len(columns) == 1
+        and config.text_column is None
+        and not column_called(TEXT_COLUMNS, columns)
+    ):
+        raise ForeignDataError(
+            f"{path}: expected a folder, or a file name ending in .txt, or a table with a column "
+            f"of texts (see --text-column), got the column {columns[0]!r:.40} alone"
+        )
     if columns:
         column = find_column(path, columns, config.text_column, TEXT_COLUMNS, "text")
         for _, cells in rows:

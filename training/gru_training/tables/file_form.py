@@ -194,7 +194,7 @@ def _one_note(parts: list[str]) -> tuple[str, ...]:
         for word, flag in (("read as", "--encoding"), ("separated", "--separator"))
         if any(word in part for part in parts)
     )
-    return (f"{', '.join(parts)} ({flags} {'say' if ' and ' in flags else 'says'} otherwise)",)
+    return (f"{'; '.join(parts)} ({flags} {'say' if ' and ' in flags else 'says'} otherwise)",)
 
 
 def _binary_kind(path: Path, head: bytes) -> Kind | None:

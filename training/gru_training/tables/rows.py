@@ -138,51 +138,45 @@ def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) 
         return Rows(form, None, _json_lines(lines, misfit))
     if form.kind == "json":
         return Rows(form, None, _json_list(name, lines, misfit))
-    table = _csv_cells(name, lines, form, misfit)
-    _, header = next(table)
-    return Rows(
-        form,
-        header,
-        ((line, dict(zip(header, cells, strict=True))) for line, cells in table),
-    )
+    table = _csv_rows(name, lines, form, misfit)
+    return Rows(form, next(table), table)
 
 
-def _csv_cells(
-    name: str, lines: Iterator[str], form: FileForm, misfit: Misfit
-) -> Iterator[tuple[int, list[str]]]:
-    """The header, then rows with as many cells, each with the line on which it begins."""
+def _csv_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -> Iterator[Any]:
+    """The columns, then the rows with as many cells."""
     # The default limit of a cell is 131,072 characters; a text may be longer.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     for _ in range(form.skipped):
         next(lines, None)
     reader = csv.reader(lines, delimiter=form.separator, strict=True)
-    line, wanted = form.skipped + 1, 0
+    line, header = form.skipped + 1, list[str]()
     while True:
         try:
-            cells = next(reader)
-        except StopIteration:
+            for cells in reader:
+                if header and len(cells) == len(header):
+                    yield line, dict(zip(header, cells, strict=True))
+                elif cells and header:
+                    problem = f"expected {len(header)} cells as in the header, got {len(cells)}"
+                    misfit("cells", line, problem)
+                elif cells:
+                    header = _checked_header(name, cells)
+                    yield header
+                line = form.skipped + reader.line_num + 1
             break
         except csv.Error as error:
-            at = form.skipped + reader.line_num
+            line = form.skipped + reader.line_num
             if "new-line character" not in str(error):
                 raise DataError(
-                    f"{name}, line {at}: not well-formed ({error}); is a quote unbalanced?"
+                    f"{name}, line {line}: not well-formed ({error}); is a quote unbalanced?"
                 ) from error
             misfit(
                 "return",
-                at,
+                line,
                 "expected a cell with a carriage return (\\r) in it to stand in double quotes, got "
                 "one without; quote it, or replace the characters, as with `tr '\\r' ' '`",
             )
-            cells = []
-        if cells and not wanted:
-            wanted = len(_checked_header(name, cells))
-        if len(cells) == wanted and cells:
-            yield line, cells
-        elif cells:
-            misfit("cells", line, f"expected {wanted} cells as in the header, got {len(cells)}")
-        line = form.skipped + reader.line_num + 1
-    if not wanted:
+            line += 1
+    if not header:
         raise DataError(f"{name} is empty; expected a header line")
 
 

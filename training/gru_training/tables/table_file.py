@@ -23,6 +23,8 @@ PIECE_BYTES = 32 << 20
 """If rows are long, a piece has fewer: about this many bytes in memory."""
 JSON_VALUE = b"keras_gru.json"
 """Marks, in a field's metadata, texts that are JSON values of several kinds."""
+_ROWS_LOOKED_AT = 128
+"""Rows that are held at once while a file is looked through."""
 _WHOLE_NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0|")  # as a program writes it, or missing
 _TYPES = {
     "texts": pa.string(),
@@ -150,7 +152,7 @@ def _open_rows(path: Path, form: FileForm, progress: Progress) -> TableFile:
     opened = read_rows(path, form=form)
     kinds: dict[str, dict[str, int]] = {name: {} for name in opened.columns or ()}
     count, told = 0, time.monotonic()
-    for rows in gathered((row, 1, _size(row[1])) for row in opened):
+    while rows := list(islice(opened.rows, _ROWS_LOOKED_AT)):
         count += len(rows)
         for name in opened.columns or dict.fromkeys(name for _, cells in rows for name in cells):
             known = kinds.setdefault(name, {})

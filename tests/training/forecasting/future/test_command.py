@@ -84,7 +84,7 @@ def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
         (["--horizon", "9"], "--horizon must be 1 to 6, the steps that"),
         (["--output", "{tmp}/a.xlsx"], "expected a file name ending in .csv"),
         (["--output", "{tmp}/none/a.csv"], "there is no folder"),
-        (["--data", "{tmp}/none.csv"], "there is no file"),
+        (["--data", "{tmp}/none.csv"], "there is no such file"),
         (["--data", "{tmp}/other.csv"], "has no column 'down'; its columns are ['time', 'up']"),
     ],
 )

@@ -35,9 +35,9 @@ class ForecastConfig:
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """A run directory of `gru-train forecasting`."""
     data: _OptionalFile = None
-    """Newer values, a .csv (.gz) as for training."""
+    """Newer values, a table as for training."""
     future: _OptionalFile = None
-    """Known inputs of the steps to forecast, a .csv (.gz) with their times, where the run was
+    """Known inputs of the steps to forecast, a table with their times, where the run was
     trained with --future."""
     output: _OptionalFile = None
     """Where the forecast goes: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
