@@ -1,9 +1,8 @@
 """What estimators that learn from texts have in common: answers to texts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sklearn.utils import Tags
 
 from gru_training.data.frames import frame_like, texts_of
 from gru_training.estimators.run_estimator import load_tensorflow
@@ -11,6 +10,9 @@ from gru_training.estimators.settings import in_python
 from gru_training.estimators.text_training import TextTraining
 from gru_training.scoring.engine import score_table
 from gru_training.task import find_task
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class TextEstimator(TextTraining):
@@ -35,7 +37,7 @@ class TextEstimator(TextTraining):
         """
         return frame_like(data, self._answered(self._answers(self._texts(data, text))))
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # rows are texts, (N,) or a table
         tags.input_tags.one_d_array = True
