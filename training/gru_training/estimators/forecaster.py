@@ -41,8 +41,6 @@ class Forecaster(SeriesTraining):
         >>> forecaster.predict()  # the 24 hours after the last one
     """
 
-    _model: Any = None
-
     def __init__(self, **settings: Any):
         super().__init__(**settings)
 
@@ -77,9 +75,9 @@ class Forecaster(SeriesTraining):
         with in_python():
             recent = recent_rows(run, data, future)
             load_tensorflow()
-            if self._model is None:
-                self._model = run.delivered_model()
-            table = forecast(run, recent, horizon, self._model)
+            if "model" not in self._loaded:
+                self._loaded["model"] = run.delivered_model()
+            table = forecast(run, recent, horizon, self._loaded["model"])
         for note in recent.notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
@@ -131,7 +129,3 @@ class Forecaster(SeriesTraining):
             like_run = tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
         return fold_table(found, run.levels, like_run.plain)
-
-    def _fitted(self, run: Any) -> None:
-        super()._fitted(run)
-        self._model = None

@@ -50,7 +50,7 @@ class SeriesTraining(RunEstimator):
 
     _task = "forecasting"
     _settings = SETTINGS
-    _shared = frozenset({"_series", "_model"})
+    _shared = frozenset({"_series", "_loaded"})
     _series: Series | None = None
 
     def __init__(self, **settings: Any):

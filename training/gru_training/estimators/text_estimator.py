@@ -22,8 +22,6 @@ class TextEstimator(TextTraining):
         run_: The run directory (`gru_training.sentiment.run.SentimentRun`).
     """
 
-    _scorer: Any = None
-
     def predict_frame(self, data: Any, *, text: str | None = None) -> Any:
         """Answer texts with a table: labels or numbers, and how sure they are.
 
@@ -51,17 +49,13 @@ class TextEstimator(TextTraining):
         with in_python():
             return texts_of(data, self._columns(data, text).text)
 
-    def _fitted(self, run: Any) -> None:
-        super()._fitted(run)
-        self._scorer = None
-
     def _answers(self, texts: list[str]) -> pa.Table:
         """The columns of a scored file."""
         run = self._run()
         load_tensorflow()
-        if self._scorer is None:
-            self._scorer = find_task(self._task).scorer(run)
-        return score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+        if "scorer" not in self._loaded:
+            self._loaded["scorer"] = find_task(self._task).scorer(run)
+        return score_table(self._loaded["scorer"], pa.table({"text": pa.array(texts, pa.string())}))
 
     def _answered(self, answers: pa.Table) -> dict[str, Any]:
         """The columns of what `predict_frame` returns."""
