@@ -18,7 +18,7 @@ from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
 from gru_training.errors import ConfigError, TrainingError
 from gru_training.presets import preset_in
-from gru_training.quiet import quiet
+from gru_training.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -248,12 +248,11 @@ def start_tensorflow(console: "Console", debug: bool) -> None:
         console: Where to print.
         debug: Whether to show the messages of its C++ parts.
     """
-    with console.status("loading TensorFlow ..."), quiet(not debug):
-        import keras
-        import tensorflow as tf
+    with console.status("loading TensorFlow ..."):
+        kinds = load_tensorflow(messages=debug, programs=True)
+    import keras
+    import tensorflow as tf
 
-        devices = tf.config.list_physical_devices()
-    kinds = sorted({device.device_type for device in devices})
     console.print(
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
         highlight=False,

@@ -31,7 +31,9 @@ def as_frame(data: Any) -> "nw.DataFrame[Any] | None":
         data: A table, or any other object.
     """
     if all(hasattr(data, name) for name in ("features", "with_format", "__getitem__")):
-        data = data.with_format("arrow")[:]  # a dataset's rows in their order, whatever it selects
+        data = data.with_format("arrow")[:]  # the rows that it selects, in order
+    elif isinstance(data, pd.DataFrame) and not all(isinstance(each, str) for each in data.columns):
+        data = data.set_axis(list(map(str, data.columns)), axis=1)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 

@@ -41,8 +41,6 @@ class Forecaster(SeriesTraining):
         >>> forecaster.predict()  # the 24 hours after the last one
     """
 
-    _predictor: Any = None
-
     def __init__(self, **settings: Any):
         super().__init__(**settings)
 
@@ -79,9 +77,10 @@ class Forecaster(SeriesTraining):
             load_tensorflow()
             from gru_training.forecasting.predictor import make_predictor
 
-            if self._predictor is None:
-                self._predictor = make_predictor(run.delivered_model(), run.preprocessor())
-            table = forecast(run, recent, horizon, self._predictor)
+            if "predictor" not in self._loaded:
+                predictor = make_predictor(run.delivered_model(), run.preprocessor())
+                self._loaded["predictor"] = predictor
+            table = forecast(run, recent, horizon, self._loaded["predictor"])
         for note in recent.notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
@@ -133,7 +132,3 @@ class Forecaster(SeriesTraining):
             like_run = tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
         return fold_table(found, run.levels, like_run.plain)
-
-    def _fitted(self, run: Any) -> None:
-        super()._fitted(run)
-        self._predictor = None

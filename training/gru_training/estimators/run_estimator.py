@@ -61,6 +61,8 @@ class RunEstimator(BaseEstimator):
     """Attributes beside the run that copies share, as nothing changes them, and pickles leave out:
     rows of the training, which belong to whoever gave them, and TensorFlow's graphs."""
     run_: Any
+    _loaded: dict[str, Any]
+    """What predictions have loaded of the run, by name; they change no attribute."""
     study_: Path
     runs_dir: Any
     name: Any
@@ -68,7 +70,7 @@ class RunEstimator(BaseEstimator):
     @property
     def size_(self) -> int:
         """Bytes of the run's files, which a pickle of this estimator holds."""
-        return sum(path.stat().st_size for path in self._run().path.iterdir())
+        return sum(path.stat().st_size for path in self._run().path.iterdir() if path.is_file())
 
     def _set(self, given: dict[str, Any]) -> None:
         for name, value in self._settings.with_defaults(given, type(self).__name__).items():
@@ -218,6 +220,7 @@ class RunEstimator(BaseEstimator):
     def _fitted(self, run: TaskRun) -> None:
         """Remember the run and what follows from it."""
         self.run_ = run
+        self._loaded = {}
 
     @property
     def _kept_in(self) -> Path | None:

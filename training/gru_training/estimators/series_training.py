@@ -4,9 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
-
-from sklearn.utils import Tags
+from typing import TYPE_CHECKING, Any, Self
 
 from gru_training.continuing.config import ContinueConfig
 from gru_training.data.series import Series
@@ -29,6 +27,9 @@ from gru_training.estimators.settings import Settings, in_python
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.presets import PRESETS
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 SETTINGS = Settings(
     ForecastingConfig,
     PRESETS,
@@ -49,7 +50,7 @@ class SeriesTraining(RunEstimator):
 
     _task = "forecasting"
     _settings = SETTINGS
-    _shared = frozenset({"_series", "_predictor"})
+    _shared = frozenset({"_series", "_loaded"})
     _series: Series | None = None
 
     def __init__(self, **settings: Any):
@@ -209,7 +210,7 @@ class SeriesTraining(RunEstimator):
             estimator = cls(**cls._settings.values(config))
             return estimator._train(config, progress, data, Times.of_run(given), resume=True)
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # a table with times
         tags.input_tags.allow_nan = True

@@ -104,24 +104,32 @@ class Settings:
         with in_python():
             return preset(name, self.presets)
 
-    def signature(self) -> inspect.Signature:
-        """That of a constructor that takes every setting by keyword."""
+    def signature(self, **defaults: Any) -> inspect.Signature:
+        """That of a constructor that takes every setting by keyword.
+
+        Args:
+            **defaults: Defaults that differ from those of the settings.
+        """
         parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-            for name, value in {**self.values(self.config_type()), **_IN_PYTHON}.items()
+            for name, value in {**self.values(self.config_type()), **_IN_PYTHON, **defaults}.items()
         ]
         return inspect.Signature(parameters)
 
 
-def takes(settings: Settings) -> Callable[[ClassT], ClassT]:
-    """A decorator that shows a class' settings in its constructor's signature.
+def takes(settings: Settings, **defaults: Any) -> Callable[[ClassT], ClassT]:
+    """Make a decorator that shows a class' settings in its constructor's signature.
 
     scikit-learn reads them from there.
+
+    Args:
+        settings: Settings of the class.
+        **defaults: Defaults of the class that differ from those of the settings.
     """
 
     def decorate(cls: ClassT) -> ClassT:
-        cls.__init__.__signature__ = settings.signature()  # type: ignore[misc]
+        cls.__init__.__signature__ = settings.signature(**defaults)  # type: ignore[misc]
         return cls
 
     return decorate

@@ -1,9 +1,8 @@
 """What estimators that learn from texts have in common: answers to texts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sklearn.utils import Tags
 
 from gru_training.data.frames import frame_like, texts_of
 from gru_training.estimators.run_estimator import load_tensorflow
@@ -12,6 +11,9 @@ from gru_training.estimators.text_training import TextTraining
 from gru_training.scoring.engine import score_table
 from gru_training.task import find_task
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 class TextEstimator(TextTraining):
     """Trains on texts, and answers texts.
@@ -19,8 +21,6 @@ class TextEstimator(TextTraining):
     Attributes:
         run_: The run directory (`gru_training.sentiment.run.SentimentRun`).
     """
-
-    _scorer: Any = None
 
     def predict_frame(self, data: Any, *, text: str | None = None) -> Any:
         """Answer texts with a table: labels or numbers, and how sure they are.
@@ -35,7 +35,7 @@ class TextEstimator(TextTraining):
         """
         return frame_like(data, self._answered(self._answers(self._texts(data, text))))
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # rows are texts, (N,) or a table
         tags.input_tags.one_d_array = True
@@ -49,17 +49,13 @@ class TextEstimator(TextTraining):
         with in_python():
             return texts_of(data, self._columns(data, text).text)
 
-    def _fitted(self, run: Any) -> None:
-        super()._fitted(run)
-        self._scorer = None
-
     def _answers(self, texts: list[str]) -> pa.Table:
         """The columns of a scored file."""
         run = self._run()
         load_tensorflow()
-        if self._scorer is None:
-            self._scorer = find_task(self._task).scorer(run)
-        return score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+        if "scorer" not in self._loaded:
+            self._loaded["scorer"] = find_task(self._task).scorer(run)
+        return score_table(self._loaded["scorer"], pa.table({"text": pa.array(texts, pa.string())}))
 
     def _answered(self, answers: pa.Table) -> dict[str, Any]:
         """The columns of what `predict_frame` returns."""

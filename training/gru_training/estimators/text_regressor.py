@@ -13,7 +13,7 @@ from gru_training.estimators.text_settings import SETTINGS
 from gru_training.estimators.text_source import labelled, row_weights
 
 
-@takes(SETTINGS)
+@takes(SETTINGS, target_type="number")
 class TextRegressor(RegressorMixin, TextEstimator):
     """A GRU that estimates numbers, as `gru-train sentiment --target-type number` trains it.
 

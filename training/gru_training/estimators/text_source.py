@@ -1,11 +1,13 @@
 """The rows that a text classifier is given to learn from: in memory, by path, or built in."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 
 from gru_training.data.frames import (
     as_frame,
@@ -138,7 +140,7 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
             f"{numbers[wrong[0]]}"
         )
     if rows and not numbers.any():
-        raise DataError("sample_weight: expected a weight above 0, got 0 for all rows")
+        raise DataError("sample_weight: expected a weight above zero, got zero for all rows")
     return numbers
 
 
@@ -166,6 +168,12 @@ def _values_of(labels: Any, what: str) -> list[Any]:
     frame = as_frame(labels)
     if frame is not None and len(frame.columns) > 1:
         return _label_values(frame, list(frame.columns), what).values
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            f"{what}: expected one label per row, (N,), got shape {labels.shape}; give y.ravel()",
+            DataConversionWarning,
+            stacklevel=4,
+        )
     return as_values(labels, what)
 
 
@@ -244,6 +252,8 @@ def _labelled(
         )
     values = _values_of(labels, f"labels of {what}")
     target, separator = _target(values, settings)
+    if target == "class":
+        _require_classes(values, what)
     rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
     further = {
         meaning: name
@@ -254,6 +264,16 @@ def _labelled(
         rows = _with_cells(rows, frame, further, what)
     kind = "text" if target == "labels" else label_kind(values)
     return rows, Columns(text, label), {"labels": kind, "dtype": dtype}, target, notes
+
+
+def _require_classes(values: list[Any], what: str) -> None:
+    """Raise DataError for numbers that are measured rather than chosen from a few."""
+    broken = [each for each in values if isinstance(each, float) and not each.is_integer()]
+    if broken and len(set(values)) > len(values) / 2:
+        raise DataError(
+            f"labels of {what}: expected classes, got continuous numbers such as {broken[0]}; "
+            "TextRegressor estimates numbers"
+        )
 
 
 def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:

@@ -33,7 +33,7 @@ class TextTraining(RunEstimator):
 
     _task = "sentiment"
     _settings = SETTINGS
-    _shared = frozenset({"_known", "_scorer"})
+    _shared = frozenset({"_known", "_loaded"})
     _known: "Known | None" = None
     """The rows of the training, where they were given in memory."""
 

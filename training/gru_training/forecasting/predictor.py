@@ -25,4 +25,5 @@ def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Pred
     def predict(histories: tf.Tensor) -> tf.Tensor:
         return model(preprocessor.standardise(histories), training=False)
 
-    return lambda histories: np.asarray(predict(histories).numpy())
+    traced = predict.get_concrete_function()
+    return lambda histories: np.asarray(traced(tf.constant(histories, tf.float32)).numpy())

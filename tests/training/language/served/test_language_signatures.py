@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
+from gru_training import load_run
+from gru_training.errors import RunDirectoryError
 from gru_training.estimators.mlflow_model import _load_pyfunc
 from gru_training.language.reading import END, END_ID
 from gru_training.language.served.servable import LanguageServable
@@ -105,3 +107,8 @@ def test_mlflow_loads_a_run_as_what_says_how_likely_texts_are(language_run, serv
     np.testing.assert_allclose(found["log_likelihood"], likelihood, atol=1e-5)
     whole = likelihood + expected["end_log_probability"]
     np.testing.assert_allclose(found["perplexity"], np.exp(-whole / [6, 3]), rtol=1e-5)
+
+
+def test_a_language_model_has_no_estimator(language_run):
+    with pytest.raises(RunDirectoryError, match=r"no estimator; .* TextClassifier\(pretrained="):
+        load_run(language_run.path)
