@@ -16,7 +16,7 @@ from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.run import SentimentRun
 from gru_training.words.vocabulary import token_ids
-from tests.made_once import made_once
+from tests.made_once import made_once, own_copy
 from tests.serving.conftest import running
 from tests.training.sentiment.targets.runs import rated, train_labels, train_number
 
@@ -39,14 +39,14 @@ def write_stars(path):
 
 
 @pytest.fixture(scope="module")
-def folder():
+def folder(tmp_path_factory):
     def make(folder):
         data = write_stars(folder / "reviews.csv")
         common = ["--data", data, "--label-column", "stars", "--runs-dir", folder]
         assert gru_train("sentiment", *SMALL, *common, "--name", "one") == 0
         assert gru_train("ensemble", folder / "one", "--seeds", "3", "--distil") == 0
 
-    return made_once("ensemble_runs", make)
+    return own_copy(made_once("ensemble_runs", make), tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from gru_training.forecasting.ensembles.teacher import Teacher
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.scores.evaluation import calibrate, make_predictor
 from gru_training.forecasting.windows import TEACHER_SHARE, SeriesBatches, WindowBatches
-from tests.made_once import made_once
+from tests.made_once import made_once, own_copy
 from tests.serving.conftest import running
 from tests.training.conftest import write_waves
 
@@ -26,14 +26,14 @@ def gru_train(*arguments):
 
 
 @pytest.fixture(scope="module")
-def folder():
+def folder(tmp_path_factory):
     def make(folder):
         data = write_waves(folder / "waves.csv")
         common = ["--data", data, "--runs-dir", folder, "--name", "one"]
         assert gru_train("forecasting", *SMALL, *common) == 0
         assert gru_train("ensemble", folder / "one", "--seeds", "3", "--distil") == 0
 
-    return made_once("forecast_ensemble_runs", make)
+    return own_copy(made_once("forecast_ensemble_runs", make), tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

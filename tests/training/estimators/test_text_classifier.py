@@ -53,7 +53,6 @@ def fitted(tmp_path_factory):
     return classifier.fit(tickets(), text="body", label="category")
 
 
-@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, tmp_path):
     path = tmp_path / "tickets.csv"
     tickets().to_csv(path, index=False)

@@ -75,6 +75,7 @@ def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeyp
     assert not list(tmp_path.glob(".broken*"))
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_resumes_and_scores(
     corpus, language_run, tmp_path, capsys, monkeypatch
 ):

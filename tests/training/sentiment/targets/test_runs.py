@@ -209,6 +209,7 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
         TextClassifier(target_type="number")
 
 
+@pytest.mark.slow
 def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "t.csv"
