@@ -165,6 +165,7 @@ print(peak_bytes(start, call))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs")
 def test_peak_memory_of_a_known_size():
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}

@@ -36,6 +36,7 @@ def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, caps
     assert sorted(child.name for child in models.iterdir()) == ["7", "8"]
 
 
+@pytest.mark.slow
 def test_model_that_answers_differently_is_not_published(small, tmp_path, monkeypatch, capsys):
     honest = SentimentServable.golden
 
@@ -53,6 +54,7 @@ def test_model_that_answers_differently_is_not_published(small, tmp_path, monkey
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.slow
 def test_check_that_dies_names_the_signal(small, tmp_path, monkeypatch, capsys):
     (tmp_path / "sitecustomize.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
     monkeypatch.setenv(

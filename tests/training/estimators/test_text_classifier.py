@@ -269,6 +269,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
     from gru_training.loop.checkpoint import Checkpoint
 
@@ -284,6 +285,7 @@ def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
     assert len(classifier.predict(tickets(3))) == 3
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_used_can_be_dropped(fitted, tmp_path):
     frame = tickets()
     frame.loc[len(frame)] = (5000, " ", "billing")

@@ -33,6 +33,7 @@ def test_a_run_holds_what_its_report_shows(language_run):
     assert len(language_run.held_out_texts()) == metrics["data"]["test"]["documents"] == 4
 
 
+@pytest.mark.slow
 def test_it_learns_more_than_how_often_words_occur(config_of, tmp_path):
     config = config_of(tmp_path, name="more", epochs=30, patience=30, average=0.9)
     metrics = train_language(config).metrics
