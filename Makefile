@@ -15,6 +15,8 @@ PYTHONS   ?= 3.11 3.12 3.13
 ON_PYTHON := UV=$(UV) tests/on_python.sh
 TESTS     ?= tests
 SHARED    := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=30
+# Tests that need nothing but this checkout.
+HERE      := not docker and not wheel and not browser
 DEMO      ?= demo
 # The images of docker/; say SBOM_OF="NAME ..." for others.
 IMAGES    ?= keras-gru
@@ -26,7 +28,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_text_targets.py
 
-.PHONY: help setup demo test test-long test-lowest test-lowest-short test-pythons test-oldest test-newest \
+.PHONY: help setup demo test test-ci test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
@@ -47,13 +49,14 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
-# In two parts: TensorFlow keeps what it has compiled until a process ends, 10 GB for all tests.
-test: $(STAMP)  ## run the tests (no GPU, no Docker needed) without the long ones
-	$(SHARED) tests/keras_gru
-	$(SHARED) tests --ignore=tests/keras_gru
+test: $(STAMP)  ## run the tests of after each change (no GPU, no Docker needed)
+	$(SHARED) -m "$(HERE) and not slow and not long" tests
 
-test-long: $(STAMP)  ## run the long tests: trainings, exports and guides from end to end
-	$(SHARED) tests -m long
+test-ci: $(STAMP)  ## run the slow tests too, as .ci/run does
+	$(SHARED) -m "$(HERE) and not long" tests
+
+test-all: $(STAMP)  ## run all tests: also long trainings, exports and guides from end to end
+	$(SHARED) -m "$(HERE)" tests
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
@@ -101,7 +104,7 @@ wheel-test-short:  ## the same, of what needs no TensorFlow
 release-check: $(STAMP)  ## what a release must pass: rebuilt alike, and each extra on each Python
 	@test -z "$$(git status --porcelain)" || \
 	    { echo "release-check: expected a tree without changes; commit them first" >&2; exit 1; }
-	$(MAKE) test-long wheel
+	$(MAKE) test-all wheel
 	UV=$(UV) PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest tests/packaging -m "wheel or not wheel" --durations=20
 
 sbom: build/sbom-tools  ## list the contents of the images in build/sbom, as CycloneDX

@@ -8,7 +8,7 @@ import pytest
 from tests import made_once
 from tests.traced_graphs import release_graphs
 
-SLOW_SECONDS, OTHER_SECONDS = 15, 0.2
+SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
 
 # Read as TensorFlow is imported, in this process and in those that tests start. XLA keeps what it

@@ -57,13 +57,24 @@ def made_once(name, make):
     return folder
 
 
+def own_copy(folder, tmp_path_factory):
+    """A copy of an artefact for tests that write to it; runs in it name the original's files."""
+    return shutil.copytree(folder, tmp_path_factory.mktemp(folder.name), dirs_exist_ok=True)
+
+
 def changed():
-    """Artefacts of this process that no longer have the files that they were made with."""
-    return [
-        folder.name
-        for folder in _used
+    """Artefacts of this process that no longer have the files that they were made with.
+
+    Each is named once, and made anew for whoever asks for it next.
+    """
+    found = [
+        folder
+        for folder in dict.fromkeys(_used)
         if _record(folder).exists() and _listed(folder) != json.loads(_record(folder).read_text())
     ]
+    for folder in found:
+        _record(folder).unlink()
+    return [folder.name for folder in found]
 
 
 @cache

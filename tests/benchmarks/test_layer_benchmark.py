@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from benchmarks.layer import __main__ as layer
 from benchmarks.layer import rounds as layer_rounds
@@ -52,7 +53,7 @@ def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
     assert all(min(one["seconds"]) > 0 for one in seen.values())
     others = [one["difference"] for key, one in seen.items() if key[1] != "Keras"]
     assert 0 < max(others) < 1e-4
-    assert (tmp_path / "layer.png").stat().st_size > 10_000
+    assert np.ptp(imread(tmp_path / "layer.png")) > 0.5
     assert (tmp_path / "layer.md").read_text() == (tmp_path / "t").read_text()
     assert "| 3,5,2,4 |" in (tmp_path / "t").read_text()
 
@@ -165,6 +166,7 @@ print(peak_bytes(start, call))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs")
 def test_peak_memory_of_a_known_size():
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}

@@ -48,6 +48,7 @@ def test_all_contenders_end_with_the_same_weights(monkeypatch):
             np.testing.assert_allclose(other, one, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_from_end_to_end(tmp_path, capsys):
     sizes = ["--reviews", "100", "--units", "2", "--embedding-size", "2", "--batch-size", "100"]
     path = tmp_path / "figures.json"

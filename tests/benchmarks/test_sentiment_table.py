@@ -61,6 +61,7 @@ def test_the_gru_alone_stands_beside_the_combined_model(tmp_path):
     assert "| 80.00 | 90.00 |" in markdown([row(CONFIG, runs)])
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_trained_again(tmp_path, monkeypatch, capsys):
     config = SentimentConfig(
         data=SentimentDataConfig(reviews=200),
@@ -83,6 +84,7 @@ def test_what_is_there_is_not_trained_again(tmp_path, monkeypatch, capsys):
     assert run.load_model().get_layer("ngrams").count > 100
 
 
+@pytest.mark.slow
 def test_folds_are_trained_one_by_one(tmp_path, monkeypatch):
     names = []
 

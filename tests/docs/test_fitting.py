@@ -12,6 +12,8 @@ import tensorflow as tf
 PAGE = (Path(__file__).parents[2] / "docs" / "fitting.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):

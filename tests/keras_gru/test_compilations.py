@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 import numpy as np, tensorflow as tf
@@ -25,6 +27,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.slow
 def test_lengths_share_a_program_and_other_functions_are_told_apart(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT, "utf-8")
     command = [sys.executable, "-m", "keras_gru", "compilations", "train.py", "--epochs", "2"]

@@ -117,6 +117,7 @@ def test_an_error_in_the_data_takes_little_more_than_the_imports(tmp_path):
     assert spent < 4 * needed
 
 
+@pytest.mark.slow
 def test_a_file_of_texts_is_shown_and_the_next_line_trains_on_it(tmp_path, capsys):
     path = write(tmp_path / "my tickets.csv", BAD.replace("text,label", "body,kind"))
     settings = ["--label-column", "kind", "--drop-bad", "--drop-small-classes"]

@@ -306,6 +306,7 @@ def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     runs = tmp_path / "Zoë's runs"
     command = [sys.executable, "-m", "gru_training", "sentiment", "--epochs", "500", "--patience",
@@ -324,6 +325,7 @@ def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
         "gru-train", "resume", str(runs / name)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["sentiment", "forecasting"])
 def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
     tmp_path, capsys, monkeypatch, task

@@ -42,6 +42,7 @@ def open_run(path):
     return TASK.open_run(path)
 
 
+@pytest.mark.slow
 def test_it_has_its_command_with_presets(capsys):
     assert gru_train(["tagging", "--preset", "few", "--help"]) == 0
     said = capsys.readouterr().out

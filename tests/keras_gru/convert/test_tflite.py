@@ -49,7 +49,14 @@ def run(content, x):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize(("batch", "steps"), [(1, 7), (1, None), (None, None)])
+@pytest.mark.parametrize(
+    ("batch", "steps"),
+    [
+        pytest.param(1, 7, marks=pytest.mark.slow),
+        pytest.param(1, None, marks=pytest.mark.slow),
+        (None, None),
+    ],
+)
 def test_float32(name, batch, steps):
     model = build(LAYERS[name](), batch, steps)
     x, mask = sequences_with_gaps()
@@ -75,6 +82,7 @@ def test_smaller_files(quantize, share, close, tmp_path):
     np.testing.assert_allclose(run(small, x), model(x), rtol=0, atol=close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", [None, "int8"])
 @pytest.mark.parametrize("wrap", [lambda layer: layer, K.Bidirectional], ids=["one", "both"])
 @pytest.mark.parametrize("steps", [50, None])

@@ -51,7 +51,7 @@ def test_docstring_examples(module):
 
 
 class TestPlots:
-    def test_gradient_flow(self, tmp_path):
+    def test_gradient_flow(self):
         pytest.importorskip("matplotlib")
         flows = compare_gradient_flow(*adding_problem(batch=4, steps=5), units=3)
         figure = plot_gradient_flow(flows)
@@ -62,12 +62,11 @@ class TestPlots:
         assert [label for label in shown if "γλ" in label] == ["vanilla RNN: (γλ)^(T−t), γλ = 1"]
         shown = {line.get_label(): line.get_ydata() for line in right.lines}
         np.testing.assert_array_equal(shown["LSTM"], np.median(flows["LSTM"].loss, 0))
-        figure.savefig(tmp_path / "flow.png")
-        assert (tmp_path / "flow.png").stat().st_size > 10_000
+        figure.canvas.draw()
         layer, x, _ = problem()
         assert len(plot_gradient_flow({"GRU": gradient_flow(layer, x)}).axes) == 1
 
-    def test_gates(self, tmp_path):
+    def test_gates(self):
         pytest.importorskip("matplotlib")
         layer, x, _ = problem()
         activity = gates_over_time(layer, x, mask=MASK)
@@ -77,8 +76,7 @@ class TestPlots:
         assert images[0].mask[:, 3:].all()
         assert not np.ma.is_masked(images[3])
         assert "keeps the state" in figure.axes[0].get_title("left")
-        figure.savefig(tmp_path / "gates.png")
-        assert (tmp_path / "gates.png").stat().st_size > 10_000
+        figure.canvas.draw()
         plot_gates(activity, row=2)  # masked at every step
         longer = plot_gates(gates_over_time(GRU(2), np.tile(x, (1, 4, 1))[:, :20]))
         for axis in (longer.axes[0].yaxis, longer.axes[3].xaxis):

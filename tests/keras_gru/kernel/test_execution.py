@@ -85,6 +85,7 @@ def test_without_xla_the_rule_takes_plain_operations(monkeypatch):
         tf.function(GRU(3, path="xla"))(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "blocks"), [("xla", 1), ("xla", 3), ("plain", 3)])
 @pytest.mark.parametrize(("reset_after", "go_backwards"), [(True, False), (False, True)])
 def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, path, blocks):

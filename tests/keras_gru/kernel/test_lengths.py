@@ -108,6 +108,7 @@ for steps in rng.integers(5, 120, 40):
 """
 
 
+@pytest.mark.slow
 def test_random_lengths_compile_little():
     """According to XLA's own count, in a separate process."""
     log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
@@ -125,6 +126,7 @@ def test_random_lengths_compile_little():
     assert 3 <= programs <= 5, run.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"go_backwards": True}])
 def test_layer_normalisation_of_padded_lengths(options):
     """The same as the cell's loop under automatic differentiation."""

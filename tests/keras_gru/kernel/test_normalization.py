@@ -85,6 +85,7 @@ def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dro
         "mask": np.array([[1, 0, 1], [0, 1, 1]], bool),
         "zoneout": np.random.default_rng(2).uniform(size=(2, 3, 3)),
         "recurrent_mask": functional.Gates(*drop) if recurrent_dropout else None,
+        "path": "plain",
     }
 
     @tf.function(reduce_retracing=True)
@@ -113,9 +114,10 @@ def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dro
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reset_after", "update_gate", "how", "dropped"),
-    covering(3, (True, False), ("keep", "replace"), RUNS[:4], (False, True)),
+    covering(2, (True, False), ("keep", "replace"), RUNS[:4], (False, True)),
 )
 def test_layer_equals_the_loop_of_the_cell(monkeypatch, reset_after, update_gate, how, dropped):
     """`keras.layers.RNN(GRUCell)`: automatic differentiation of the cell, step by step."""

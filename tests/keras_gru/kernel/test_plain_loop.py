@@ -9,7 +9,7 @@ from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.plain_loop import infer_rows
 from keras_gru.kernel.sequence import gru_sequence
 from tests.covering import covering
-from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem
+from tests.keras_gru.kernel.sequence_problem import expected, problem
 
 # One block of rows, projected at once; two blocks, projected inside the loop.
 SMALL = {"at once": 1 << 30, "on the way": 0}
@@ -29,8 +29,12 @@ def ran(request, monkeypatch):
     return ran
 
 
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ran", "reset_after", "update_gate", "go_backwards"),
+    covering(3, tuple(SMALL), (True, False), ("keep", "replace"), (False, True)),
+    indirect=["ran"],
+)
 def test_every_length_equals_the_oracle(ran, reset_after, update_gate, go_backwards):
     convention = {"reset_after": reset_after, "update_gate": update_gate}
     weights, _ = problem(reset_after=reset_after)

@@ -60,6 +60,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("run", ["eager", "graph"])
 def test_equal_to_one_piece(run, options):

@@ -42,27 +42,29 @@ def test_equals_oracle(reset_after, update_gate, mask, go_backwards):
     states, final, grads = expected(
         inputs, upstream, mask=mask, go_backwards=go_backwards, **convention
     )
-    actual = computed(
-        inputs,
-        upstream,
-        Convention(**convention),
-        run=tf.function,
-        mask=mask,
-        go_backwards=go_backwards,
-    )
+    options = {"mask": mask, "go_backwards": go_backwards, "path": "plain"}
+    actual = computed(inputs, upstream, Convention(**convention), **options)
     assert_close(actual[:2], (states, final), 1e-12)
     assert_close(actual[2], grads, 1e-11)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 7, 2, 3), (4, 1, 3, 2), (2, 3, 1, 5)])
-@pytest.mark.parametrize("use_bias", [True, False])
-@pytest.mark.parametrize("reset_after", [True, False])
-def test_small_shapes(reset_after, use_bias, shape):
+@pytest.mark.parametrize(
+    ("shape", "path", "use_bias", "reset_after"),
+    covering(
+        2,
+        [(1, 1, 1, 1), (1, 7, 2, 3), (4, 1, 3, 2), (2, 3, 1, 5)],
+        ("plain", "xla"),
+        (True, False),
+        (True, False),
+    ),
+)
+def test_small_shapes(shape, path, use_bias, reset_after):
     inputs, upstream = problem(*shape, reset_after=reset_after, use_bias=use_bias)
     states, final, grads = expected(
         inputs, upstream, mask=None, go_backwards=False, reset_after=reset_after
     )
-    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function)
+    run = tf.function if path == "xla" else lambda function: function
+    actual = computed(inputs, upstream, Convention(reset_after), run=run, path=path)
     assert_close(actual[:2], (states, final), 1e-12)
     assert_close(actual[2], grads if use_bias else grads[:4], 1e-11)
 
@@ -87,12 +89,21 @@ def test_runs_the_same_everywhere(reset_after, run):
 
 
 @pytest.mark.parametrize(
-    ("way", "reset_after", "recurrent_dropout", "go_backwards"),
-    covering(3, list(WAYS), (True, False), (False, True), (False, True)),
+    ("way", "mask", "reset_after", "update_gate", "recurrent_dropout", "go_backwards"),
+    covering(
+        2,
+        list(WAYS),
+        list(MASKS),
+        (True, False),
+        ("keep", "replace"),
+        (False, True),
+        (False, True),
+    ),
 )
 def test_every_way_of_xla_equals_plain_eager_code(
-    monkeypatch, way, reset_after, recurrent_dropout, go_backwards
+    monkeypatch, way, mask, reset_after, update_gate, recurrent_dropout, go_backwards
 ):
+    """The one comparison of the paths; other tests take the plain one, which compiles nothing."""
     for name, value in WAYS[way].items():
         monkeypatch.setattr(execution, name, value)
     inputs, upstream = problem(reset_after=reset_after)
@@ -102,20 +113,23 @@ def test_every_way_of_xla_equals_plain_eager_code(
     assert plan.recall == ("recall" in way)
     assert plan.blocks == (min(execution.cores(), 3) if "cut" in way else 1)
     assert plan.project_in_loop == ("project" in way)
-    options = {"mask": np.array(MASKS["interior and empty"], bool), "go_backwards": go_backwards}
+    mask = None if MASKS[mask] is None else np.array(MASKS[mask], bool)
+    options = {"mask": mask, "go_backwards": go_backwards}
+    convention = Convention(reset_after, update_gate)
     if recurrent_dropout:
         drop = np.random.default_rng(1).uniform(0, 2, size=(3, 3, 6))
         options["recurrent_mask"] = type(split_gates(tf.zeros((1, 3))))(*drop)
-    wanted = computed(inputs, upstream, Convention(reset_after), **options)
-    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function, **options)
+    wanted = computed(inputs, upstream, convention, **options)
+    actual = computed(inputs, upstream, convention, run=tf.function, **options)
     assert_close(actual[:2], wanted[:2], 1e-12)
     assert_close(actual[2], wanted[2], 1e-11)
 
 
-@pytest.mark.parametrize("steps", [1, 4, 5])
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize("reset_after", [True, False])
-def test_inference_that_projects_in_the_loop(monkeypatch, reset_after, go_backwards, steps):
+@pytest.mark.parametrize(
+    ("steps", "go_backwards", "reset_after"),
+    covering(2, (1, 4, 5), (False, True), (True, False)),
+)
+def test_inference_that_projects_in_the_loop(monkeypatch, steps, go_backwards, reset_after):
     """The loop takes two steps per iteration, and one more if their number is odd."""
     for name, value in WAYS["cut and project in the loop"].items():
         monkeypatch.setattr(execution, name, value)
@@ -165,14 +179,14 @@ def test_finite_differences(recurrent_dropout, reset_after, update_gate):
     if recurrent_dropout:
         rng = np.random.default_rng(1)
         drop = type(split_gates(tf.zeros((1, 3))))(*rng.uniform(0, 2, size=(3, 2, 2)))
-    options = {"mask": mask, "recurrent_mask": drop}
+    options = {"mask": mask, "recurrent_mask": drop, "path": "plain"}
 
     @tf.function(reduce_retracing=True)
     def loss(*sources):
         states, final, *_ = gru_sequence(*sources, convention, **options)
         return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
 
-    _, _, grads = computed(inputs, upstream, convention, run=tf.function, **options)
+    _, _, grads = computed(inputs, upstream, convention, **options)
     step_size = 1e-3
     for name, grad in zip(inputs, grads, strict=True):
         numeric = np.zeros_like(inputs[name])

@@ -207,6 +207,7 @@ def test_findings_say_where_the_gru_is_not_better():
     assert "GRU | 4 | 100" in markdown(ComparisonConfig(), [run_with("GRU", 300)])
 
 
+@pytest.mark.slow
 def test_the_command_writes_report_runs_and_pictures(tmp_path, capsys, monkeypatch):
     for name in ("LSTM", "MGU", "coupled GRU"):
         monkeypatch.delitem(ARCHITECTURES, name)
@@ -227,6 +228,7 @@ def test_the_command_writes_report_runs_and_pictures(tmp_path, capsys, monkeypat
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_reports_what_is_complete(tmp_path, monkeypatch, capsys):
     def interrupted(config, tasks, progress):
         yield from islice(run_comparison(config, ("word",), progress), 2)

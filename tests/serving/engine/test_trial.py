@@ -68,7 +68,6 @@ def status_of(client, version):
     return next((one for one in client.status("m") if one.version == version), None)
 
 
-@pytest.mark.slow
 def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(base, tmp_path):
     flags = ("--model_name=m", f"--model_base_path={base}", "--trial_load=auto")
     log = tmp_path / "log"

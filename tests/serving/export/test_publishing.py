@@ -22,6 +22,7 @@ def small(exports):
     return exports.runs["both"]
 
 
+@pytest.mark.slow
 def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, capsys):
     models = tmp_path / "Zoë's both"
     for taken in ("6", "7"):
@@ -35,6 +36,7 @@ def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, caps
     assert sorted(child.name for child in models.iterdir()) == ["7", "8"]
 
 
+@pytest.mark.slow
 def test_model_that_answers_differently_is_not_published(small, tmp_path, monkeypatch, capsys):
     honest = SentimentServable.golden
 
@@ -52,6 +54,7 @@ def test_model_that_answers_differently_is_not_published(small, tmp_path, monkey
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.slow
 def test_check_that_dies_names_the_signal(small, tmp_path, monkeypatch, capsys):
     (tmp_path / "sitecustomize.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
     monkeypatch.setenv(
@@ -64,6 +67,7 @@ def test_check_that_dies_names_the_signal(small, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.slow
 def test_streaming_that_differs_is_not_published(exports, tmp_path, monkeypatch, capsys):
     for answer, said in ((0.6, "1.0e-01"), (np.nan, "nan")):
         pairs = [(np.full((2, 2), 0.5), np.full((2, 2), 0.5)), (np.array([[0.5]]), [[answer]])]

@@ -37,6 +37,7 @@ def served(runs, tmp_path_factory):
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_answers_are_those_of_the_runs(served, runs, transport, tmp_path, capsys):
     with connect(getattr(served, transport)) as client:
@@ -62,6 +63,7 @@ def test_answers_are_those_of_the_runs(served, runs, transport, tmp_path, capsys
     _score_a_file(getattr(served, transport), runs, tmp_path)
 
 
+@pytest.mark.slow
 def test_explain_shows_labels_and_numbers(served, runs, capsys):
     for name, run in runs.items():
         row = next(row for row in run.test_predictions() if row.predicted)

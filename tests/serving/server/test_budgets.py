@@ -247,6 +247,7 @@ def test_long_names_in_the_access_log(counted):
     assert b"\x1b" not in log.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_stdout_that_is_full_is_said(models, tmp_path):
     """The log says what is lost, and how much."""
     flags = (f"--model_base_path={models / 'text'}", "--model_name=text", "--access_log=-")

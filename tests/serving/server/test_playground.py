@@ -158,6 +158,7 @@ def test_assets_are_small():
         assert "Permission is hereby granted" in text
 
 
+@pytest.mark.slow
 def test_the_command_serves_a_folder(base_path, tmp_path):
     (rest_port,) = free_ports(1)
     command = [sys.executable, "-m", "gru_serving", "playground", str(base_path.parent)]

@@ -27,6 +27,7 @@ def publish(exports, base, number, graphs):
     aside.rename(base / str(number))
 
 
+@pytest.mark.slow
 def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
     """No request fails, and every answer is the same, whichever runtime gives it."""
     base = tmp_path / "m"
@@ -81,6 +82,7 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
     figures(f"4 swaps between runtimes, {len(scores)} requests, none failed")
 
 
+@pytest.mark.slow
 def test_many_clients_in_batches(exports, tmp_path):
     """Merged runs give each request its own rows, and a bad request spoils no other."""
     parameters = tmp_path / "batching.config"

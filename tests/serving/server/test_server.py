@@ -40,7 +40,6 @@ def test_a_broken_model_alone_does_not_serve(models, tmp_path):
         assert "continuing without a version to serve for: broken" in server.log.read_text()
 
 
-@pytest.mark.slow
 def test_life(models, tmp_path):
     """Ports closed until a model is there, hot swap, flags without effect, drain, status 0."""
     base = tmp_path / "base"
@@ -184,7 +183,6 @@ def test_stop_while_waiting_for_a_model(tmp_path):
     assert process.wait(90) == 0
 
 
-@pytest.mark.slow
 def test_tls(models, tmp_path):
     key, cert = certificate(tmp_path)
     config = tmp_path / "ssl.config"

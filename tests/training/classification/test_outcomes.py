@@ -99,6 +99,7 @@ def test_a_run_of_an_earlier_version_is_told(tiny_run, tmp_path):
         held_out_outcomes(run, run)
 
 
+@pytest.mark.slow
 def test_another_seed_holds_out_other_rows(tiny_run, tmp_path):
     from gru_training.sentiment.pipeline import train_sentiment
 

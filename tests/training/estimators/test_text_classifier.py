@@ -53,7 +53,6 @@ def fitted(tmp_path_factory):
     return classifier.fit(tickets(), text="body", label="category")
 
 
-@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, tmp_path):
     path = tmp_path / "tickets.csv"
     tickets().to_csv(path, index=False)
@@ -273,6 +272,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
     from gru_training.loop.checkpoint import Checkpoint
 
@@ -288,6 +288,7 @@ def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
     assert len(classifier.predict(tickets(3))) == 3
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_used_can_be_dropped(fitted, tmp_path):
     frame = tickets()
     frame.loc[len(frame)] = (5000, " ", "billing")

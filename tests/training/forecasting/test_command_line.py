@@ -15,7 +15,6 @@ TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "
         "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     data = write_waves(tmp_path / "waves.csv")
     command = ["forecasting", *TINY, "--data", str(data), "--runs-dir", str(tmp_path / "runs")]

@@ -114,6 +114,7 @@ def settings(folder, path, loss="poisson", **data):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "long"),
     [pytest.param("poisson", False, marks=pytest.mark.long), ("negative_binomial", True)],

@@ -109,6 +109,7 @@ def test_reported_pinball_losses_are_those_of_scikit_learn(forecasting_run):
     assert outer < run.metrics["quantiles"]["crps"] < 2 * median
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -133,6 +134,7 @@ def test_other_networks_and_targets(tmp_path, model):
         assert run.history[0]["validation"]["mse"] < 1.2 * ridge
 
 
+@pytest.mark.slow
 def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -145,6 +147,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [".waves.checkpoint"]
 
 
+@pytest.mark.slow
 def test_intervals_where_a_step_has_no_validation_value(tmp_path):
     """Few windows: intervals come from all steps and columns together."""
     data = write_waves(tmp_path / "waves.csv")

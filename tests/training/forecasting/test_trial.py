@@ -24,6 +24,7 @@ def searched(tmp_path_factory):
     return with_loss(tiny_forecasting_config(folder / "runs", data=data), "mae")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tried", "combine"), [("mae", True), ("mse", True), ("quantile", True), ("quantile", False)]
 )

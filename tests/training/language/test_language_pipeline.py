@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from gru_training.__main__ import main
 from gru_training.language.pipeline import train_language
@@ -17,7 +18,7 @@ def test_a_run_holds_what_its_report_shows(language_run):
     report = (language_run.path / "report.md").read_text("utf-8")
     page = (language_run.path / "report.html").read_text("utf-8")
     for name in ("curves", "surprise", "units"):
-        assert (language_run.path / f"{name}.png").stat().st_size > 2000
+        assert np.ptp(imread(language_run.path / f"{name}.png")) > 0.5
         assert f"({name}.png)" in report
     metrics = language_run.metrics
     assert list(metrics["baselines"]) == ["unigram", "Kneser-Ney 5-gram"]
@@ -33,6 +34,7 @@ def test_a_run_holds_what_its_report_shows(language_run):
     assert len(language_run.held_out_texts()) == metrics["data"]["test"]["documents"] == 4
 
 
+@pytest.mark.slow
 def test_it_learns_more_than_how_often_words_occur(config_of, tmp_path):
     config = config_of(tmp_path, name="more", epochs=30, patience=30, average=0.9)
     metrics = train_language(config).metrics
@@ -75,6 +77,7 @@ def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeyp
     assert not list(tmp_path.glob(".broken*"))
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_resumes_and_scores(
     corpus, language_run, tmp_path, capsys, monkeypatch
 ):

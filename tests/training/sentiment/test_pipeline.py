@@ -80,6 +80,7 @@ def test_three_classes_from_a_file(tmp_path):
     assert sum(prediction.scores) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

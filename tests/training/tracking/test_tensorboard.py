@@ -126,6 +126,7 @@ def test_following_changes_no_weight(followed, tiny_run):
         np.testing.assert_array_equal(watched, alone)
 
 
+@pytest.mark.slow
 def test_a_forecaster_is_followed_too(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     config = tiny_forecasting_config(tmp_path, data=data)
@@ -165,6 +166,7 @@ def test_the_digest_is_of_the_rows(followed, events):
     assert f"| data.sha256 | {whole.hexdigest()} |" in text(events, "settings")
 
 
+@pytest.mark.slow
 def test_an_estimator_is_followed(tmp_path):
     texts = [f"{word} number {n}" for n in range(40) for word in ("good", "bad")]
     settings = {"epochs": 1, "units": 3, "embedding_size": 3, "ngrams": False}

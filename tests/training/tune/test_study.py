@@ -63,6 +63,7 @@ def test_a_file_that_is_no_study(tmp_path):
         opened(tmp_path)
 
 
+@pytest.mark.slow
 def test_processes_on_one_study_do_not_repeat_trials(tmp_path):
     program = textwrap.dedent("""
         import sys
@@ -104,6 +105,7 @@ def test_a_trial_interrupted_before_it_has_read_its_settings_is_tried_again(tmp_
     assert [dict(trial.settings) for trial in study.trials()] == [{}, SPACE.defaults()]
 
 
+@pytest.mark.slow
 def test_a_process_is_not_ended_before_its_trial_has_its_name(tmp_path):
     """The trial seemed to run on after Ctrl-C, for nobody knew whose it was."""
     program = textwrap.dedent("""

@@ -17,7 +17,6 @@ from tests.serving.saved_models import publish
 from tests.serving.server.spin import steps_of
 
 
-@pytest.mark.slow
 def test_stop_under_load(models, tmp_path):
     """SIGTERM: what is under way is answered, what comes later is refused; the status is 0."""
     base = tmp_path / "m"

@@ -63,7 +63,6 @@ def lives(client, name):
     return {one.version for one in client.status(name) if one.state != "END"}
 
 
-@pytest.mark.slow
 def test_reloads(models, tmp_path, figures):
     """The configuration changes over gRPC: models come and go, and the one that stays answers."""
     for name in ("stays", "other"):

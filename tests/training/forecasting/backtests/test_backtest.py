@@ -21,7 +21,16 @@ from gru_training.forecasting.config import (
 from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.run import ForecastingRun
+from tests.made_once import own_copy
 from tests.training.conftest import write_waves
+
+
+@pytest.fixture(scope="module")
+def forecasting_run(forecasting_run, tmp_path_factory):
+    """A copy, as backtests are written beside a run."""
+    copy = own_copy(forecasting_run.path.parent, tmp_path_factory)
+    return ForecastingRun.open(copy / forecasting_run.path.name)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +135,7 @@ def test_command_line(forecasting_run, tmp_path, capsys):
     assert "there is no run directory" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_fold_knows_what_comes_after_it(tmp_path):
     """Few seasons to fit on, and a horizon so long that hardly any rows precede two of them."""
     rng = np.random.default_rng(0)
@@ -209,6 +219,7 @@ def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
         run_backtest(BacktestConfig(forecasting_run.path, gap=240, name="none"))
 
 
+@pytest.mark.slow
 def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch):
     """What the network of each fold begins with is what the one before ended with."""
     from gru_training.forecasting.backtests import backtest

@@ -55,6 +55,7 @@ def runs():
     return {told: ForecastingRun.open(folder / f"told-{told}") for told in (None, True)}
 
 
+@pytest.mark.slow
 def test_a_series_is_known_by_its_name(runs):
     """The five days before a weekend tell nothing of it."""
     assert runs[None].config.model.channel_embedding is False
@@ -64,6 +65,7 @@ def test_a_series_is_known_by_its_name(runs):
     assert network.channel.shape == (SERIES + 1, 8)
 
 
+@pytest.mark.slow
 def test_an_unknown_series_is_forecast_as_any_of_them(runs):
     """Before a weekend neither up nor down; the known ones do as they always did."""
     servable = ForecastingServable(runs[True])

@@ -87,6 +87,7 @@ def test_the_settings_of_the_run_leave_nothing_open(run):
     assert len(run.history) == 1
 
 
+@pytest.mark.slow
 def test_daily_data_of_many_series_of_unequal_length(tmp_path):
     """Forty of them in long form, of which some begin late and one ends early: one network."""
     rng = np.random.default_rng(0)
@@ -147,6 +148,7 @@ def test_daily_data_of_many_series_of_unequal_length(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_growing_seasons_are_learned_as_logarithms(tmp_path):
     rng = np.random.default_rng(1)
     t = np.arange(156)

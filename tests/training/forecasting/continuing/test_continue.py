@@ -122,13 +122,13 @@ def test_scale_parts_and_settings(runs):
     assert np.isfinite(more.delivered_model().get_weights()[0]).all()
 
 
-def test_it_forecasts_is_tested_again_and_compared(folder, runs, capsys):
+def test_it_forecasts_is_tested_again_and_compared(folder, runs, tmp_path, capsys):
     old, more = runs
     assert gru_train("forecast", more.path) == 0
     last = pd.Timestamp(more.series.last_time)
     assert str(last + pd.Timedelta(hours=1))[:16] in capsys.readouterr().out
-    name = ["--name", "more-backtest"]
-    assert gru_train("backtest", more.path, "--folds", "2", *name) == 0
+    copy = shutil.copytree(more.path, tmp_path / "more")  # a backtest is written beside the run
+    assert gru_train("backtest", copy, "--folds", "2", "--name", "more-backtest") == 0
     # The test parts differ; a file of all rows brings both to the windows that neither knows.
     found = compare_runs([old.path, more.path], folder / "all.csv", 999)
     by_name = {each.name: each for each in found.contenders if each.is_run}

@@ -131,6 +131,7 @@ def windows_with_gaps(rows=200):
     return windows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [0.0, 0.37, 1.0])
 @pytest.mark.parametrize("options", [{}, {"normalisation": "none"}, STREAMS])
 def test_powers_of_columns(options, exponent):

@@ -95,6 +95,7 @@ def test_rows_that_were_trained_on_do_not_count(forecasting_run, tmp_path):
         file_outcomes(forecasting_run, path, forecasting_run)
 
 
+@pytest.mark.slow
 def test_runs_on_other_training_rows_come_to_one_scale_on_a_file(forecasting_run, tmp_path):
     config = tiny_forecasting_config(tmp_path, "fewer", forecasting_run.config.data.data)
     later = replace(config.data, validation_fraction=0.4)

@@ -34,7 +34,6 @@ def folder():
     return made_once("continued_runs", make)
 
 
-@pytest.mark.slow
 def test_the_old_run_stands_beside_the_new(folder):
     run, old = SentimentRun.open(folder / "continued"), SentimentRun.open(folder / "old")
     of = run.metrics["continued"]
@@ -145,6 +144,7 @@ def test_labels_and_numbers(tmp_path):
     assert (run.scale.mean, run.scale.deviation) == (old.scale.mean, old.scale.deviation)
 
 
+@pytest.mark.slow
 def test_what_is_for_other_runs_is_refused(tiny_run, tmp_path, capsys):
     new = write(tmp_path / "new.csv", tickets(9, 1))
     assert main(["continue", str(tiny_run.path), "--data", str(new), "--refit-scaler"]) == 2

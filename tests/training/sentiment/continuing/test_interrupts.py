@@ -11,7 +11,7 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.sentiment.run import SentimentRun
-from tests.made_once import made_once
+from tests.made_once import made_once, own_copy
 from tests.training.conftest import write_waves
 from tests.training.sentiment.continuing.tickets import NEW_WORDS, first_run, tickets, write
 
@@ -37,9 +37,9 @@ RUNS = {"old": classifier, "series": forecaster}
 
 
 @pytest.fixture
-def folder(old):
-    """Of the run of this name, which is made once."""
-    return made_once(f"interrupted_{old}", RUNS[old])
+def folder(tmp_path_factory, old):
+    """With the run of this name."""
+    return own_copy(made_once(f"interrupted_{old}", RUNS[old]), tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

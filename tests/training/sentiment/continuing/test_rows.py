@@ -127,6 +127,7 @@ def test_few_rows_of_known_classes_will_do_and_new_classes_need_three(old, tmp_p
         load_data(settings(old, new))
 
 
+@pytest.mark.slow
 def test_a_group_stays_in_the_part_that_it_was_in(tmp_path):
     rows = [(text, label, f"c{k // 4}") for k, (text, label) in enumerate(tickets(240, 0))]
     head = ("text", "label", "customer")

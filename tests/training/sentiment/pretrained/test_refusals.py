@@ -25,6 +25,7 @@ def train(folder, runs, *flags):
     )
 
 
+@pytest.mark.slow
 def test_runs_that_are_no_language_model_of_words(folder, tmp_path, capsys):
     letters = changed_copy(
         folder / "lm", tmp_path / "letters", '"unit": null', '"unit": "characters"'

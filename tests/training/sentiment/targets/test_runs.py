@@ -98,6 +98,7 @@ def test_files_are_scored_as_the_run_says(labels_run, number_run):
     np.testing.assert_allclose(answers["lower_80"], [row.scores[1] for row in rows], rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["labels", "number"])
 def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run, servables):
     run = {"labels": labels_run, "number": number_run}[kind]
@@ -211,6 +212,7 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
         TextClassifier(target_type="number")
 
 
+@pytest.mark.slow
 def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "t.csv"

@@ -85,6 +85,7 @@ def unequal_file(tmp_path):
     return SentimentDataConfig(data=tmp_path / "rows.csv")
 
 
+@pytest.mark.slow
 def test_a_training_with_balanced_batches_finds_the_rare_class(tmp_path, unequal_file):
     settings = {"balanced_batches": True, "metric": "macro_f1"}
     given = config(tmp_path, "drawn", unequal_file, training=settings)
@@ -101,6 +102,7 @@ def test_balanced_batches_are_for_classes():
         make_target(found, settings)
 
 
+@pytest.mark.slow
 def test_a_training_does_so_and_says_so(tmp_path, unequal_file):
     run = train_sentiment(config(tmp_path, "own", unequal_file))
     assert run.metrics["metric"] == "macro_f1"
