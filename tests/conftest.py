@@ -1,9 +1,36 @@
-"""The order of the test files where several processes share them."""
+"""What all tests share: kept artefacts and programs, and the order of files among processes."""
 
+import os
 from collections import Counter
+
+import pytest
+
+from tests import made_once
+from tests.traced_graphs import release_graphs
 
 SLOW_SECONDS, OTHER_SECONDS = 15, 0.2
 """About what a test takes that is marked `slow` or `long`, and any other one."""
+
+# Read as TensorFlow is imported, in this process and in those that tests start. XLA keeps what it
+# compiles, and notes at each program that it finds two features of its own no processor's.
+os.environ.setdefault(
+    "TF_XLA_FLAGS", f"--tf_xla_persistent_cache_directory={made_once.compiled_programs()}"
+)
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def pytest_sessionstart(session):
+    if not hasattr(session.config, "workerinput"):
+        made_once.tidy()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_behind():
+    """Release the graphs of a file; fail if it has changed what is kept for others."""
+    yield
+    release_graphs()
+    if names := made_once.changed():
+        pytest.fail(f"changed by a test of this file, or beside it: {', '.join(names)}")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -24,6 +24,8 @@ from enum import IntEnum
 
 from gru_serving.graph_names import without_node_names
 
+NO_MEMORY = "the process got no more memory from the system; send less at once, or allow it more"
+
 
 class Code(IntEnum):
     """Canonical status codes, with the numbers of gRPC and `tensorflow.error.Code`."""

@@ -49,12 +49,12 @@ RUN = [page for page in pages() if page.startswith(FOLDERS) and any(map(runs, bl
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made():
     def make(folder):
         with contextlib.chdir(folder):
             materials.make(folder)
 
-    return made_once(tmp_path_factory, "guide_materials", make)
+    return made_once("guide_materials", make)
 
 
 @pytest.fixture

@@ -12,31 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from gru_training.scoring.engine import score_table
-from gru_training.sentiment.config import (
-    ClassifierConfig,
-    SentimentConfig,
-    SentimentDataConfig,
-    SentimentRunConfig,
-    SentimentTrainingConfig,
-)
 from gru_training.sentiment.task import TASK
+from tests.training.conftest import tiny_sentiment_run
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    from gru_training.sentiment.pipeline import train_sentiment
-
-    return train_sentiment(
-        SentimentConfig(
-            data=SentimentDataConfig(reviews=300),
-            model=ClassifierConfig(embedding_size=6, units=5),
-            training=SentimentTrainingConfig(epochs=1),
-            run=SentimentRunConfig(runs_dir=tmp_path_factory.mktemp("runs"), name="tiny"),
-        )
-    )
+def run():
+    return tiny_sentiment_run()
 
 
 @pytest.fixture

@@ -170,13 +170,11 @@ def figures(request):
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    """Base paths of the test models."""
+def models():
+    """Base paths of the test models; tests leave them as they are."""
     from .saved_models import save_all
 
-    root = tmp_path_factory.mktemp("models")
-    save_all(root)
-    return root
+    return made_once("models", save_all)
 
 
 def flags_for(models, directory):
@@ -224,7 +222,7 @@ def models_stub(channel):
 
 
 @pytest.fixture(scope="session")
-def exports(tmp_path_factory):
+def exports():
     """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both.
 
     `both` has all that `one` lacks: pre-trained vectors, word pieces, ratios and an n-gram model.
@@ -233,7 +231,7 @@ def exports(tmp_path_factory):
     """
     from gru_training.sentiment.run import SentimentRun
 
-    root = made_once(tmp_path_factory, "exports", make_exports)
+    root = made_once("exports", make_exports)
     names = ("one", "both")
     return Exports(root, {name: SentimentRun.open(root / "runs" / name) for name in names})
 

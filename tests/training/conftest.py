@@ -44,14 +44,17 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
     )
 
 
-@pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
+def tiny_sentiment_run() -> SentimentRun:
+    """The run of `tiny_config`, which is made once."""
     from gru_training.sentiment.pipeline import train_sentiment
 
-    folder = made_once(
-        tmp_path_factory, "tiny_run", lambda runs: train_sentiment(tiny_config(runs))
-    )
+    folder = made_once("tiny_run", lambda runs: train_sentiment(tiny_config(runs)))
     return SentimentRun.open(folder / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_run() -> SentimentRun:
+    return tiny_sentiment_run()
 
 
 def tiny_forecasting_config(
@@ -80,12 +83,12 @@ def write_waves(path: Path, rows: int = 320) -> Path:
 
 
 @pytest.fixture(scope="session")
-def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
+def forecasting_run() -> ForecastingRun:
     from gru_training.forecasting.pipeline import train_forecasting
 
     def make(runs: Path) -> None:
         data = write_waves(runs / "waves.csv")
         train_forecasting(tiny_forecasting_config(runs, data=data))
 
-    folder = made_once(tmp_path_factory, "forecasting_run", make)
+    folder = made_once("forecasting_run", make)
     return ForecastingRun.open(folder / "waves")

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar
 
 import tyro
 
@@ -22,7 +22,8 @@ from gru_training.search_ranges import Floats, OneOf
 ConfigT = TypeVar("ConfigT")
 OptionalFlag = Annotated[bool | None, tyro.conf.DisallowNone]
 """`--flag` or `--no-flag`; None, where neither is given, leaves it to the data."""
-OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+OptionalText = Optional[str]  # noqa: UP045  tyro loads typeguard, slowly, to check a `str | None`
+OptionalName = Annotated[OptionalText, tyro.conf.arg(metavar="NAME")]
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value)
     choices = typing.get_args(hint)
-    if typing.get_origin(hint) in (typing.Union, types.UnionType) and type(None) in choices:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    if is_union and type(None) in choices:
         nested = next(
             (
                 one
@@ -173,7 +175,7 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{name} must be a list, got {value!r}")
         return tuple(_from_json(name, typing.get_args(hint)[0], item) for item in value)
-    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    allowed = choices if is_union else (hint,)
     if value is None and type(None) in allowed:
         return None
     if Path in allowed and isinstance(value, str):

@@ -163,6 +163,14 @@ class Task(Protocol):
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""
 
+    def graph_scorer(self, run: Any) -> "Scorer | None":  # noqa: ARG002
+        """What answers the rows of tables without TensorFlow; None where a run holds no graph.
+
+        Args:
+            run: A run that `open_run` opened.
+        """
+        return None
+
     def scorer(self, run: Any) -> "Scorer":
         """What answers the rows of tables with a run that `open_run` opened.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gru_serving.config.command_line import HelpRequested, parse_flags, usage
 from gru_serving.config.flags import check, notes
-from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
+from gru_serving.errors import NO_MEMORY, InvalidArgument, ServingError, Unimplemented
 from gru_serving.missing_extra import require_extra
 from gru_serving.server.exposure import exposure
 from gru_serving.server.process import Server
@@ -66,6 +66,9 @@ def main(argv: Sequence[str]) -> int:
         _run(Server(flags).run())
     except ServingError as error:
         print(f"Failed to start server. Error: {error.status}", flush=True)
+        return FAILED
+    except MemoryError:
+        print(f"Failed to start server. Error: RESOURCE_EXHAUSTED: {NO_MEMORY}", flush=True)
         return FAILED
     return 0
 

@@ -47,6 +47,10 @@ DIFFERENCES = {
     "`max_enqueued_batches`, which means no limit for TensorFlow Serving; "
     "`allowed_batch_sizes` that are not positive or do not ascend; more than 1024 "
     "`num_batch_threads`",
+    "grpc_channel_arguments": "gRPC's own defaults cancel calls when more than a thousand wait to "
+    "be read. Here the defaults are `grpc.max_concurrent_streams=1000`, with which further calls "
+    "of a connection wait in the client, no limit on those that wait to be read, and "
+    "`grpc.http.overload_protection=0`; arguments given here replace these",
     "max_num_load_retries": "a version that failed is also loaded again when its files have "
     "changed; a version whose files do not match its digests, or that crashed its trial process, "
     "is not tried again before",

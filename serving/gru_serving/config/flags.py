@@ -187,7 +187,8 @@ class Flags:
     max_requests_mib: int = flag(
         512,
         "total size of all requests in progress; requests beyond it wait for up to ten seconds "
-        "and are then refused. Requests of up to 64 KiB do not count",
+        "and are then refused. The bytes of requests of up to 64 KiB do not count; over gRPC, 32 "
+        "calls per MiB may be in progress, and further ones are refused at once",
         Honour.OURS,
     )
     access_log: str = flag(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gru_serving.engine.native.manifest import FOLDER, Manifest
-from gru_serving.engine.native.tokens import UNKNOWN, Tokenizer, Words
+from gru_training.words.text_reader import UNKNOWN, Tokenizer, Words
 
 
 class TextReader:

@@ -94,7 +94,7 @@ def open_version(
         try:
             session = _open_native(directory, runtime, tags, options)
         except (ServingError, VerificationError) as error:
-            if runtime == "onnx" or not _has("tensorflow"):
+            if runtime == "onnx" or not _has("tensorflow") or not is_saved_model(directory):
                 raise _refused(directory, error) from None
             log.warning("%s: served by TensorFlow, not by ONNX Runtime: %s", directory, error)
         else:
@@ -134,7 +134,7 @@ def _open_native(
 ) -> ModelSession | None:
     """The session; None where the version has no graphs of ONNX, or nothing here runs them."""
     manifest = Manifest.read(directory)
-    alone = manifest is None and not _is_saved_model(directory)
+    alone = manifest is None and not is_saved_model(directory)
     plain = alone or (manifest is None and runtime == "onnx")
     if manifest is None and not (plain and (directory / ONNX_FILE).exists()):
         return None
@@ -197,7 +197,8 @@ def _compare(directory: Path, session: NativeSession, manifest: Manifest, runtim
     )  # fmt: skip
 
 
-def _is_saved_model(directory: Path) -> bool:
+def is_saved_model(directory: Path) -> bool:
+    """Whether a directory holds the graph of a SavedModel."""
     return any((directory / f"saved_model.{kind}").exists() for kind in ("pb", "pbtxt", "cpb"))
 
 

@@ -1,46 +1,220 @@
-"""The child process of a trial: loads one version, and ends with its parent."""
+"""The process that versions are tried in: it imports TensorFlow once, and forks for each version.
+
+Its command line names the descriptor of the connection to its parent, with which it ends, and its
+trials with it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
-import pickle
+import re
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from gru_serving.errors import ServingError
+from gru_serving.errors import FailedPrecondition, ServingError
+
+if TYPE_CHECKING:
+    from gru_serving.engine.load_options import LoadOptions
 
 REFUSED = 3
 """Exit status where the version was refused with an error."""
+NOT_BEGUN = 4
+"""Status of a trial for which there was no process."""
+
+_PIECE = 1 << 16
+_LINE = 4096
+# Last messages of absl and glibc; a stack trace follows them.
+_LAST_WORDS = re.compile(
+    rb"^F\d{4} |Check failed|^Fatal |^terminate called|^malloc|^free\(\)|Error: "
+)
 
 
-def main() -> int:
-    """Take the version and the options from stdin, load, warm up.
+class TrialOutcome(NamedTuple):
+    """The end of a trial.
 
-    Returns:
-        0 loaded; 3 refused with an error.
+    Attributes:
+        number: Number of the trial.
+        status: Exit status of its process, negative for a signal.
+        words: The line of its output that explains its end.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
-    directory, options = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    number: int
+    status: int
+    words: str
+
+
+class LastWords:
+    """Reads a process's output, however much, and keeps the lines that explain its end.
+
+    Args:
+        descriptor: End of a pipe, to be closed here.
+
+    Attributes:
+        is_open: Whether there may be more to read.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.is_open = True
+        self._part = self._fatal = self._last = b""
+
+    def read(self) -> None:
+        """Take what is there; the end of the output closes the descriptor."""
+        piece = os.read(self.descriptor, _PIECE)
+        *lines, self._part = (self._part + piece).split(b"\n")
+        for line in lines if piece else [self._part]:
+            self._keep(line.strip())
+        self._part = self._part[:_LINE]
+        if not piece:
+            self.close()
+
+    def close(self) -> None:
+        """Read no more."""
+        self.is_open = False
+        os.close(self.descriptor)
+
+    def _keep(self, line: bytes) -> None:
+        self._last = line or self._last
+        if not self._fatal and _LAST_WORDS.search(line):
+            self._fatal = line
+
+    def text(self) -> str:
+        """Those words."""
+        return (self._fatal or self._last or b"it said nothing").decode("utf-8", "replace")
+
+
+class _Trial(NamedTuple):
+    """A trial under way."""
+
+    process: multiprocessing.process.BaseProcess
+    words: LastWords
+
+
+def serve(control: Connection) -> None:
+    """Try versions until the other end of the connection is closed.
+
+    Args:
+        control: Brings `(number, version)`, where the version is `(directory, options)`, or None to
+            end the trial of that number; brings None to end all. Takes the fields of
+            `TrialOutcome`s.
+    """
+    trials: dict[int, _Trial] = {}
+    try:
+        while True:
+            ready = wait([control, *(one for trial in trials.values() for one in _signs(trial))])
+            if control in ready:
+                order = control.recv()
+                if order is None:
+                    return
+                number, version = order
+                if version is None:
+                    if number in trials:
+                        trials[number].process.kill()
+                elif (trial := _start(control, *version)) is not None:
+                    trials[number] = trial
+                else:
+                    control.send((number, NOT_BEGUN, "no process could be started"))
+            for number, trial in list(trials.items()):
+                if trial.words.is_open and trial.words.descriptor in ready:
+                    trial.words.read()
+                if trial.process.sentinel in ready:
+                    control.send(tuple(_outcome(number, trials.pop(number))))
+    except (EOFError, OSError):  # the server is gone
+        return
+    finally:
+        for trial in trials.values():
+            trial.process.kill()
+
+
+def _signs(trial: _Trial) -> list[int]:
+    """What shows that a trial said something, or ended."""
+    words = [trial.words.descriptor] if trial.words.is_open else []
+    return [trial.process.sentinel, *words]
+
+
+def _outcome(number: int, trial: _Trial) -> TrialOutcome:
+    trial.process.join()
+    if trial.words.is_open:
+        os.set_blocking(trial.words.descriptor, False)  # a grandchild may keep the pipe open
+        with contextlib.suppress(BlockingIOError):
+            while trial.words.is_open:
+                trial.words.read()
+    if trial.words.is_open:
+        trial.words.close()
+    return TrialOutcome(number, trial.process.exitcode or 0, trial.words.text())
+
+
+def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial | None:
+    """Begin a trial; None where the system has no process for it."""
+    prepare(directory, options)
+    try:
+        ours, theirs = os.pipe()
+    except OSError:
+        return None
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_try, args=(control, theirs, directory, options))
+    try:
+        process.start()
+    except OSError:
+        os.close(ours)
+        return None
+    finally:
+        os.close(theirs)
+    return _Trial(process, LastWords(ours))
+
+
+def prepare(directory: Path, options: LoadOptions) -> None:
+    """Import what runs a version, for its trial and for those of later ones."""
+    from gru_serving.engine import version_loader  # noqa: F401
+    from gru_serving.engine.imports import import_tensorflow
+    from gru_serving.engine.native.manifest import FOLDER
+    from gru_serving.engine.runtime import ONNX_FILE, is_saved_model
+
+    native = options.runtime != "tensorflow" and (directory / FOLDER).exists()
+    # Without them the load has the words for what is missing.
+    with contextlib.suppress(FailedPrecondition, ImportError):
+        if native or (directory / ONNX_FILE).exists():
+            import onnxruntime  # noqa: F401
+        if is_saved_model(directory) and not native:
+            import_tensorflow()
+            from gru_serving.engine import session  # noqa: F401
+
+
+def _try(control: Connection, output: int, directory: Path, options: LoadOptions) -> None:
+    """Load a version in this process, which ends with the status."""
+    control.close()
+    os.dup2(output, 2)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
     from gru_serving.engine.version_loader import VersionLoader
 
+    status = 0
     try:
         VersionLoader(options)(directory)
     except ServingError as error:
         sys.stderr.write(f"Error: {error.status}\n")
-        return REFUSED
-    return 0
+        status = REFUSED
+    except BaseException as error:
+        sys.stderr.write(f"Error: {error!r}\n")
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # what comes after the load is no part of the trial
 
 
-def _end_with_parent() -> None:
-    """Wait for the other end of stdin to go."""
-    while sys.stdin.buffer.read(1):
-        pass
+def _end_after(wait_for_parent: Callable[[], None]) -> None:
+    wait_for_parent()
     os._exit(REFUSED)
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stderr.flush()
-    os._exit(status)  # what comes after the load is no part of the trial
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
+    serve(Connection(int(sys.argv[1])))
+    os._exit(0)

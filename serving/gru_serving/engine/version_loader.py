@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gru_serving.config.batching_options import of_version
-from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.batching.scheduler import BatchScheduler
 from gru_serving.engine.batching.session import BatchingSession
 from gru_serving.engine.load_options import LoadOptions
@@ -24,11 +22,11 @@ from gru_serving.engine.model_session import ModelSession
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import ONNX_FILE, Opened, open_version
 from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
-from gru_serving.engine.trial import try_version
+from gru_serving.engine.trial import Trials, TriedVersions, default_folder
 from gru_serving.engine.warmup import replay
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.storage.digests import check_digests, has_digests
-from gru_serving.storage.version_files import contents_of
+from gru_serving.storage.version_files import Contents, contents_of
 from gru_serving.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -59,7 +57,8 @@ class VersionLoader:
         self._scheduler = scheduler
         self._watches = LoadWatches(self._options.seconds)
         self._runtimes: dict[Path, str] = {}
-        self._trials = threading.BoundedSemaphore(schedulable_cpus())
+        self._trials = Trials()
+        self._tried = TriedVersions(default_folder())
 
     def __call__(self, directory: Path) -> Predictor:
         """Check a version, try it, load it, and run its warmup requests.
@@ -79,10 +78,11 @@ class VersionLoader:
                 _timed(
                     lambda: check_digests(directory, watch.check), "Checked the files of", directory
                 )
+            known = False
             if self._is_to_be_tried(directory, checked):
-                self._try(directory, watch)
+                known = self._try(directory, before, watch)
             predictor = self._load(directory, watch)
-            if checked and contents_of(directory) != before:
+            if (checked or known) and contents_of(directory) != before:
                 predictor.close()
                 raise Unavailable(f"{directory}: its files changed while it was loaded")
         return predictor
@@ -90,6 +90,7 @@ class VersionLoader:
     def stop(self) -> None:
         """End all loads, those under way as well, with an error: the server stops."""
         self._watches.stop()
+        self._trials.close()
 
     def _is_to_be_tried(self, directory: Path, checked: bool) -> bool:
         trial = self._options.trial
@@ -98,17 +99,23 @@ class VersionLoader:
         # If nothing can be found or read, the load itself has the error text.
         return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
 
-    def _try(self, directory: Path, watch: LoadWatch) -> None:
-        while not self._trials.acquire(timeout=0.1):
-            watch.check()
-        try:
-            watch.begin()
-            # Alone there, requests have no batches to share.
-            options = replace(self._options, trial="never", batching=None, seconds=0.0)
-            _timed(lambda: try_version(directory, options, watch), "Tried", directory)
-        finally:
-            self._trials.release()
+    def _try(self, directory: Path, before: Contents | None, watch: LoadWatch) -> bool:
+        """Try a version with these files; returns whether it came through an earlier trial."""
+        # Alone there, requests have no batches to share.
+        options = replace(self._options, trial="never", batching=None, seconds=0.0)
+        key = None
+        if self._options.trial == "auto":
+            key = self._tried.key(directory, options, watch.check)
+            if key is not None and key in self._tried:
+                log.info("%s came through its trial before", directory)
+                return True
+        loaded = _timed(
+            lambda: self._trials.try_version(directory, options, watch), "Tried", directory
+        )
+        if key is not None and loaded and contents_of(directory) == before:
+            self._tried.add(key)
         watch.begin()
+        return False
 
     def _load(self, directory: Path, watch: LoadWatch) -> Predictor:
         options = self._options
@@ -137,6 +144,12 @@ class VersionLoader:
         if (directory / MLMD_FILE).exists():
             # The key itself is a text; the format of TF Serving's page has numbers only.
             self._metrics.mlmd_map.set(0, model, str(version))
+
+    def forget(self, model: str, version: int, directory: Path) -> None:
+        """Drop the metrics of a version that no longer serves."""
+        self._runtimes.pop(directory, None)
+        self._metrics.forget(model_name=model, version=str(version))
+        self._metrics.forget(model_path=str(directory))
 
     def _session(self, directory: Path, watch: LoadWatch) -> Opened:
         options = self._options

@@ -21,11 +21,11 @@ from gru_serving.engine.golden import replay as replay_golden
 from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest
 from gru_serving.engine.native.session import NativeSession
 from gru_serving.engine.native.signature_file import read_signatures
-from gru_serving.engine.native.tokens import Tokenizer
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import ServingError
 from gru_training.native.signatures import NativeModel
 from gru_training.words.native_tokens import TOKENS_FILE
+from gru_training.words.text_reader import Tokenizer
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 WEIGHTS = "weights.bin"

@@ -28,6 +28,7 @@ class VersionChanges:
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
         loaded: Called for every version that is about to serve: model, number, directory.
+        unloaded: Called for every version that no longer serves, likewise.
         stopping: Set when nothing is to be loaded any more.
     """
 
@@ -37,12 +38,14 @@ class VersionChanges:
         load: Callable[[Path], Predictor],
         options: RepositoryOptions,
         loaded: Callable[[str, int, Path], None],
+        unloaded: Callable[[str, int, Path], None],
         stopping: threading.Event,
     ) -> None:
         self._catalogue = catalogue
         self._load = load
         self._options = options
         self._loaded = loaded
+        self._unloaded = unloaded
         self._stopping = stopping
         self._refusals = self._refusals_scanned = 0
         initial = max(1, options.initial_threads)
@@ -184,6 +187,7 @@ class VersionChanges:
             predictor, version.predictor = version.predictor, None
         if predictor is not None:
             predictor.close()
+        self._unloaded(model.config.name, version.number, version.path)
         self._catalogue.change(version, State.END)
         log.info(
             "Unloaded servable version {name: %s version: %d}", model.config.name, version.number

@@ -34,6 +34,7 @@ class Repository(Catalogue):
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
         loaded: Called for every version that is about to serve: model, number, directory.
+        unloaded: Called for every version that no longer serves, likewise.
     """
 
     def __init__(
@@ -42,13 +43,14 @@ class Repository(Catalogue):
         load: Callable[[Path], Predictor] = Predictor,
         options: RepositoryOptions | None = None,
         loaded: Callable[[str, int, Path], None] = lambda *_: None,
+        unloaded: Callable[[str, int, Path], None] = lambda *_: None,
     ) -> None:
         super().__init__(models)
         self._options = options or RepositoryOptions()
         self._managing = threading.Lock()
         self._stopping = threading.Event()
         self._manager: threading.Thread | None = None
-        self._changes = VersionChanges(self, load, self._options, loaded, self._stopping)
+        self._changes = VersionChanges(self, load, self._options, loaded, unloaded, self._stopping)
 
     def start(self) -> None:
         """Load the first versions and start to watch; returns when every model has one that serves.

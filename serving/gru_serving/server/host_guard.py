@@ -89,8 +89,8 @@ def is_loopback(host: str) -> bool:
 class HostGuard:
     """Refuses requests with an unexpected Host or Origin header.
 
-    Requests without a Host pass: browsers always send one. OPTIONS passes from any origin, as it
-    runs nothing and gives nothing away.
+    Requests of HTTP/1.0 without a Host pass: browsers always send one. OPTIONS passes from any
+    origin, as it runs nothing and gives nothing away.
 
     Args:
         app: Answers the others.

@@ -42,6 +42,11 @@ def _bound(host: str, port: int, beside_old_connections: bool = False) -> socket
 
 def port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
     """The error for a port that cannot be had, with the way out."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return Unavailable(
+            f"--bind_address={host} is no address of this machine: {error.strerror or error}. "
+            "0.0.0.0 listens on all of them, 127.0.0.1 on loopback."
+        )
     return Unavailable(
         f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
         f"Choose another port with --{flag}, or stop the program that uses this one."

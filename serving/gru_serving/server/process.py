@@ -17,6 +17,7 @@ from gru_serving.errors import ServingError
 from gru_serving.inference.turns import Turns
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
+from gru_serving.server.descriptors import watch_descriptors
 from gru_serving.server.free_memory import give_back
 from gru_serving.server.transports import GrpcTransport, RestTransport
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
@@ -127,6 +128,7 @@ class Server:
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             trimming = asyncio.ensure_future(give_back())
+            counting = asyncio.ensure_future(watch_descriptors(self._metrics))
             try:
                 metrics = self._metrics
                 await grpc.start(repository, grpc_threads, turns, metrics, additions, budget)
@@ -142,6 +144,7 @@ class Server:
             finally:
                 polling.cancel()
                 trimming.cancel()
+                counting.cancel()
                 self._give_up(repository)
                 ending = asyncio.ensure_future(self._end_runs(repository))
                 # Cancelled requests still have to send their error.
@@ -182,7 +185,8 @@ class Server:
         from gru_serving.server.loader_flags import repository_options, version_loader
 
         self._loader = loader = version_loader(self._flags, self._metrics)
-        return Repository(models, loader, repository_options(self._flags), loader.note_metadata)
+        options = repository_options(self._flags)
+        return Repository(models, loader, options, loader.note_metadata, loader.forget)
 
 
 def _leave() -> None:

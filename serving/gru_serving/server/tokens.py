@@ -13,7 +13,7 @@ from gru_serving.errors import InvalidArgument, NotFound, ServingError
 
 log = logging.getLogger(__name__)
 
-REFUSAL = "a bearer token is required: send 'Authorization: Bearer TOKEN'"
+REFUSAL = "a bearer token is required: send 'Authorization: Bearer TOKEN', once"
 _LOOK_AGAIN_SECONDS = 1.0
 _SHORTEST = 16
 
@@ -39,10 +39,10 @@ class Tokens:
         self._stamp = self._look()
         self._tokens = _read(self._path)
 
-    def allow(self, authorization: str | bytes | None) -> bool:
+    def allow(self, authorization: str | bytes) -> bool:
         """Whether a request with that `Authorization` header may pass."""
         self._refresh()
-        raw = authorization.encode() if isinstance(authorization, str) else authorization or b""
+        raw = authorization.encode() if isinstance(authorization, str) else authorization
         scheme, _, given = raw.partition(b" ")
         given = given.strip()
         # Compare with every token, so that the time taken reveals nothing.

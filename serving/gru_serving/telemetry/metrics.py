@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 
@@ -67,6 +67,12 @@ class Counter:
         """Count; one value per label."""
         with self._lock:
             self._values[values] = self._values.get(values, 0) + by
+
+    def forget(self, **labels: str) -> None:
+        """Drop the samples with these label values; nothing where a label is none of this one's."""
+        with self._lock:
+            for values in _matching(self.labels, self._values, labels):
+                del self._values[values]
 
     def total(self) -> int:
         """The sum over all labels."""
@@ -125,6 +131,12 @@ class Histogram:
                 counts = self._counts[values] = [0] * (len(self._bounds) + 1)
             counts[bisect_right(self._bounds, value)] += 1
             self._sums[values] = self._sums.get(values, 0.0) + value
+
+    def forget(self, **labels: str) -> None:
+        """As of `Counter`."""
+        with self._lock:
+            for values in _matching(self.labels, self._counts, labels):
+                del self._counts[values], self._sums[values]
 
     def lines(self) -> Iterator[str]:
         """The samples, as text."""
@@ -189,6 +201,8 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
+        self.process_open_fds = Gauge("process_open_fds", ())
+        self.process_max_fds = Gauge("process_max_fds", ())
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
@@ -211,6 +225,8 @@ class Metrics:
     @contextmanager
     def loading(self, path: str) -> Iterator[None]:
         """Count and time a load."""
+        for outcome in ("success", "fail"):
+            self.load_attempt_count.add(path, outcome, by=0)  # so that the first is an increase
         started = time.perf_counter()
         status = "fail"
         try:
@@ -258,16 +274,39 @@ class Metrics:
         """Have more metrics on the page."""
         vars(self).update({metric.name: metric for metric in metrics})
 
-    def render(self) -> bytes:
+    def forget(self, **labels: str) -> None:
+        """Drop the samples with these label values from all metrics that have the labels."""
+        for metric in self.families():
+            metric.forget(**labels)
+
+    def lines(self) -> Iterator[str]:
         """All samples by name, in Prometheus' text form; a metric without any shows its type."""
-        lines = []
         for metric in sorted(self.families(), key=lambda metric: metric.name):
-            lines += [f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
-        return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+            yield f"# TYPE {metric.name} {metric.kind}"
+            yield from metric.lines()
+
+    def render(self) -> bytes:
+        """The whole page."""
+        return page(self.lines())
 
     def families(self) -> list[Counter | Histogram]:
         """The metrics, each with all its labels."""
         return [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
+
+
+def page(lines: Iterable[str]) -> bytes:
+    """Lines of `Metrics.lines` as bytes."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _matching(
+    names: Sequence[str], series: Iterable[tuple[str, ...]], labels: Mapping[str, str]
+) -> list[tuple[str, ...]]:
+    """The series with these label values."""
+    if not labels.keys() <= set(names):
+        return []
+    places = [(names.index(name), value) for name, value in labels.items()]
+    return [one for one in series if all(one[place] == value for place, value in places)]
 
 
 def _since(started: float) -> float:

@@ -6,8 +6,8 @@ import pytest
 from gru_serving.drift.quantities import COLUMNS, Quantities
 from gru_serving.drift.reference import FILE, Reference
 from gru_serving.drift.text_reader import TextReader
-from gru_serving.engine.native.tokens import Tokenizer, Words
 from gru_serving.errors import InvalidArgument, NotFound
+from gru_training.words.text_reader import Tokenizer, Words
 
 WORDS = Tokenizer([{"decode": "utf-8"}, {"find": {"any": r"\w+", "ascii": r"\w+"}}])
 READER = TextReader(WORDS, Words(["", "[UNK]", "good", "film"]))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -292,6 +293,67 @@ def test_model_onnx_of_others(tmp_path):
         predictor.predict({**inputs, "x": np.float64([[1, 2]])})
     with pytest.raises(ServingError, match="ONNX Runtime: "):
         predictor.predict({**inputs, "x": np.float32([[1, 2, 3]])})
+    predictor.close()
+
+
+def test_a_model_onnx_that_cannot_load_is_an_error_of_onnx_runtime(tmp_path):
+    """TensorFlow, which cannot run it either, is not imported for it."""
+    from keras_gru.convert.onnx_graph import OnnxGraph
+
+    graph = OnnxGraph()
+    x = graph.input("x", "float32", (None, 2))
+    graph.output("y", graph.add("NoSuchOperation", x), "float32", (None, 2))
+    (tmp_path / "1").mkdir()
+    graph.write(tmp_path / "1" / "model.onnx", "others")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from gru_serving.engine.version_loader import VersionLoader\n"
+        f"try: VersionLoader()(Path({str(tmp_path / '1')!r}))\n"
+        "except Exception as error: print(error)\n"
+        "print('tensorflow' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.search(r"cannot load the ONNX graph .*/1/model.onnx: .*NoSuchOperation", said.stdout)
+    assert said.stdout.endswith("False\n")
+
+
+def test_an_endless_loop_in_a_model_onnx_ends_at_its_deadline(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go_on"], ["still"]),
+            helper.make_node("Sin", ["before"], ["after"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("before", TensorProto.FLOAT, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("after", TensorProto.FLOAT, [1]),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["", "yes", "x"], ["y"], body=body)],
+        "endless",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+        [helper.make_tensor("yes", TensorProto.BOOL, [], [True])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "1").mkdir()
+    onnx.save(model, tmp_path / "1" / "model.onnx")
+    predictor = VersionLoader()(tmp_path / "1")
+    before = time.process_time()
+    with pytest.raises(DeadlineExceeded):
+        predictor.predict({"x": np.ones(1, "f4")}, timeout_ms=200)
+    spent = time.process_time() - before
+    time.sleep(0.3)
+    assert time.process_time() - before < spent + 0.1  # nothing runs on
     predictor.close()
 
 

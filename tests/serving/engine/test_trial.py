@@ -1,11 +1,14 @@
 """Versions that would end the process are tried in another one: by a server and in these tests."""
 
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -15,14 +18,29 @@ import pytest
 from gru_serving.client import connect
 from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.load_watch import LoadWatch
-from gru_serving.engine.trial import try_version
+from gru_serving.engine.trial import Trials, TriedVersions
 from gru_serving.engine.warmup import predict_record, write_records
-from gru_serving.errors import DeadlineExceeded, Unavailable
+from gru_serving.errors import DeadlineExceeded, RefusedVersion, Unavailable
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY, answers, running, start, wait_until
 from tests.serving.saved_models import save_killer
 
+TRIED = r"Tried .*/1 in \d+\.\d\d s"
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """Where versions that came through their trial are remembered."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "keras-gru" / "tried-versions"
+
+
+@pytest.fixture(scope="module")
+def trials():
+    trials = Trials()
+    yield trials
+    trials.close(60)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +89,7 @@ def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(
     text = log.read_text()
     assert text.count("try 1 of 6") == 2
     assert "try 2 of 6" not in text
-    assert re.search(r"Tried .*/1 in \d+\.\d\d s", text)
+    assert re.search(TRIED, text)
 
 
 @pytest.mark.slow
@@ -85,24 +103,49 @@ def test_without_a_trial_the_server_dies(base, tmp_path):
     assert process.wait(120) == -signal.SIGABRT
 
 
-def test_a_trial_leaves_errors_to_the_load(models, tmp_path):
+def test_a_trial_leaves_errors_to_the_load(models, tmp_path, trials):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "1")
-    try_version(version, LoadOptions(), LoadWatch())
+    assert trials.try_version(version, LoadOptions(), LoadWatch())
     (version / "saved_model.pb").write_bytes(b"\xff")
-    try_version(version, LoadOptions(), LoadWatch())
+    assert not trials.try_version(version, LoadOptions(), LoadWatch())
 
 
-def test_a_trial_takes_no_longer_than_it_may(models, tmp_path):
+def test_a_crash_ends_its_own_trial_alone(models, killer, trials):
+    """Trials share a process; another version is tried beside and after the one that crashes."""
+    with ThreadPoolExecutor(3) as threads:
+        found = [
+            threads.submit(trials.try_version, directory, LoadOptions(), LoadWatch())
+            for directory in (models / "affine" / "1", killer, models / "affine" / "3")
+        ]
+    assert found[0].result()
+    assert found[2].result()
+    with pytest.raises(RefusedVersion, match=r"signal 6 \(SIGABRT\): .*key not found: value"):
+        found[1].result()
+    assert trials.try_version(models / "affine" / "1", LoadOptions(), LoadWatch())
+
+
+def test_an_idle_process_ends_and_another_one_is_started(models):
+    trials = Trials(idle_seconds=0.1)
+    try:
+        for version in ("1", "3"):
+            directory = models / "affine" / version
+            assert trials.try_version(directory, LoadOptions(), LoadWatch())
+            wait_until(lambda: not child_processes(os.getpid(), "trial_process"))
+    finally:
+        trials.close(60)
+
+
+def test_a_trial_takes_no_longer_than_it_may(models, tmp_path, trials):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "1")
     write_records(version, [predict_record({"steps": np.int64(10**12)}, "spin")])
     watch = LoadWatch(3)
     watch.begin()
     with pytest.raises(DeadlineExceeded, match=r"--load_timeout_seconds allows \(3 s\)"):
-        try_version(version, LoadOptions(), watch)
+        trials.try_version(version, LoadOptions(), watch)
     watch = LoadWatch()
     watch.stop()
     with pytest.raises(Unavailable, match="the server stops"):
-        try_version(version, LoadOptions(), watch)
+        trials.try_version(version, LoadOptions(), watch)
 
 
 @pytest.mark.slow
@@ -112,20 +155,100 @@ def test_a_trial_ends_with_its_server(models, tmp_path):
     port, _ = free_ports(2)
     process = start(f"--port={port}", f"--model_base_path={version.parent}", "--trial_load=always")
 
-    def children():
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(process.pid)],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        return [int(pid) for pid in found.stdout.split()]
-
-    wait_until(children)
-    (child,) = children()
+    wait_until(lambda: child_processes(process.pid))
+    (child,) = child_processes(process.pid)
+    wait_until(lambda: child_processes(child))
+    (trial,) = child_processes(child)
     process.kill()
     process.wait()
-    wait_until(lambda: not _is_alive(child))
+    wait_until(lambda: not (_is_alive(child) or _is_alive(trial)))
+
+
+def child_processes(pid, command=""):
+    found = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(pid)], check=False, capture_output=True, text=True
+    )
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if command in line]
+
+
+@pytest.mark.slow
+def test_many_versions_are_tried_in_one_process_and_only_once(models, tmp_path, cache):
+    """The next server knows those that came through, unless a byte of theirs has changed."""
+    names = [f"m{number}" for number in range(6)]
+    for name in names:
+        version = shutil.copytree(models / "affine" / "1", tmp_path / name / "1")
+        (version / "assets" / "name").write_text(name)
+    config = tmp_path / "models.config"
+    models_text = "".join(
+        f'config {{ name: "{name}" base_path: "{tmp_path}/{name}" model_platform: "tensorflow" }}'
+        for name in names
+    )
+    config.write_text(f"model_config_list {{ {models_text} }}")
+    flags = (f"--model_config_file={config}", "--trial_load=auto")
+    with running(tmp_path / "log", *flags) as server:
+        assert len(child_processes(server.process.pid)) == 1
+    assert len(re.findall(TRIED, (tmp_path / "log").read_text())) == len(names)
+    assert len(list(cache.iterdir())) == len(names)
+    (tmp_path / "m0" / "1" / "assets" / "name").write_text("m?")
+    with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
+        assert client.predict(ONE, "m5")["y"].tolist() == [[9, 12]]
+    assert re.findall(TRIED, text := (tmp_path / "log").read_text()) == re.findall(
+        r"Tried .*/m0/1 in .* s", text
+    )
+    assert text.count("came through its trial before") == len(names) - 1
+
+
+def test_what_is_remembered_is_for_the_same_bytes_options_and_packages_only(
+    tmp_path, cache, monkeypatch
+):
+    version = tmp_path / "1"
+    version.mkdir()
+    (version / "saved_model.pb").write_bytes(b"a graph")
+    options, tried = LoadOptions(), TriedVersions(cache)
+
+    def key(options=options):
+        return tried.key(version, options, lambda: None)
+
+    known = key()
+    assert known not in tried
+    tried.add(known)
+    assert known in TriedVersions(cache)
+    assert key(replace(options, seconds=5.0)) == known
+    assert key(replace(options, tags=("serve", "gpu"))) != known
+    (version / "saved_model.pb").write_bytes(b"a GRAPH")
+    assert key() != known
+    (version / "saved_model.pb").write_bytes(b"a graph")
+    (version / "variables").write_bytes(b"")
+    assert key() != known
+    (version / "variables").unlink()
+    assert key() == known
+    monkeypatch.setattr(
+        "gru_serving.engine.trial.version", lambda package: f"{package} of tomorrow"
+    )
+    assert key() != known
+    assert TriedVersions(cache).key(tmp_path / "nowhere" / "1", options, lambda: None) != known
+
+
+def test_a_folder_that_others_may_write_to_is_not_believed(cache, caplog):
+    caplog.set_level("INFO")
+    tried = TriedVersions(cache)
+    tried.add("a" * 64)
+    cache.chmod(0o777)
+    assert "a" * 64 not in tried
+    tried.add("b" * 64)
+    assert [path.name for path in cache.iterdir()] == ["a" * 64]
+    assert f"cannot remember them in {cache}: others may write to it" in caplog.text
+
+
+def test_the_versions_remembered_are_those_loaded_last(cache, monkeypatch):
+    monkeypatch.setattr("gru_serving.engine.trial._MOST_REMEMBERED", 3)
+    tried = TriedVersions(cache)
+    for time_, name in enumerate("abc", 1000):
+        tried.add(name)
+        os.utime(cache / name, (time_, time_))
+    assert "a" in tried  # which makes it the latest
+    tried.add("d")
+    assert sorted(path.name for path in cache.iterdir()) == ["a", "c", "d"]
 
 
 def _is_alive(pid):

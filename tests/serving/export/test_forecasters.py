@@ -19,6 +19,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.export.run import export_run
+from tests.made_once import made_once
 from tests.serving.conftest import running
 
 COLUMNS = ("load", "heat")
@@ -62,10 +63,8 @@ def train(root, name, combine=False, **model):
     )
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
+def make_fleet(root):
     """Runs and exports by name: `segment` reads segments, `stream` tick by tick."""
-    root = tmp_path_factory.mktemp("forecasters")
     write_series(root / "series.csv")
     runs = {
         "segment": train(root, "segment"),
@@ -74,7 +73,15 @@ def fleet(tmp_path_factory):
     }
     for name, run in runs.items():
         export_run(run.path, root / name)
-    return root, runs
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    from gru_training.forecasting.run import ForecastingRun
+
+    root = made_once("forecasters", make_fleet)
+    names = ("segment", "combined", "stream")
+    return root, {name: ForecastingRun.open(root / "runs" / name) for name in names}
 
 
 @pytest.fixture(scope="module")

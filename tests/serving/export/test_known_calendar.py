@@ -13,8 +13,10 @@ from gru_serving.errors import InvalidArgument
 from gru_serving.export.run import export_run
 from gru_training.__main__ import main as gru_train
 from gru_training.estimators.forecaster import Forecaster
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_calendar import train_demand, write_demand
 from tests.known_panel import train_sales, write_sales
+from tests.made_once import made_once
 from tests.serving.conftest import running
 
 pytestmark = pytest.mark.long
@@ -22,10 +24,8 @@ pytestmark = pytest.mark.long
 MODELS = ("demand", "sales")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The folder with data, runs and models: of a table, whose network reads all, of a panel."""
-    root = tmp_path_factory.mktemp("calendar")
+def make(root):
+    """Data, runs and models: of a table, whose network reads all, and of a panel."""
     write_demand(root / "demand.csv")
     write_sales(root / "sales.csv")
     asked = {"calendar": ("weekday", "year"), "holidays": "DE"}
@@ -38,7 +38,12 @@ def made(tmp_path_factory):
     }
     for name, run in runs.items():
         export_run(run.path, root / "models" / name)
-    return root, runs
+
+
+@pytest.fixture(scope="module")
+def made():
+    root = made_once("exported_calendar", make)
+    return root, {name: ForecastingRun.open(root / "runs" / name) for name in MODELS}
 
 
 @pytest.fixture(scope="module")

@@ -14,20 +14,25 @@ from gru_serving.engine.native.manifest import Manifest
 from gru_serving.errors import InvalidArgument
 from gru_serving.export.run import export_run
 from gru_training.__main__ import main as gru_train
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
+from tests.made_once import made_once
 from tests.serving.conftest import running
 
 KNOWN = ("temperature", "holiday")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The folder with the data and the version `load/1`, and the run."""
-    root = tmp_path_factory.mktemp("known")
+def make(root):
     write_load(root / "load.csv")
     run = train(root / "load.csv", root / "runs", "load", combine=False)
     export_run(run.path, root / "load")
-    return root, run
+
+
+@pytest.fixture(scope="module")
+def made():
+    """The folder with the data and the version `load/1`, and the run."""
+    root = made_once("exported_inputs", make)
+    return root, ForecastingRun.open(root / "runs" / "load")
 
 
 @pytest.fixture(scope="module")

@@ -12,20 +12,25 @@ from gru_serving.client.series_columns import named_history, series_columns
 from gru_serving.errors import InvalidArgument
 from gru_serving.export.run import export_run
 from gru_training.estimators.forecaster import Forecaster
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
+from tests.made_once import made_once
 from tests.serving.conftest import running
 
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The folder with the data and the version `sales/1`, and the run."""
-    root = tmp_path_factory.mktemp("panel")
+def make(root):
     write_sales(root / "sales.csv")
     run = train_sales(root / "sales.csv", root / "runs", "sales")
     export_run(run.path, root / "sales")
-    return root, run
+
+
+@pytest.fixture(scope="module")
+def made():
+    """The folder with the data and the version `sales/1`, and the run."""
+    root = made_once("exported_panel", make)
+    return root, ForecastingRun.open(root / "runs" / "sales")
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +105,8 @@ def added_by_hand(run, promo, price):
     return np.array(made) @ np.array(known["coefficients"]).mean(axis=1)
 
 
-@pytest.fixture(scope="module")
-def of_kinds(tmp_path_factory):
+def make_kinds(root):
     """A run whose promotions work by kind of product, which is in a file of its own; exported."""
-    root = tmp_path_factory.mktemp("kinds")
     rng = np.random.default_rng(11)
     times = pd.date_range("2024-01-01", periods=90 + HORIZON)
     tables = []
@@ -121,7 +124,12 @@ def of_kinds(tmp_path_factory):
     static = root / "products.csv"
     run = train_sales(root / "sales.csv", root / "runs", "kinds", ("promo",), static=static)
     export_run(run.path, root / "kinds")
-    return root, run
+
+
+@pytest.fixture(scope="module")
+def of_kinds():
+    root = made_once("exported_kinds", make_kinds)
+    return root, ForecastingRun.open(root / "runs" / "kinds")
 
 
 @pytest.fixture(params=["rest", "grpc"])

@@ -20,15 +20,14 @@ from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.text_model import build_text_model
 from gru_training.sentiment.vocabulary.words import text_reading
+from tests.made_once import made_once
 from tests.training.sentiment.targets.runs import config
 
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def make(folder):
     """Which class it is, only the case says."""
-    folder = tmp_path_factory.mktemp("pieces")
     rng = np.random.default_rng(0)
     words = ["parcel", "courier", "invoice", "refund", "late", "lost", "again"]
     with (folder / "rows.csv").open("w", newline="") as file:
@@ -39,7 +38,12 @@ def run(tmp_path_factory):
             text = " ".join(rng.choice(words, 4)) + f" n{number}"
             table.writerow((text.upper() if shouted else text, ("calm", "angry")[shouted]))
     data = SentimentDataConfig(data=folder / "rows.csv", pieces=120)
-    return train_sentiment(config(folder, "pieces", data))
+    train_sentiment(config(folder, "pieces", data))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return SentimentRun.open(made_once("cased_pieces", make) / "pieces")
 
 
 def test_case_is_read(run):

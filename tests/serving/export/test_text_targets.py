@@ -10,25 +10,27 @@ from gru_serving.__main__ import main
 from gru_serving.client import connect
 from gru_serving.client.results import Estimate, TextLabels
 from gru_serving.export.run import export_run
+from tests.made_once import made_once
 from tests.serving.conftest import running
-from tests.training.sentiment.targets.runs import train_labels, train_number
+from tests.training.sentiment.targets.runs import target_run
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    return {"labels": train_labels(folder), "number": train_number(folder)}
+def runs():
+    return {name: target_run(name) for name in ("labels", "number")}
 
 
 @pytest.fixture(scope="module")
 def served(runs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served")
-    entries = []
-    for name, run in runs.items():
-        export_run(run.path, folder / name)  # verified in a process of its own
-        entries.append(
-            f'config {{ name: "{name}" base_path: "{folder / name}" model_platform: "tensorflow" }}'
-        )
+    def make(folder):
+        for name, run in runs.items():
+            export_run(run.path, folder / name)  # verified in a process of its own
+
+    models, folder = made_once("exported_targets", make), tmp_path_factory.mktemp("served")
+    entries = [
+        f'config {{ name: "{name}" base_path: "{models / name}" model_platform: "tensorflow" }}'
+        for name in runs
+    ]
     config = folder / "models.config"
     config.write_text(f"model_config_list {{ {' '.join(entries)} }}")
     with running(folder / "log", f"--model_config_file={config}") as server:

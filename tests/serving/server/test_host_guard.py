@@ -74,6 +74,23 @@ def test_no_host_is_no_browser(server):
     assert b" 200 " in exchanged(server.rest_port, "GET /healthz HTTP/1.0\r\n")[:20]
 
 
+@pytest.mark.parametrize("lines", ["", "Host: localhost\r\nHost: localhost\r\n"])
+def test_a_request_of_http_1_1_names_one_host(server, lines):
+    answer = exchanged(server.rest_port, f"GET /healthz HTTP/1.1\r\n{lines}")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.endswith(b"A request of HTTP/1.1 needs one Host header.")
+    # Not even a second request in the same packet is answered.
+    body = "Content-Length: 2\r\n\r\n{}GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    answer = exchanged(server.rest_port, f"POST /v1/models/nix:predict HTTP/1.1\r\n{lines}{body}")
+    assert answer.count(b"HTTP/1.1") == 2  # the second is in the text
+
+
+def test_a_target_with_a_host_counts_for_the_header(server):
+    for host, status in (("evil.example", b"421"), ("localhost:1", b"200")):
+        head = f"GET http://{host}/models HTTP/1.1\r\nHost: localhost\r\n"
+        assert exchanged(server.rest_port, head).split(b" ")[1] == status
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://10.0.0.1:8501", "null", ""])
 def test_pages_of_other_sites_run_nothing(server, origin):
     """A POST of plain text needs no preflight, so the page need not be allowed first."""

@@ -29,6 +29,23 @@ def test_port_in_use(flag, tmp_path):
     )
 
 
+@pytest.mark.parametrize("address", ["192.0.2.1", "not an address"])
+def test_an_address_that_is_not_this_machine_s(address, tmp_path):
+    out = failure(f"--model_base_path={tmp_path}", f"--bind_address={address}")
+    assert out.startswith(
+        f"Failed to start server. Error: UNAVAILABLE: --bind_address={address} is no address of "
+        "this machine: "
+    )
+    assert "port" not in out
+
+
+@pytest.mark.parametrize("flag", ["drain_seconds", "rest_keep_alive_seconds"])
+def test_negative_times(flag, tmp_path):
+    out = failure(f"--model_base_path={tmp_path}", f"--{flag}=-5")
+    assert f"INVALID_ARGUMENT: --{flag} must be at least" in out
+    assert "got -5" in out
+
+
 @pytest.mark.parametrize("flag", ["port", "rest_api_port"])
 def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
     """And in less than a second of processor time."""

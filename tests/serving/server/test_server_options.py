@@ -1,5 +1,7 @@
 """A server with batching, TFLite, the profiler and a session config, over its sockets."""
 
+import http.client
+import json
 import shutil
 import socket
 import time
@@ -237,3 +239,24 @@ def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
             quick.add_done_callback(lambda _: ended.update(quick=time.monotonic()))
     # The two answers leave at almost the same time, and either thread may wake first.
     assert ended["quick"] > ended["slow"] - 0.5
+
+
+def test_idle_connections_stay_open_for_so_long(models, tmp_path):
+    """And what a client claims to be its address is not believed."""
+    flags = (
+        "--model_name=affine", f"--model_base_path={models}/affine",
+        "--rest_keep_alive_seconds=3", f"--access_log={tmp_path / 'access'}",
+    )  # fmt: skip
+    with running(tmp_path / "log", *flags) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=30)
+        for pause in (0, 2):
+            time.sleep(pause)
+            connection.request("GET", "/v1/models/affine", headers={"X-Forwarded-For": "6.6.6.6"})
+            assert connection.getresponse().read()
+        source = connection.sock.getsockname()
+        started = time.monotonic()
+        assert connection.sock.recv(1) == b""  # closed
+        assert 2 < time.monotonic() - started < 20
+    lines = [json.loads(line) for line in (tmp_path / "access").read_text().splitlines()]
+    asked = [line for line in lines if line["route"] == "/v1/models/affine"]
+    assert [line["client"] for line in asked] == ["{}:{}".format(*source)] * 2

@@ -37,7 +37,6 @@ def write(path, *lines):
         ("Bearer \u2603", False),
         (b"Bearer \xff", False),
         ("", False),
-        (None, False),
     ],
 )
 def test_headers(path, header, allowed):

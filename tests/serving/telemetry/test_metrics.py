@@ -1,5 +1,7 @@
 """Prometheus text: by hand, by Prometheus' own parser, and from the running server."""
 
+import asyncio
+import re
 import time
 
 import httpx
@@ -8,10 +10,13 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.errors import ServingError
-from gru_serving.telemetry.metrics import MICROSECONDS, Counter, Histogram, Metrics
+from gru_serving.server.rest.pages import metrics_page
+from gru_serving.telemetry.metrics import DEFAULT_PATH, MICROSECONDS, Counter, Histogram, Metrics
 from gru_serving.telemetry.request_record import RequestRecord
 from gru_serving.telemetry.version_metrics import VersionMetrics
+from tests.serving.conftest import REPOSITORY, flags_for, running, wait_until
 from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
+from tests.serving.saved_models import publish
 from tests.serving.scrape import parsed
 
 
@@ -266,3 +271,74 @@ def test_examples_of_multi_inference(server, stub):
         assert after[sample][(HALF,)] - before.get(sample, {}).get((HALF,), 0) == growth
     # Three examples: below the bound 4, but not below 2.
     assert after[f"{counts}_bucket"][(HALF, "4")] > after[f"{counts}_bucket"].get((HALF, "2"), 0)
+
+
+@pytest.mark.slow
+def test_series_of_versions_begin_at_zero_and_go_with_them(models, tmp_path):
+    """The tests of the alert on failed loads feed what this server exports."""
+    yaml = pytest.importorskip("yaml")
+    base = tmp_path / "base"
+    publish(models, base, 1)
+    flags = flags_for(models, tmp_path)[1:2]
+
+    def series(server, name):
+        page = httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content
+        return parsed(page).get(name, {})
+
+    attempts = ":tensorflow:cc:saved_model:load_attempt_count"
+    with (
+        running(
+            tmp_path / "log", "--model_name=m", f"--model_base_path={base}",
+            "--max_num_load_retries=0", *flags,
+        ) as server,
+        connect(server.rest) as client,
+    ):  # fmt: skip
+        client.predict({"x": np.ones((1, 3)), "b": np.ones((1, 1))}, "m")
+        assert series(server, attempts) == {(f"{base}/1", "fail"): 0, (f"{base}/1", "success"): 1}
+        assert len(series(server, "gru_serve:request_count")) == 1
+        (tmp_path / "2").mkdir()
+        (tmp_path / "2" / "saved_model.pb").write_bytes(b"\xff")
+        (tmp_path / "2").rename(base / "2")
+        wait_until(lambda: series(server, attempts).get((f"{base}/2", "fail")) == 1, server)
+        assert series(server, attempts)[f"{base}/2", "success"] == 0
+        assert series(server, attempts)[f"{base}/1", "fail"] == 0
+        publish(models, base, 3, source=3)
+        wait_until(lambda: (f"{base}/1", "success") not in series(server, attempts), server)
+        assert series(server, attempts)[f"{base}/3", "success"] == 1
+        assert series(server, "gru_serve:request_count") == {}
+        labels = {name for name, _, version in series(server, "gru_serve:model_runtime")}
+        assert labels == {"m"}
+    rules = yaml.safe_load((REPOSITORY / "docker/prometheus/alerts_test.yml").read_text())
+    fed = {
+        (re.search('model_path="([^"]+)"', one["series"])[1], one["values"].split("x")[0])
+        for test in rules["tests"]
+        for one in test["input_series"]
+        if one["series"].startswith(attempts) and 'status="fail"' in one["series"]
+    }
+    # One that loads, one whose failure no scrape comes before, and one that fails later.
+    assert fed == {("/m/1", "0"), ("/m/2", "_"), ("/m/3", "0")}
+
+
+def test_the_page_is_written_in_pieces():
+    """Between which the event loop answers requests; the page is the same."""
+    metrics = Metrics()
+    for model in range(100):
+        metrics.request(f"m{model}", "Predict", "REST", "OK", time.perf_counter())
+
+    async def ask():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        others = asyncio.ensure_future(count())
+        page = await metrics_page(metrics, {"query_string": b"", "path": DEFAULT_PATH})
+        others.cancel()
+        return page.body, turns
+
+    body, turns = asyncio.run(ask())
+    assert body == metrics.render()
+    assert turns >= body.count(b"\n") / 500

@@ -1,12 +1,24 @@
 """Several labels, numbers, and files in which the kind is found."""
 
+import csv
 import json
+import re
+from dataclasses import replace
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gru_training.data.label_cells import LabelCells, names_in, several
+from gru_training.data.problems import Problems
+from gru_training.data.text_files import read_text_rows
 from gru_training.errors import DataError
-from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.estimators.text_source import Columns, text_source
+from gru_training.sentiment.check import check_sentiment
+from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import load_sentiment_data
 
 
@@ -81,3 +93,140 @@ def test_numbers_to_estimate_are_spread_over_the_parts(tmp_path):
     path.write_text("text,stars\n" + "".join(f"text {i},3\n" for i in range(20)))
     with pytest.raises(DataError, match="expected different numbers, got 20 rows of one"):
         load_sentiment_data(config, 0)
+
+
+YES = (
+    *("1", "1.0", "1.00", "1,0", "True", "TRUE", "true", "yes", "Yes", "Y", "y", "T", "t"),
+    *("x", "X", "✓", "on", " 1 "),
+)
+NO = (
+    *("0", "0.0", "0.00", "0,0", "-0.0", "False", "FALSE", "false", "no", "No", "N", "n", "F"),
+    *("f", "off", "-", "", "NaN", "nan", "NA", "<NA>", "null", "None", "#N/A", "  "),
+)
+MEANT = st.lists(st.tuples(*[st.booleans()] * 3), min_size=2, max_size=12)
+NAMES = ("ok", "bad", "other")
+
+
+def read_columns(path):
+    labels = LabelCells("labels", NAMES)
+    problems = Problems(str(path))
+    rows, _ = read_text_rows(path, "text", None, problems, labels, {})
+    problems.close_rows()
+    problems.raise_errors()
+    return [set(names_in(row.label)) for row in rows], problems.notes
+
+
+def named(meant):
+    return [{name for name, yes in zip(NAMES, row, strict=True) if yes} for row in meant]
+
+
+@given(meant=MEANT, mixed=st.booleans(), data=st.data())
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_yes_and_no_in_every_way_of_writing_them(tmp_path, meant, mixed, data):
+    """Each column in a way of its own, or each cell: what is read is what was meant."""
+    ways = {yes: st.sampled_from(YES if yes else NO) for yes in (True, False)}
+    by_column = [{yes: data.draw(way) for yes, way in ways.items()} for _ in NAMES]
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", *NAMES])
+        for number, row in enumerate(meant):
+            cells = [
+                data.draw(ways[yes]) if mixed else column[yes]
+                for yes, column in zip(row, by_column, strict=True)
+            ]
+            writer.writerow([f"text {number}", *cells])
+    found, notes = read_columns(path)
+    assert found == named(meant)
+    for place, name in enumerate(NAMES):
+        said = any(note.startswith(f"no row has the label {name!r}") for note in notes)
+        assert said == (not any(row[place] for row in meant))
+
+
+@given(meant=MEANT, data=st.data())
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_yes_and_no_as_frames_and_json_hold_them(tmp_path, meant, data):
+    """As pandas types a column by what stands in it: whole numbers with a gap are floats."""
+    gap = data.draw(st.booleans())
+    truth = pd.DataFrame(meant, columns=list(NAMES))
+    ways = [
+        truth,
+        truth.astype(int),
+        truth.astype(float).where(truth | (not gap)),
+        truth.astype("Int64").where(truth | (not gap)),
+        truth.astype("boolean").where(truth | (not gap)),
+        truth.astype(str),
+        truth.astype(np.float32),
+    ]
+    for way in ways:
+        frame = way.assign(text=[f"text {number}" for number in range(len(meant))])
+        path = tmp_path / "a.csv"
+        frame.to_csv(path, index=False)
+        assert read_columns(path)[0] == named(meant)
+        frame.to_json(path := tmp_path / "a.jsonl", orient="records", lines=True)
+        assert read_columns(path)[0] == named(meant)
+        for table in (frame, pl.from_pandas(frame)):
+            source = text_source(table, None, Columns("text", list(NAMES)))
+            assert [set(names_in(row.label)) for row in source.table.rows] == named(meant)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        # A cell that says neither, among others that do.
+        (
+            [*["1.0,0.0", "0.0,1.0"] * 5, "maybe,0.0", "1.0,2"],
+            r"line 12: expected yes or no in column 'urgent', got 'maybe'; write yes and no as 1",
+        ),
+        ([*["1,0", "0,1"] * 5, "0,2"], "line 12: expected yes or no in column 'billing', got '2'"),
+        (["-1,1", "1,-1", *["1,1"] * 8], "line 2: expected yes or no in column 'urgent', got '-1'"),
+        # Probabilities, marks, and words of another language.
+        (["0.93,0.1", "0.25,0.8"], "line 2: expected the name of a label in column 'urgent', g"),
+        (["3,5", "4,1", "2,2"], "line 2: expected the name of a label in column 'urgent', got '3'"),
+        (["ja,nein", "nein,ja"], "line 2: expected the name of a label in column 'urgent', got"),
+        # One column of yes and no beside one of names.
+        (["1,slow", "0,late", "1,late"], "column 'urgent', got '1'; columns of yes and no have"),
+    ],
+)
+def test_what_is_neither_yes_nor_no_names_the_cell(tmp_path, rows, message):
+    config = columns_file(tmp_path / "a.csv", [f"text {n},{row}" for n, row in enumerate(rows)])
+    with pytest.raises(DataError, match=message):
+        load_sentiment_data(config, 0)
+    found = check_sentiment(SentimentConfig(data=config))
+    assert re.search(message, "\n".join(found.errors))
+    if found.remedies:  # they help
+        assert set(found.remedies) == {"--drop-bad"}
+        assert not check_sentiment(SentimentConfig(data=replace(config, drop_bad=True))).errors
+    frame = pd.read_csv(config.data, dtype=str)
+    with pytest.raises(DataError, match=r"data, row \d+: expected"):
+        text_source(frame, None, Columns("text", ["urgent", "billing"]))
+
+
+def test_codes_of_topics_are_names(tmp_path):
+    rows = [f"text {i},{17 + i % 3},{1 if i % 2 else ''}" for i in range(30)]
+    data = load_sentiment_data(columns_file(tmp_path / "a.csv", rows), 0)
+    assert data.classes == ("1", "17", "18", "19")
+
+
+def test_a_label_on_every_row_or_on_none_is_said(tmp_path):
+    rows = [f"text {i},1.0,0.0" for i in range(30)]
+    config = columns_file(tmp_path / "a.csv", rows)
+    notes = load_sentiment_data(config, 0).notes
+    assert any(
+        note.startswith("the label 'urgent' (30 rows) stands on every row") for note in notes
+    )
+    assert any(note.startswith("no row has the label 'billing'") for note in notes)
+    frame = pd.read_csv(config.data)
+    table = text_source(frame, None, Columns("text", ["urgent", "billing"])).table
+    data = load_sentiment_data(SentimentDataConfig(), 0, table)
+    assert [note for note in data.notes if "label" in note] == [n for n in notes if "label" in n]
+
+
+def test_empty_cells_beside_no_are_said(tmp_path):
+    rows = [f"text {i},{('1.0', '0.0', '')[i % 3]},{i % 2}" for i in range(30)]
+    notes = load_sentiment_data(columns_file(tmp_path / "a.csv", rows), 0).notes
+    assert "10 empty cells in --label-columns read as no, as 0 is" in notes

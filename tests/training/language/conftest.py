@@ -31,11 +31,15 @@ def tiny_config(runs, data, name="tiny", unit="words", **training):
     )
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
+def write_corpus(folder):
+    path = folder / "sentences.txt"
     path.write_text("\n".join(sentences()) + "\n")
     return path
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    return made_once("corpus", write_corpus) / "sentences.txt"
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +49,8 @@ def config_of(corpus):
 
 
 @pytest.fixture(scope="session")
-def language_run(tmp_path_factory, corpus):
+def language_run(corpus):
     from gru_training.language.pipeline import train_language
 
-    folder = made_once(
-        tmp_path_factory, "language_run", lambda runs: train_language(tiny_config(runs, corpus))
-    )
+    folder = made_once("language_run", lambda runs: train_language(tiny_config(runs, corpus)))
     return LanguageRun.open(folder / "tiny")

@@ -1,6 +1,7 @@
 """What TensorBoard's own reader finds in the files of a training."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from gru_training.errors import ConfigError
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
+from tests.made_once import made_once
 from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
 
 DATA = TrackedData("d", "ab" * 32, {"train": 3})
@@ -38,12 +41,13 @@ def text(events, name):
 
 
 @pytest.fixture(scope="module")
-def followed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("followed")
-    config = tiny_config(folder)
-    object.__setattr__(config.run, "track", "tensorboard")
-    object.__setattr__(config.run, "track_histograms", True)
-    return train_sentiment(config)
+def followed():
+    def make(folder):
+        config = tiny_config(folder)
+        tracked = replace(config.run, track="tensorboard", track_histograms=True)
+        train_sentiment(replace(config, run=tracked))
+
+    return SentimentRun.open(made_once("followed", make) / "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -104,8 +104,12 @@ class Problems:
         """How many rows cannot be used."""
         return sum(len(bad.lines) for bad in self._bad.values() if bad.what == "row")
 
-    def close_rows(self) -> None:
-        """Turn the rows added so far into errors, or into notes if they are dropped."""
+    def close_rows(self, some_left: bool = True) -> None:
+        """Turn the rows added so far into errors, or into notes if they are dropped.
+
+        Args:
+            some_left: Whether dropping them would leave any row; else that is no remedy.
+        """
         for (_, column), bad in self._bad.items():
             place = f", column {column!r}" if column else ""
             if self.drop_bad:
@@ -115,7 +119,8 @@ class Problems:
                     f"{lines_shown(bad.lines, self.unit)}{place}: {bad.message}"
                 )
             else:
-                self.error(f"{self.source}, {bad.error(place, self.unit)}", "--drop-bad")
+                remedy = "--drop-bad" if some_left else None
+                self.error(f"{self.source}, {bad.error(place, self.unit)}", remedy)
         self._bad.clear()
 
     def forget_rows(self) -> None:

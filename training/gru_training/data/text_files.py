@@ -94,6 +94,8 @@ def read_text_rows(
     texts = _texts if opened.form.kind == "csv" else _as_texts
     records = [(place, *texts(cells, names)) for place, cells in read]
     labels = labels.settled([record[1:] for record in records], label_key)
+    for note in labels.notes([cells for _, cells, _ in records]):
+        problems.note(note)
     rows: list[LabelledRow] = []
     for place, cells, nested in records:
         try:

@@ -20,5 +20,7 @@ class TextTable:
     """What it is called in reports and run names."""
     kind: TargetKind = "class"
     """Of the labels."""
+    notes: Sequence[str] = ()
+    """What a reader should know of how the labels are written."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """What `config.json` is to say of it, as JSON values: a table has no path."""

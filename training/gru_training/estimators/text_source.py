@@ -1,8 +1,9 @@
 """The rows that a text classifier is given to learn from: in memory, by path, or built in."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def text_source(
         }
         given = {name: value for name, value in named.items() if value is not None}
         return TextSource(None, {**shares, **given})
-    rows, found, types, target = _labelled(data, labels, columns, "data", settings)
+    rows, found, types, target, notes = _labelled(data, labels, columns, "data", settings)
     if weights is not None:
         rows = _weighted(rows, row_weights(weights, len(rows)))
     held = {
@@ -106,7 +107,8 @@ def text_source(
         for name, part in parts.items()
     }
     given = {"text": found.text, "label": found.label, **types}
-    table = TextTable(rows, held.get("validation"), held.get("test"), kind=target, given=given)
+    parts_given = held.get("validation"), held.get("test")
+    table = TextTable(rows, *parts_given, kind=target, notes=notes, given=given)
     return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
 
 
@@ -156,14 +158,14 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
         return texts, values
     if frame is None:
         raise ConfigError("y: expected the labels, or a table with a column of them as data")
-    return texts_of(data, columns.text), _label_values(frame, columns.label, "data")[0]
+    return texts_of(data, columns.text), _label_values(frame, columns.label, "data").values
 
 
 def _values_of(labels: Any, what: str) -> list[Any]:
     """The labels given apart: a column, a list, or a table with a column for each label."""
     frame = as_frame(labels)
     if frame is not None and len(frame.columns) > 1:
-        return _label_values(frame, list(frame.columns), what)[0]
+        return _label_values(frame, list(frame.columns), what).values
     return as_values(labels, what)
 
 
@@ -176,11 +178,31 @@ def _weighted(rows: list[LabelledRow], weights: np.ndarray) -> list[LabelledRow]
     ]
 
 
-def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tuple[list[Any], Any]:
-    """The labels in a table, and their column or columns."""
+class _Labels(NamedTuple):
+    """The labels in a table."""
+
+    values: list[Any]
+    """One label per row, or a list of labels."""
+    column: str | list[str] | None
+    """Column or columns that hold them."""
+    notes: Sequence[str] = ()
+    """What a reader should know of how they are written."""
+
+
+def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Labels:
+    """The labels in a table.
+
+    Args:
+        frame: The table.
+        wanted: Column or columns; None: found by its name.
+        what: Name of the table in errors.
+
+    Raises:
+        DataError: There is no such column, or a cell cannot be read; names its row.
+    """
     if not isinstance(wanted, list):
         column = label_column(frame, wanted, what)
-        return as_values(frame[column].to_native(), f"labels of {what}"), column
+        return _Labels(as_values(frame[column].to_native(), f"labels of {what}"), column)
     cells = {
         name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
     }
@@ -191,22 +213,30 @@ def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tupl
         }
         for row in zip(*cells.values(), strict=True)
     ]
-    form = LabelCells("labels", tuple(wanted)).settled([(row, frozenset()) for row in rows], "")
-    return [list(names_in(form.read(row, frozenset(), ""))) for row in rows], wanted
+    nothing = frozenset[str]()
+    form = LabelCells("labels", tuple(wanted)).settled([(row, nothing) for row in rows], "")
+    values = []
+    for number, row in enumerate(rows):
+        try:
+            values.append(list(names_in(form.read(row, nothing, ""))))
+        except ValueError as error:
+            raise DataError(f"{what}, row {number}: {error}") from error
+    return _Labels(values, wanted, form.notes(rows))
 
 
 def _labelled(
     data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
-) -> tuple[list[LabelledRow], Columns, dict[str, str], TargetKind]:
-    """The rows of a part, the columns they come from, the types and the kind of their labels."""
+) -> tuple[list[LabelledRow], Columns, dict[str, str], TargetKind, Sequence[str]]:
+    """The rows of a part, their columns, the types and the kind of their labels, and notes."""
     frame = as_frame(data)
     text, label = column_name(data), None
     dtype = label_dtype(labels)
+    notes: Sequence[str] = ()
     if frame is not None:
         text = text_column(frame, columns.text, what)
         if labels is None:
-            labels, label = _label_values(frame, columns.label, what)
-            dtype = "O" if isinstance(label, list) else label_dtype(frame[label].to_native())
+            labels, label, notes = _label_values(frame, columns.label, what)
+            dtype = label_dtype(frame[label].to_native()) if isinstance(label, str) else "O"
     if labels is None:
         raise ConfigError(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
@@ -223,7 +253,7 @@ def _labelled(
     if further:
         rows = _with_cells(rows, frame, further, what)
     kind = "text" if target == "labels" else label_kind(values)
-    return rows, Columns(text, label), {"labels": kind, "dtype": dtype}, target
+    return rows, Columns(text, label), {"labels": kind, "dtype": dtype}, target, notes
 
 
 def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gru_training.predict.config import PredictConfig
 from gru_training.predict.run_kind import run_task, scored_columns
+from gru_training.quiet import load_tensorflow
 from gru_training.task import Command, Task
 
 if TYPE_CHECKING:
@@ -52,12 +53,19 @@ def run_prediction(prepared: PredictJob, console: "Console") -> None:
     """
     config, task, job = prepared
     with console.status(f"loading {config.run_path} ..."):
-        scorer = task.scorer(task.open_run(config.run_path))
+        run = task.open_run(config.run_path)
+        scorer = task.graph_scorer(run)
+    if scorer is None:
+        load_tensorflow(console, config.debug)
+        with console.status(f"loading {config.run_path} ..."):
+            scorer = task.scorer(run)
     console.print(job.run(scorer).summary(), highlight=False)
     console.print(f"output  {config.output}", markup=False, highlight=False)
 
 
-PREDICT = Command("predict", PredictConfig, run_prediction, check_prediction)
+PREDICT = Command(
+    "predict", PredictConfig, run_prediction, check_prediction, needs_tensorflow=False
+)
 
 
 def predict_file(config: PredictConfig, console: "Console") -> None:

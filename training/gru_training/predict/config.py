@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from gru_training.config import OptionalName
+from gru_training.config import OptionalName, OptionalText
 from gru_training.tables.file_form import TextFormat
 
 PathName = Annotated[Path, tyro.conf.arg(metavar="FILE")]
@@ -44,7 +44,7 @@ class PredictConfig:
     """Character between the columns of a CSV, such as ';', or tab; detected."""
     encoding: OptionalName = None
     """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
-    keep: Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")] = None
+    keep: Annotated[OptionalText, tyro.conf.arg(metavar="COLUMN,...")] = None
     """Columns of the file to copy to the output; '' for none. All by default."""
     overwrite: bool = False
     """Replace the output if it is there already."""

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gru_training.tables.arrow_array import arrow_array
+
 BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")
 """The bounds of a number's intervals."""
 _TAKEN = ("label", "labels", "probability")
@@ -42,7 +44,7 @@ class AnswerColumns:
     def batch(self, outputs: Outputs) -> pa.RecordBatch:
         """The rows of outputs (B, ...)."""
         columns = [
-            pa.array(values, field.type)
+            arrow_array(values, field.type)
             for values, field in zip(self._values(outputs), self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

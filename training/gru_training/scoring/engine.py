@@ -108,6 +108,8 @@ def _answers(scorer: Scorer, reading: Reading, pool: ThreadPoolExecutor | None) 
     """The answers to all rows of a reading, in their order."""
     import pyarrow as pa
 
+    from gru_training.tables.arrow_array import arrow_array
+
     batches = batches_by_length(reading.lengths, scorer.limits)
     if not batches:
         return pa.RecordBatch.from_pylist([], schema=scorer.answers)
@@ -115,4 +117,4 @@ def _answers(scorer: Scorer, reading: Reading, pool: ThreadPoolExecutor | None) 
     places = np.empty(len(reading.lengths), np.int64)
     places[np.concatenate(batches)] = np.arange(len(places))
     (whole,) = pa.Table.from_batches(parts, scorer.answers).combine_chunks().to_batches()
-    return whole.take(pa.array(places))
+    return whole.take(arrow_array(places, pa.int64()))

@@ -116,9 +116,9 @@ class Parts:
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         for path in self._parts:
-            yield from (
-                pq.read_table(path, page_checksum_verification=True).cast(self._schema).to_batches()
-            )
+            # Not by read_table, which loads pandas.
+            with pq.ParquetFile(path, page_checksum_verification=True) as part:
+                yield from part.read().cast(self._schema).to_batches()
 
 
 def others_began(output: Path, digest: str) -> bool:

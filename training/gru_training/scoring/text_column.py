@@ -17,4 +17,5 @@ def text_column(column: pa.Array) -> pa.Array:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise RowError(0, "text", f"expected texts, got {kind}")
-    return column.cast(pa.large_string()).fill_null("")
+    texts = column.cast(pa.large_string())
+    return texts.fill_null("") if texts.null_count else texts  # to fill it loads pandas

@@ -46,7 +46,8 @@ class SentimentDataConfig:
     """One class for each text, any number of labels, or a number to estimate; default: labels with
     --label-columns, --label-separator or lists in JSON lines, else class."""
     label_columns: _Names = ()
-    """Several columns with labels: either names of labels, or 0 and 1 under the label's name."""
+    """Several columns with labels: either names of labels, or yes and no under the label's name: 1
+    and 0, true and false, yes and no, x and an empty cell, which says no."""
     label_separator: OptionalName = None
     """What stands between several labels in one cell, such as ';'."""
     separator: OptionalName = None

@@ -22,6 +22,7 @@ from gru_training.sentiment.initial_weights import initial_weights
 from gru_training.sentiment.network.combination import combine
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
+from gru_training.sentiment.served.graph import write_graph
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.target import Target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
@@ -148,6 +149,8 @@ def train_sentiment(
                 floors,
                 run_summary(result, config.training.seed, started),
             )
+        if given is None:  # an estimator keeps its model loaded
+            write_graph(writer, model)
         run = SentimentRun.open(writer.publish())
         tracked.complete(run.path)
         return run

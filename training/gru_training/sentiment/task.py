@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
     from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
+    from gru_training.scoring.scorer import Scorer
     from gru_training.sentiment.data import SentimentData
     from gru_training.sentiment.run import SentimentRun
-    from gru_training.sentiment.served.scorer import SentimentScorer
+    from gru_training.sentiment.served.scorer import GraphScorer
     from gru_training.sentiment.served.servable import SentimentServable
 
 _LOWER = ("mae",)
@@ -148,11 +149,20 @@ class SentimentTask(Task):
 
         return SentimentServable(run)
 
-    def scorer(self, run: "SentimentRun") -> "SentimentScorer":
-        """What labels the texts of a table."""
-        from gru_training.sentiment.served.scorer import SentimentScorer
+    def graph_scorer(self, run: "SentimentRun") -> "GraphScorer | None":
+        """What labels the texts of a table by the run's graph of ONNX."""
+        from gru_training.sentiment.served.scorer import graph_scorer
 
-        return SentimentScorer(run)
+        return graph_scorer(run)
+
+    def scorer(self, run: "SentimentRun") -> "Scorer":
+        """What labels the texts of a table."""
+        found = self.graph_scorer(run)
+        if found is not None:
+            return found
+        from gru_training.sentiment.served.keras_scorer import KerasScorer
+
+        return KerasScorer(run)
 
     def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
         """Right and wrong labels, and the probabilities of the right ones."""

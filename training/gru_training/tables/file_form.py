@@ -65,15 +65,14 @@ class TextFormat:
             object.__setattr__(self, "separator", separator)
         if self.encoding is not None:
             try:
-                known = codecs.lookup(self.encoding)
-                known.incrementaldecoder(errors="strict").decode(b"")  # not a codec of bytes
-            except (LookupError, TypeError, ValueError, AttributeError):
+                "".encode(self.encoding)  # refuses codecs from bytes to bytes, as base64
+                name = codecs.lookup(self.encoding).name
+            except (LookupError, ValueError):
                 raise ConfigError(
                     "--encoding must be an encoding that Python knows, such as utf-8, cp1252 or "
                     f"utf-16, got {self.encoding!r}"
                 ) from None
-            name = "utf-8-sig" if known.name == "utf-8" else known.name
-            object.__setattr__(self, "encoding", name)
+            object.__setattr__(self, "encoding", "utf-8-sig" if name == "utf-8" else name)
 
 
 AS_FOUND = TextFormat()

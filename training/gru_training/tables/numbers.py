@@ -34,7 +34,7 @@ class Numbers:
             ValueError: There is no finite number, or which one is not clear; says why.
         """
         if isinstance(cell, int | float) and not isinstance(cell, bool):
-            return self._finite(float(cell), cell)
+            return math.nan if cell != cell else self._finite(float(cell), cell)
         text = (cell_text(cell) or "").strip()
         if text.lower() in MISSING:
             return math.nan

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from gru_training.errors import DataError
+from gru_training.tables.arrow_array import arrow_array
 from gru_training.tables.file_form import AS_FOUND, FileForm, Kind, TextFormat, find_form
 from gru_training.tables.rows import Row, arrow_file, cell_text, read_rows
 
@@ -229,7 +230,7 @@ def _column(field: pa.Field, values: list[Any], kind: Kind) -> pa.Array:
         values = [int(cell) if cell else None for cell in values]
     elif kind == "excel" and field.type == pa.string():  # of a column with texts and numbers
         values = [cell_text(value) for value in values]
-    return pa.array(values, field.type)
+    return arrow_array(values, field.type)
 
 
 def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:

@@ -35,7 +35,7 @@ _PLAIN_LETTER = re.compile(r"\\.|([a-z])")
 def token_files(
     words: Vocabulary, cleaned: bool = False, reading: Reading = "words"
 ) -> dict[str, str]:
-    """The files from which `gru_serving.engine.native.tokens` reads texts, by file name.
+    """The files from which `gru_training.words.text_reader` reads texts, by file name.
 
     Args:
         words: What is known.

@@ -17,8 +17,8 @@ import numpy as np
 from gru_serving.engine.native.column_names import ColumnNames
 from gru_serving.engine.native.example_feature import text_feature
 from gru_serving.engine.native.refusals import failed, shape_text
-from gru_serving.engine.native.tokens import Tokenizer, Words, padded, shown
 from gru_serving.errors import InvalidArgument
+from gru_training.words.text_reader import Tokenizer, Words, padded, shown
 
 Values = dict[str, Any]
 Step = Callable[[Values], None]

@@ -30,8 +30,10 @@ from gru_serving.errors import FailedPrecondition, Internal, InvalidArgument, No
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 MODEL_FILE = "model.tflite"
-# Dimensions that TensorFlow Lite has at most; for inputs whose file does not say how many.
-_MAX_RANK = 8
+# An input of up to two dimensions may be fed any number up to six, as in TF Serving, which resizes
+# the tensor to what comes: the kernels that take rows check what they need. Kernels end the process
+# at seven or more, and those that take pictures at fewer than they were built for.
+_RESIZABLE_RANK, _MAX_RANK = 2, 6
 _MAX_SIZE = 2**31 - 1
 
 
@@ -209,9 +211,13 @@ def _check(feeds: Mapping[Any, np.ndarray], tensors: Mapping[str, Details]) -> N
             raise InvalidArgument(
                 f"Expects arg[{i}] to be {expected.name} but {given.name} is provided"
             )
-        # The kernels count on it: one that gets more dimensions may end the process.
         rank = len(tensors[name]["shape"])
-        if array.ndim != rank and (rank or array.ndim > _MAX_RANK):
+        if rank <= _RESIZABLE_RANK and array.ndim > _MAX_RANK:
+            raise InvalidArgument(
+                f"Expects arg[{i}] to have at most {_MAX_RANK} dimensions but {array.ndim} are "
+                "provided"
+            )
+        if rank > _RESIZABLE_RANK and array.ndim != rank:
             raise InvalidArgument(
                 f"Expects arg[{i}] to have {rank} dimensions but {array.ndim} are provided"
             )

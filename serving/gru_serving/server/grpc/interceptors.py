@@ -32,15 +32,16 @@ class TokenGuard(grpc.aio.ServerInterceptor):
         self._refusals = refusals or Refusals()
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """The handler of a call, or one that refuses it."""
+        """The handler of a call, or one that refuses it, of a method that is none as well."""
         handler = await continuation(details)
-        if handler is None or details.method.startswith(_OPEN):
+        if details.method.startswith(_OPEN):
             return handler
-        given = dict(details.invocation_metadata or ()).get("authorization")
-        if self._tokens.allow(given):
+        metadata = details.invocation_metadata or ()
+        given = [value for key, value in metadata if key == "authorization"]
+        if len(given) == 1 and self._tokens.allow(given[0]):
             return handler
         self._refusals.note(Reason.NO_TOKEN, REFUSAL)
-        if handler.request_streaming:
+        if handler is not None and handler.request_streaming:
             return grpc.stream_stream_rpc_method_handler(_refuse)
         return grpc.unary_unary_rpc_method_handler(_refuse)
 

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from gru_serving.codecs.large_request import measure, no_request
 from gru_serving.engine.worker_threads import WorkerThreads
-from gru_serving.errors import Code, Internal, ServingError
+from gru_serving.errors import NO_MEMORY, Code, Internal, ResourceExhausted, ServingError
 from gru_serving.inference.turns import LONG, Turn, Turns
 from gru_serving.server.byte_budget import ByteBudget
 
@@ -89,6 +89,8 @@ def fail(context: Any, error: Exception) -> tuple[Code, bytes]:
     # them the request, until the garbage collector runs.
     if isinstance(error, ServingError):
         return error.code, refuse(context, error)
+    if isinstance(error, MemoryError):
+        return Code.RESOURCE_EXHAUSTED, refuse(context, ResourceExhausted(NO_MEMORY))
     log.error("a gRPC call failed", exc_info=error)
     return Code.INTERNAL, refuse(context, Internal(f"{type(error).__name__}: {error}"))
 

@@ -12,7 +12,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gru_serving.codecs.json_predict import encode_error, encode_metadata, encode_status
-from gru_serving.errors import Code, Internal, InvalidArgument, ServingError
+from gru_serving.errors import (
+    NO_MEMORY,
+    Code,
+    Internal,
+    InvalidArgument,
+    ResourceExhausted,
+    ServingError,
+)
 from gru_serving.inference.service import Inference, LoopLimits
 from gru_serving.server.byte_budget import ByteBudget, Held
 from gru_serving.server.rest.body import (
@@ -87,7 +94,8 @@ class Api:
         """Answer one request."""
         path: bytes = scope.get("raw_path", b"")
         if self._metrics_path and path == self._metrics_path:
-            await metrics_page(self._metrics, scope)(scope, receive, send)
+            page = await metrics_page(self._metrics, scope)
+            await page(scope, receive, send)
             return
         if scope["type"] != "http" or not API.fullmatch(path):
             await self._rest(scope, receive, send)
@@ -162,6 +170,9 @@ class Api:
             if isinstance(error, BodyTooLarge):
                 status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             return status, b"" if isinstance(error, EmptyError) else text
+        except MemoryError:
+            code = Code.RESOURCE_EXHAUSTED
+            return encode_error(ResourceExhausted(NO_MEMORY))
         except Exception as error:
             code = Code.INTERNAL
             log.exception("%s %s failed", method, path.decode("utf-8", "replace"))

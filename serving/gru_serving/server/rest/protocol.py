@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from enum import Enum
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+# The host and port of a target that is a whole URL.
+_AUTHORITY = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
 # Bytes up to which two writes are copied into one.
 _JOINED = 1 << 16
 
@@ -88,6 +91,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     _awaited = _Awaited.HEAD
     _received = 0
+    _refused = False
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -110,13 +114,32 @@ class PatientProtocol(HttpToolsProtocol):
         """The head is whole."""
         self._awaited = _Awaited.BODY
         self._disarm()
+        if self._refused or not self._has_host():
+            if not self._refused:
+                self._refused = True
+                self.send_400_response("A request of HTTP/1.1 needs one Host header.")
+            return
         super().on_headers_complete()
+
+    def _has_host(self) -> bool:
+        """Whether the request names one host; a target with a host counts for the header."""
+        hosts = [at for at, (name, _) in enumerate(self.headers) if name == b"host"]
+        target = _AUTHORITY.match(self.url)
+        if target is not None and len(hosts) == 1:
+            self.headers[hosts[0]] = (b"host", target[1])
+        return len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0")
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body is there."""
+        if not self._refused:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
         self._awaited = _Awaited.NOTHING
         self._disarm()
-        super().on_message_complete()
+        if not self._refused:
+            super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes and update which part is missing."""

@@ -1,5 +1,6 @@
 """TensorFlow Lite files beside or instead of a graph: what they answer."""
 
+import contextlib
 import sys
 import threading
 
@@ -36,13 +37,37 @@ def test_errors(lite):
     assert lite.predict(inputs(1))["y"].shape == (1, 2)
 
 
-@pytest.mark.parametrize("rank", [0, 1, 3, 5, 9, 64])
-def test_inputs_of_another_rank_are_refused(lite, rank):
-    """Nine dimensions used to end the process."""
+@pytest.mark.parametrize("shape", [(), (4,), (2, 1), (2, 3), (1, 2, 3, 1), (1,) * 6])
+def test_rows_of_another_rank_are_resized_to(load, shape):
+    """As TF Serving does, whose own tests feed one dimension to an input of two."""
+    lite = load(convert(lambda x: x * 0.5 + 2.0, tf.TensorSpec([None, 1], tf.float32, "x")))
+    x = np.arange(np.prod(shape, dtype=int), dtype="f4").reshape(shape)
+    np.testing.assert_array_equal(next(iter(lite.predict({"x": x}).values())), x / 2 + 2)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 6])
+def test_a_rank_that_a_kernel_does_not_take_is_an_error(lite, rank):
+    with contextlib.suppress(ServingError):
+        lite.predict({**inputs(1), "x": np.ones([1] * rank, "f4")})
+    assert lite.predict(inputs(1))["y"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("rank", [7, 9, 64])
+def test_ranks_that_end_the_process_are_refused(lite, rank):
     asked = {**inputs(2), "x": np.ones([1] * rank, "f4")}
-    with pytest.raises(InvalidArgument, match=f"to have 2 dimensions but {rank} are provided"):
+    with pytest.raises(InvalidArgument, match=f"to have at most 6 dimensions but {rank} are prov"):
         lite.predict(asked)
     assert lite.predict(inputs(1))["y"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5, 64])
+def test_pictures_keep_their_rank(load, rank):
+    """A convolution that is fed another one may end the process."""
+    kernel = np.ones((2, 2, 1, 1), "f4")
+    convolve = lambda x: tf.nn.conv2d(x, kernel, 1, "VALID")  # noqa: E731
+    lite = load(convert(convolve, tf.TensorSpec([None, 4, 4, 1], tf.float32, "x")))
+    with pytest.raises(InvalidArgument, match=f"to have 4 dimensions but {rank} are provided"):
+        lite.predict({"x": np.ones([1] * rank, "f4")})
 
 
 def test_dimensions_beyond_32_bits_are_refused(lite):

@@ -57,8 +57,27 @@ def test_rest_refuses_without_token(equipped, token, method, path):
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == "Bearer"
     assert response.json() == {
-        "error": "a bearer token is required: send 'Authorization: Bearer TOKEN'"
+        "error": "a bearer token is required: send 'Authorization: Bearer TOKEN', once"
     }
+
+
+def test_of_two_tokens_none_is_good(equipped, stub, channel):
+    """A proxy may have checked the other one."""
+    with equipped.client(None) as client:
+        two = [("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer x")]
+        for headers in (two, two[::-1]):
+            assert client.get("/models", headers=headers).status_code == 401
+            with pytest.raises(grpc.RpcError) as caught:
+                stub.Predict(predict(x=np.float32([2])), timeout=20, metadata=headers)
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_methods_that_are_none_need_a_token_too(channel):
+    nix = channel.unary_unary("/tensorflow.serving.PredictionService/Nix")
+    for metadata, code in (((), "UNAUTHENTICATED"), (bearer(), "UNIMPLEMENTED")):
+        with pytest.raises(grpc.RpcError) as caught:
+            nix(b"", timeout=20, metadata=metadata)
+        assert caught.value.code().name == code
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

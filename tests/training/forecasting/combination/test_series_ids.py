@@ -17,15 +17,15 @@ from gru_training.forecasting.config import (
 from gru_training.forecasting.export.servable import ForecastingServable
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.run import ForecastingRun
+from tests.made_once import made_once
 
 LOOKBACK, HORIZON, SERIES = 5, 2, 8
 WEEKEND = np.where(np.arange(SERIES) % 2, 5.0, -5.0)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def make(folder):
     """Series that are alike from Monday to Friday; on weekends half of them rise, half fall."""
-    folder = tmp_path_factory.mktemp("ids")
     rng = np.random.default_rng(2)
     times = pd.date_range("2024-01-01", periods=420)
     values = rng.normal(0, 0.3, (420, SERIES)) + np.sin(times.day_of_week.to_numpy())[:, None]
@@ -39,16 +39,20 @@ def runs(tmp_path_factory):
         combination=CombinationConfig(refit=False),
         training=ForecastingTrainingConfig(epochs=6, learning_rate=5e-3),
     )
-    return {
-        told: train_forecasting(
+    for told in (None, True):
+        train_forecasting(
             replace(
                 config,
                 model=replace(config.model, channel_embedding=told),
                 run=RunConfig(folder, f"told-{told}"),
             )
         )
-        for told in (None, True)
-    }
+
+
+@pytest.fixture(scope="module")
+def runs():
+    folder = made_once("series_ids", make)
+    return {told: ForecastingRun.open(folder / f"told-{told}") for told in (None, True)}
 
 
 def test_a_series_is_known_by_its_name(runs):

@@ -23,6 +23,8 @@ from gru_training.forecasting.future.forecast import forecast
 from gru_training.forecasting.future.recent import recent_of_run
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.run import ForecastingRun
+from tests.made_once import made_once
 from tests.training.conftest import write_waves
 
 
@@ -37,9 +39,11 @@ def config(folder, data, name="both", **combination):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("combined")
-    return train_forecasting(config(folder, write_waves(folder / "waves.csv", 400)))
+def run():
+    def make(folder):
+        train_forecasting(config(folder, write_waves(folder / "waves.csv", 400)))
+
+    return ForecastingRun.open(made_once("combined", make) / "both")
 
 
 def test_no_simple_forecaster_validates_better(run):

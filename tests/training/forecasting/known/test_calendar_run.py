@@ -18,14 +18,14 @@ from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made():
     def make(folder):
         data, runs = folder / "demand.csv", folder / "runs"
         write_demand(data)
         train_demand(data, runs, "without")
         train_demand(data, runs, "with", calendar=("weekday", "year"), holidays="DE")
 
-    return made_once(tmp_path_factory, "known_calendar", make)
+    return made_once("known_calendar", make)
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,13 @@ INPUTS = ("promo", "price")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made():
     def make(folder):
         write_sales(folder / "sales.csv")
         train_sales(folder / "sales.csv", folder / "runs", "with")
         train_sales(folder / "sales.csv", folder / "runs", "without", future=())
 
-    return made_once(tmp_path_factory, "known_panel", make)
+    return made_once("known_panel", make)
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,14 @@ from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made():
     def make(folder):
         write_load(folder / "load.csv")
         train(folder / "load.csv", folder / "runs", "with")
         train(folder / "load.csv", folder / "runs", "log", combine=False, transform="log1p")
         train(folder / "load.csv", folder / "runs", "without", future=())
 
-    return made_once(tmp_path_factory, "known_inputs", make)
+    return made_once("known_inputs", make)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def models():
     from gru_training.language.pipeline import train_language
 
     def make(folder):
@@ -52,7 +52,7 @@ def models(tmp_path_factory):
         train_language(config)
         assert gru_serve(["export", str(folder / "deep"), "--to", str(folder / "models")]) == 0
 
-    return made_once(tmp_path_factory, "auto_completion", make) / "models"
+    return made_once("auto_completion", make) / "models"
 
 
 @pytest.fixture(scope="module")

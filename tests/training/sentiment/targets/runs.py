@@ -8,6 +8,8 @@ import pandas as pd
 
 from gru_training.sentiment.config import SentimentDataConfig
 from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
+from tests.made_once import made_once
 from tests.training.conftest import tiny_config
 
 WORDS = {
@@ -58,3 +60,11 @@ def train_number(folder):
         data=folder / "stars.csv", label_column="stars", target_type="number"
     )
     return train_sentiment(config(folder, "number", data))
+
+
+TRAINED = {"labels": train_labels, "number": train_number}
+
+
+def target_run(name):
+    """The run of `train_labels` or `train_number`, which is made once."""
+    return SentimentRun.open(made_once(f"target_{name}", TRAINED[name]) / name)

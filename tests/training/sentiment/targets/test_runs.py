@@ -16,7 +16,7 @@ from gru_training.runs.page_data import page_data
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.served.scorer import SentimentScorer
+from gru_training.sentiment.served.keras_scorer import KerasScorer
 from gru_training.sentiment.served.servable import SentimentServable
 from gru_training.sentiment.served.text_model import build_text_model
 from tests.training.sentiment.targets.runs import (
@@ -24,22 +24,21 @@ from tests.training.sentiment.targets.runs import (
     config,
     labelled,
     rated,
+    target_run,
     text,
-    train_labels,
-    train_number,
 )
 
 TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
 
 
 @pytest.fixture(scope="module")
-def labels_run(tmp_path_factory):
-    return train_labels(tmp_path_factory.mktemp("labels"))
+def labels_run():
+    return target_run("labels")
 
 
 @pytest.fixture(scope="module")
-def number_run(tmp_path_factory):
-    return train_number(tmp_path_factory.mktemp("number"))
+def number_run():
+    return target_run("number")
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +86,13 @@ def test_numbers_are_estimated_with_intervals(number_run):
 def test_files_are_scored_as_the_run_says(labels_run, number_run):
     rows = list(labels_run.test_predictions())
     table = pa.table({"text": [row.text for row in rows]})
-    answers = score_table(SentimentScorer(labels_run), table)
+    answers = score_table(KerasScorer(labels_run), table)
     assert answers.column_names == ["labels", *labels_run.classes]
     assert [sorted(names) for names in answers["labels"].to_pylist()] == [
         row.predicted for row in rows
     ]
     rows = list(number_run.test_predictions())
-    answers = score_table(SentimentScorer(number_run), pa.table({"text": [r.text for r in rows]}))
+    answers = score_table(KerasScorer(number_run), pa.table({"text": [r.text for r in rows]}))
     assert answers.column_names == ["value", "lower_95", "lower_80", "upper_80", "upper_95"]
     np.testing.assert_allclose(answers["value"], [row.predicted for row in rows], rtol=1e-4)
     np.testing.assert_allclose(answers["lower_80"], [row.scores[1] for row in rows], rtol=1e-4)

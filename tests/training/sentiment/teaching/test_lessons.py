@@ -60,8 +60,8 @@ def make(folder):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "taught_runs", make)
+def folder():
+    return made_once("taught_runs", make)
 
 
 @pytest.mark.slow

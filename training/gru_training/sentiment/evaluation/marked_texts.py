@@ -12,6 +12,7 @@ from gru_training.sentiment.evaluation.explained import Explained
 
 MARKED = "marked_texts.json"
 MOST = 12
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = (
     "body{font:16px/1.7 system-ui,sans-serif;max-width:48em;margin:2em auto;padding:0 1em;"
     "color:#1b1b1b;background:#fff}p{margin:.3em 0 1.4em}span{border-radius:.2em;padding:0 .1em}"
@@ -54,7 +55,9 @@ def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
 
 def _write_page(shown: Sequence[Marked], path: Path) -> None:
     lines = [
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Why these answers</title>",
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        "<title>Why these answers</title>",
         f"<style>{_STYLE}</style><h1>Why these answers</h1>",
         "<p>Words with a blue ground speak for the answer, words with an orange one against it "
         "(integrated gradients; the deeper the colour, the larger the share). The surest mistakes "

@@ -53,14 +53,12 @@ def sentiment_native(
     """
     number = head.kind == "number"
     api = "regress" if number else "classify"
-    writer = _Writer(model, preprocessor.max_tokens, head)
+    writer = GraphWriter(model, preprocessor.max_tokens, head)
     left = {"attribution": "it takes gradients, which ONNX has no operations for"}
     names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
     try:
-        if any(isinstance(layer, InChunks) for layer in model.layers):
-            raise ValueError("chunks (--chunk) are not written as ONNX")
-        texts = token_files(vocabulary, preprocessor.cleaned, preprocessor.reading)
         graphs = {"answer": writer.answer()}
+        texts = token_files(vocabulary, preprocessor.cleaned, preprocessor.reading)
     except ValueError as error:
         return NativeModel(left=left | dict.fromkeys(names, str(error)))
     cut = _reading("text", preprocessor.max_tokens)
@@ -110,8 +108,14 @@ def _reading(text: str, last: int | None) -> tuple[Step, ...]:
     )
 
 
-class _Writer:
-    """Writes the graphs of one classifier."""
+class GraphWriter:
+    """Writes the graphs of one classifier.
+
+    Args:
+        model: As of `SentimentSignatures`.
+        max_tokens: Of longer texts the last so many tokens are read.
+        head: From logits to answers.
+    """
 
     def __init__(self, model: keras.Model, max_tokens: int, head: Head) -> None:
         self._model, self._max_tokens, self._served = model, max_tokens, head
@@ -129,7 +133,13 @@ class _Writer:
         return sum(self._state_sizes)
 
     def answer(self) -> Any:
-        """`serving_default`, and `classify` or `regress`: they differ in names alone."""
+        """`serving_default`, and `classify` or `regress`: they differ in names alone.
+
+        Raises:
+            ValueError: ONNX cannot express the model.
+        """
+        if any(isinstance(layer, InChunks) for layer in self._model.layers):
+            raise ValueError("chunks (--chunk) are not written as ONNX")
         graph, ids = self._begun()
         add_answers(graph, self._logits(graph, ids), self._served)
         return graph.model("answer")

@@ -1,24 +1,26 @@
-"""What a trained text classifier answers to the texts of a table."""
+"""What a trained text classifier answers to the texts of a table, without TensorFlow."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import pyarrow as pa
-import tensorflow as tf
 
+from gru_training.errors import RunDirectoryError
 from gru_training.scoring.class_columns import answer_columns
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.scoring.text_column import text_column
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.head import Head
-from gru_training.words.vocabulary import PADDING, TextPreprocessor
-from keras_gru import portable
+from gru_training.words.text_reader import PADDING, Tokenizer, Words
 
-_SLICE = 512
-"""Texts tokenized at once, by one core."""
+GRAPH, TOKENS = "model.onnx", "tokens.json"
+"""Files of a run from which ONNX Runtime answers, written by `gru_training.sentiment.served.graph`:
+word ids to answers, and texts to tokens."""
+DIGEST = "run"
+"""Key in the graph's metadata of the digest of the files that it was made from."""
+SLICE = 512
+"""Texts tokenized at once."""
 _FILES = (
     "config.json",
     "model.keras",
@@ -29,55 +31,102 @@ _FILES = (
     "decision.json",
     "scale.json",
 )
+_ALL_CLASSES = "classes"
+"""An output of the graph that repeats the class names in each row."""
 
 
-class SentimentScorer:
-    """The model of a sentiment run; answers as the exported model does.
+def model_digest(run: SentimentRun) -> str:
+    """The digest of the files that determine a run's answers."""
+    return run.digest([name for name in _FILES if (run.path / name).is_file()])
+
+
+def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
+    """The scorer of a run that holds a graph of ONNX made from its present files, else None.
+
+    Raises:
+        RunDirectoryError: The graph cannot be loaded.
+    """
+    path = run.path / GRAPH
+    if not path.is_file():
+        return None
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    # Batches are answered side by side, each by one thread: see `BatchLimits.in_flight`.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what goes wrong is raised
+    try:
+        graph = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise RunDirectoryError(f"cannot load {path}: {error}") from error
+    digest = model_digest(run)
+    if graph.get_modelmeta().custom_metadata_map.get(DIGEST) != digest:
+        return None
+    return GraphScorer(run, graph, digest)
+
+
+class GraphScorer:
+    """The model of a sentiment run in ONNX Runtime; answers as the Keras model does.
 
     A missing text is read as an empty one. Of an empty text the answer is what the model says
     before it has read a word.
 
     Args:
-        run: Complete.
+        run: A complete run.
+        graph: The session of its graph.
+        digest: The digest of the files that the graph was made from.
     """
 
     inputs = ("text",)
-    limits = BatchLimits(steps=1 << 14, rows=512, in_flight=2)  # the fastest on two cores
+    limits = BatchLimits(steps=1 << 14, rows=512, in_flight=2)
 
-    def __init__(self, run: SentimentRun) -> None:
-        files = [name for name in _FILES if (run.path / name).is_file()]
-        self.identity = {"run": run.digest(files)}
+    def __init__(self, run: SentimentRun, graph: Any, digest: str) -> None:
+        self.identity = {"run": digest, "runtime": "ONNX Runtime"}
         self._columns = answer_columns(run.kind, run.classes)
         self.answers = self._columns.schema
-        self._preprocessor = run.preprocessor()
-        self._answers = _answers(run.load_model(), run.head())
+        self._graph = graph
+        self._outputs = [one.name for one in graph.get_outputs() if one.name != _ALL_CLASSES]
+        self._tokens = Tokenizer.read(run.path / TOKENS)
+        self._words = Words.read(run.path / "vocabulary.txt")
+        self._max_tokens = run.config.data.max_tokens
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
-        """Tokenize texts, in the background.
+        """Tokenize texts.
 
         Raises:
             RowError: The column holds no texts.
         """
-        return TokenizedTexts(self, rows.column("text"), self._preprocessor)
+        return TokenizedTexts(self.answer, self.word_ids(strings(rows.column("text"))))
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Label texts of word ids, (B, T) int32, padded with 0."""
-        outputs = {name: value.numpy() for name, value in self._answers(ids).items()}
-        return self._columns.batch(outputs)
+        outputs = self._graph.run(self._outputs, {"token_ids": ids})
+        return self._columns.batch(dict(zip(self._outputs, map(_as_bytes, outputs), strict=True)))
+
+    def word_ids(self, texts: Sequence[bytes]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Word ids and their counts, slice by slice, of N texts."""
+        for start in range(0, len(texts), SLICE):
+            rows = [
+                self._tokens(text)[-self._max_tokens :] for text in texts[start : start + SLICE]
+            ]
+            ids, lengths = self._words.look_up(rows), np.array(list(map(len, rows)), np.int64)
+            yield ids[np.arange(ids.shape[1]) < lengths[:, np.newaxis]], lengths
 
 
 class TokenizedTexts:
     """N texts as word ids.
 
     Args:
-        scorer: Answers them.
-        texts: A string array; missing ones are read as empty.
-        preprocessor: From text to word ids.
+        answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
+        parts: Word ids (sum of lengths,) int32 and lengths (n,) int64 of consecutive texts.
     """
 
-    def __init__(self, scorer: SentimentScorer, texts: pa.Array, preprocessor: TextPreprocessor):
-        self._scorer = scorer
-        self._parts = _tokenized(_strings(texts), preprocessor)
+    def __init__(
+        self,
+        answers: Callable[[np.ndarray], pa.RecordBatch],
+        parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    ):
+        self._answers, self._parts = answers, parts
 
     @functools.cached_property
     def _ids(self) -> tuple[np.ndarray, np.ndarray]:
@@ -107,36 +156,20 @@ class TokenizedTexts:
         steps = np.arange(padded.shape[1])
         there = steps < lengths[:, np.newaxis]
         padded[there] = self._ids[0][(self._starts[rows][:, np.newaxis] + steps)[there]]
-        return self._scorer.answer(padded)
+        return self._answers(padded)
 
 
-def _strings(texts: pa.Array) -> np.ndarray:
-    """Texts as bytes."""
-    packed = text_column(texts).cast(pa.large_binary())
-    strings: np.ndarray = packed.to_numpy(zero_copy_only=False)
-    return strings
+def strings(texts: pa.Array) -> list[bytes]:
+    """N texts, those that are missing as empty ones."""
+    # Not by to_numpy, which loads pandas.
+    packed: list[bytes] = text_column(texts).cast(pa.large_binary()).to_pylist()
+    return packed
 
 
-def _answers(model: keras.Model, head: Head) -> Any:
-    """From word ids (B, T) to answers by name, as the exported model computes them."""
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
-    def answers(ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        return head.answers(model(ids, training=False))
-
-    with portable():  # else XLA would compile for every shape, which few files would repay
-        return answers.get_concrete_function()
-
-
-def _tokenized(
-    texts: np.ndarray, preprocessor: TextPreprocessor
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Word ids and their counts, slice by slice; begun at once, on TensorFlow's own threads."""
-
-    def read(part: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        ids = preprocessor.ragged_ids(part)
-        return ids.flat_values, ids.row_lengths()
-
-    slices = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_SLICE)
-    parts = slices.map(read, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    return iter(parts.as_numpy_iterator())
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    """An output, its texts as `bytes`, which TensorFlow has in place of `str`."""
+    if array.dtype.kind not in "OU":
+        return array
+    flat = np.empty(array.size, object)
+    flat[:] = [text.encode() for text in array.ravel().tolist()]
+    return flat.reshape(array.shape)

@@ -166,6 +166,12 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
             f"the label {_with_rows(label, counts)} counts as a class; leave the cells empty if it "
             "means that the label is missing"
         )
+    if kind == "labels" and len(rows) > 1:
+        for label in sorted(label for label in counts if counts[label] == len(rows)):
+            problems.note(
+                f"the label {_with_rows(label, counts)} stands on every row, which tells nothing "
+                "of the rows on which it would not"
+            )
     unlabelled = [row.line for row in rows if kind == "labels" and not names_in(row.label)]
     if unlabelled:
         problems.note(

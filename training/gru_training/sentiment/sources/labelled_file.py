@@ -73,7 +73,7 @@ def _read(
     )
     if config.time_column is not None:
         rows = _with_times(rows, path, config.time_column, found)
-    found.close_rows()
+    found.close_rows(bool(rows))
     if not first:
         problems.absorb(found)
     unit = found.unit if first else f"{path.name} {found.unit}"
@@ -93,12 +93,14 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
             rows = _with_times(rows, Path(table.name), config.time_column, problems)
         return [_placed(row, "row") for row in rows]
 
+    for note in table.notes:
+        problems.note(note)
     rows = usable(table.rows)
     held = {
         name: None if part is None else usable(part)
         for name, part in (("validation", table.validation), ("test", table.test))
     }
-    problems.close_rows()
+    problems.close_rows(bool(rows))
     return _labelled(table.name, rows, held, table.kind, config, problems)
 
 
