@@ -73,7 +73,11 @@ class SentimentData:
 
 
 def load_data(config: SentimentConfig, table: TextTable | None = None) -> SentimentData:
-    """Read the rows of a training, or take those given, and split them.
+    """Read or generate the rows of a training, or take those given, and split them.
+
+    An official split, and parts that the settings name, are kept. Otherwise the split is drawn
+    under the seed, stratified by class, or is that of a fold or of the rows' times. Training rows
+    whose text also stands in another part are dropped.
 
     Args:
         config: Settings of the training.
@@ -93,7 +97,7 @@ def load_data(config: SentimentConfig, table: TextTable | None = None) -> Sentim
 def read_data(
     config: SentimentConfig, problems: Problems, table: TextTable | None = None
 ) -> tuple[SentimentRows, SentimentData | None]:
-    """Read the rows of a training, or take those given, and split them.
+    """Read and split rows as `load_data` does, and collect what is wrong with them.
 
     Args:
         config: Settings of the training.
@@ -117,32 +121,6 @@ def read_data(
     return source, labelled_data(source, parts, problems)
 
 
-def load_sentiment_data(
-    config: SentimentDataConfig, seed: int, table: TextTable | None = None
-) -> SentimentData:
-    """Read or generate the rows, or take those given, and split them.
-
-    An official split, and parts that the settings name, are kept. Otherwise the split is drawn
-    under the seed, stratified by class, or is that of a fold or of the rows' times. Training rows
-    whose text also stands in another part are dropped.
-
-    Args:
-        config: Where the rows are, and how to split them.
-        seed: Of the training; also of generated reviews and of the split, where the settings name
-            no other for these.
-        table: The rows, where they are not to be read.
-
-    Raises:
-        DataError: The source cannot be used; says why.
-    """
-    name = "grammar" if table is None else table.name
-    unit = "line" if table is None else "row"
-    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
-    source = read_rows(config, seed, problems, table)
-    problems.raise_errors()
-    return split_rows(source, config, seed, problems)
-
-
 def read_rows(
     config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
 ) -> SentimentRows:
@@ -150,7 +128,7 @@ def read_rows(
 
     Args:
         config: What to read.
-        seed: As of `load_sentiment_data`.
+        seed: Seed of the training, and of generated reviews where the settings name no other.
         problems: Told of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
 
@@ -192,21 +170,14 @@ def _require_plain(config: SentimentDataConfig) -> None:
             raise DataError(f"{flag} is for a file of your own, got the folder {config.data}")
 
 
-def split_rows(
+def split_parts(
     source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
-) -> SentimentData:
-    """Split rows as `load_sentiment_data` does.
+) -> Parts:
+    """Split rows into parts.
 
     Raises:
         DataError: Too few classes, or too few rows for each part.
     """
-    return labelled_data(source, split_parts(source, config, seed, problems), problems)
-
-
-def split_parts(
-    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
-) -> Parts:
-    """The rows of each part, of `split_rows`."""
     where = str(config.data or source.name)
     given = (source.validation is not None) + (source.test is not None)
     require_targets(source.train, source, where, 3 - given if given else 3)
