@@ -25,7 +25,7 @@ from rich.console import Console
 
 from gru_training.presets import preset
 from gru_training.sentiment.config import SentimentConfig, TeachingConfig
-from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.data import load_data
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.presets import PRESETS

@@ -32,10 +32,11 @@ from gru_training.loop.progress import TrainingProgress
 from gru_training.loop.sparse_adam import SparseAdam
 from gru_training.sentiment.config import (
     ClassifierConfig,
+    SentimentConfig,
     SentimentDataConfig,
     SentimentTrainingConfig,
 )
-from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.data import load_data
 from gru_training.sentiment.network.logits import EVALUATION_BATCH
 from gru_training.sentiment.network.model import build_sentiment_model
 from gru_training.sentiment.targets.classes import accuracy, cross_entropy
@@ -132,7 +133,7 @@ def prepare(
     data: SentimentDataConfig, model: ClassifierConfig, training: SentimentTrainingConfig
 ) -> Contest:
     """Read the data as a training run does."""
-    read = load_sentiment_data(data, training.seed)
+    read = load_data(SentimentConfig(data=data, training=training))
     index = index_tokens(read.train.texts)
     vocabulary = build_vocabulary(index, data.max_vocabulary, data.min_count)
     preprocessor = TextPreprocessor(vocabulary, data.max_tokens)

@@ -23,7 +23,7 @@ from benchmarks.texts_of_ones_own.rivals import fasttext_averages, tfidf
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
 from gru_training.classification.averages import f1, micro_f1
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.data import load_data
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 
@@ -66,7 +66,7 @@ def _seed(name: str, path: Path, seed: int, runs_dir: Path, console: Console) ->
     )
     place = runs_dir / f"{name}-s{seed}"
     run = SentimentRun.open(place) if place.exists() else train_sentiment(config, resume=True)
-    data = load_sentiment_data(config.data, seed)
+    data = load_data(config)
     found = {
         "ours": _ours(run),
         "tfidf": tfidf(data),

@@ -27,7 +27,7 @@ from rich.console import Console
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
 from gru_training.classification.averages import f1
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.data import load_data
 from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.targets.made import make_target
@@ -90,7 +90,7 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     )
     keras.utils.set_random_seed(seed)
     config = replace(config, run=replace(config.run, runs_dir=folder))
-    data = load_sentiment_data(config.data, seed)
+    data = load_data(config)
     read = read_texts(data, config, folder)
     config, _ = for_unequal_classes(config, data)
     target = make_target(data, config)

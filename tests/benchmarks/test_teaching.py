@@ -9,7 +9,7 @@ import pytest
 from benchmarks import teaching
 from gru_training.sentiment.config import PretrainingConfig, SentimentDataConfig, TeachingConfig
 from gru_training.sentiment.run import SentimentRun
-from tests.training.sentiment.continuing.tickets import config, tickets, write
+from tests.training.tickets import config, tickets, write
 
 
 def small(folder):

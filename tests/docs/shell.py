@@ -20,7 +20,7 @@ from tests.ports import free_ports
 from tests.serving.conftest import Running, answers, start, wait_until
 
 _OPERATORS = re.compile(r"[|<>&;]|\$\(")
-_TINY = {"sentiment": CLASSIFIER, "forecasting": FORECASTER, "continue": ["--epochs", "1"]}
+_TINY = {"sentiment": CLASSIFIER, "forecasting": FORECASTER}
 
 
 class Shell:

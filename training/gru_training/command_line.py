@@ -26,7 +26,6 @@ COMMANDS = {
     "tune": "gru_training.tune.command:TUNE",
     "check": "gru_training.check_command:CHECK",
     "resume": "gru_training.train_command:RESUME",
-    "continue": "gru_training.train_command:CONTINUE",
     "predict": "gru_training.predict.command:PREDICT",
     "compare": "gru_training.compare.command:COMPARE",
     "report": "gru_training.report_command:REPORT",

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import tyro
 
-from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
-from gru_training.errors import ConfigError, TrainingError
+from gru_training.errors import TrainingError
 from gru_training.presets import preset_in
 from gru_training.quiet import load_tensorflow
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from gru_training.runs.directory import TaskRun
     from gru_training.scoring.scorer import Scorer
     from gru_training.servable import Servable
-    from gru_training.words.text_encoder import TextEncoder
 
 TASKS = {
     "sentiment": "gru_training.sentiment.task",
@@ -119,21 +117,6 @@ class Task(Protocol):
             The run; None in a process of several that train together which writes none.
         """
 
-    def continuation(self, run: Any, wanted: ContinueConfig) -> Any:  # noqa: ARG002
-        """The settings of a training that goes on from a run with new rows; `train` takes them.
-
-        Args:
-            run: Of `open_run`.
-            wanted: What is asked for.
-
-        Raises:
-            TrainingError: Runs of this task, or this run, cannot be continued so.
-        """
-        raise ConfigError(
-            f"{run.path}: gru-train continue does not know runs of the task {run.task}; train anew "
-            "on all rows"
-        )
-
     def criterion(self, config: Any, data: Any) -> Criterion:
         """What `try_settings` returns for these settings and data, of `check`."""
 
@@ -160,10 +143,6 @@ class Task(Protocol):
             TrainingError: These settings cannot be used.
         """
 
-    def held(self, config: Any) -> Sequence[str]:  # noqa: ARG002
-        """Names of settings that no search can vary with these ones, as a run decides them."""
-        return ()
-
     def reseeded(self, config: Any, seed: int) -> Any:
         """The settings with another seed, and the same rows in each part of the data."""
         return replace(config, training=replace(config.training, seed=seed))
@@ -181,12 +160,6 @@ class Task(Protocol):
 
     def open_run(self, path: Path) -> "TaskRun":
         """Open a run directory of this task."""
-
-    def encoder(self, run: Any) -> "TextEncoder":
-        """What a classifier of texts can begin with; of an opened run, or ConfigError."""
-        raise ConfigError(
-            f"{run.path}: expected a run of gru-train language, got one of gru-train {run.task}"
-        )
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""

@@ -1,4 +1,4 @@
-"""Trainings from the command line: of a task, resumed, and continued with new rows."""
+"""Trainings from the command line: of a task, and resumed."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from gru_training.continuing.config import ContinueConfig
-from gru_training.errors import CheckpointError, RunDirectoryError
+from gru_training.errors import CheckpointError
 from gru_training.task import TASKS, Command, Task, find_task, start_tensorflow
 
 if TYPE_CHECKING:
@@ -96,20 +95,7 @@ def _resume(config: ResumeConfig, console: "Console") -> int:
     return train(written["task"], settings, console, resume=True)
 
 
-def _continue(config: ContinueConfig, console: "Console") -> int:
-    from gru_training.runs.directory import RunDirectory
-
-    name = RunDirectory.open(config.run_path).task
-    if name not in TASKS:
-        raise RunDirectoryError(
-            f"{config.run_path}: expected a run of {' or '.join(TASKS)}, got task {name!r}"
-        )
-    task = find_task(name)
-    return train(name, task.continuation(task.open_run(config.run_path), config), console)
-
-
 RESUME = Command("resume", ResumeConfig, _resume, needs_tensorflow=False)
-CONTINUE = Command("continue", ContinueConfig, _continue, needs_tensorflow=False)
 
 
 def _conclude(

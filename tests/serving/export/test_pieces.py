@@ -78,7 +78,7 @@ def test_the_export_answers_in_both_runtimes(run, tmp_path):
         ({"model": ClassifierConfig(bidirectional=False)}, "--pieces needs --bidirectional"),
         (
             {"pretraining": PretrainingConfig(word_vectors=True)},
-            "--word-vectors and --pretrained, which are of words",
+            "--unlabelled and --word-vectors, which are of words",
         ),
     ],
 )

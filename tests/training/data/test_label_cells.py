@@ -19,7 +19,7 @@ from gru_training.errors import DataError
 from gru_training.estimators.text_source import Columns, text_source
 from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
+from tests.training.sentiment.reading import load_sentiment_data
 
 
 def read(label, labels, nested=()):

@@ -9,9 +9,9 @@ import pytest
 from gru_training.data.digest import data_digest
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.rows import Row
 from gru_training.sentiment.split import fixed_folds, hold_out
+from tests.training.sentiment.reading import load_sentiment_data
 
 
 def write_csv(path, rows):
@@ -57,9 +57,9 @@ def test_classes_have_the_same_order_in_every_process(tmp_path):
     code = """if True:
         import sys
         from pathlib import Path
-        from gru_training.sentiment.config import SentimentDataConfig
-        from gru_training.sentiment.data import load_sentiment_data
-        print(load_sentiment_data(SentimentDataConfig(data=Path(sys.argv[1])), seed=0).classes)
+        from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
+        from gru_training.sentiment.data import load_data
+        print(load_data(SentimentConfig(data=SentimentDataConfig(data=Path(sys.argv[1])))).classes)
     """
     labels = ("nan", "1", "2", "0", "10")
     write_csv(tmp_path / "a.csv", [(f"text {k} {i}", k) for k in labels for i in range(5)])

@@ -9,9 +9,9 @@ import pytest
 
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.rows import Row
 from gru_training.sentiment.split import newest
+from tests.training.sentiment.reading import load_sentiment_data
 
 
 def write(path: Path, rows, columns=("text", "label")):

@@ -14,13 +14,13 @@ from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from gru_training import TextClassifier
 from gru_training.errors import ConfigError
 from gru_training.forecasting.pipeline import train_forecasting
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
 from tests.made_once import made_once
 from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
+from tests.training.sentiment.reading import load_sentiment_data
 
 DATA = TrackedData("d", "ab" * 32, {"train": 3})
 

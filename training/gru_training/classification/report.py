@@ -5,7 +5,7 @@ from typing import Any
 
 from gru_training.classification.accuracy_by_length import wilson_interval
 from gru_training.classification.origin import epoch_and_time, model_name
-from gru_training.continuing.beside import beside_lines
+from gru_training.warm_start import start_lines
 
 _HEADINGS = {
     "accuracy": ("accuracy", ".2%"),
@@ -130,8 +130,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
-    if "continued" in metrics:
-        lines += beside_lines(metrics["continued"])
+    lines += start_lines(metrics)
     lines += taught_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
@@ -237,10 +236,9 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
 
 
 def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
-    which = "new training rows" if "continued" in metrics else "training rows"
     lines = [
-        f"{metrics['doubtful_labels']:,} {which} have a label that a bag of words, trained on "
-        "the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
+        f"{metrics['doubtful_labels']:,} training rows have a label that a bag of words, trained "
+        "on the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
         "them, the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just "
         "unusual.",
         "",

@@ -24,8 +24,6 @@ class ExpectedSeries(NamedTuple):
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
     """Those of the columns that may be absent, and are missing values then."""
-    further: bool = False
-    """Whether series of a table in long form that are none of them come behind them."""
 
 
 class SeriesRows(NamedTuple):
@@ -64,9 +62,6 @@ def as_expected(
     known = set(expected.columns)
     new = [of for of in ids if known.isdisjoint(wide_columns([of], long.inputs, long.valued))]
     columns = expected.columns
-    if expected.further:
-        columns = (*columns, *wide_columns(new, long.inputs, long.valued))
-        new = []
     ordered = np.full((len(table), len(columns)), np.nan)
     for column, name in enumerate(columns):
         if name in places:

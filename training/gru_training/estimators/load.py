@@ -26,8 +26,7 @@ def load_run(path: str | os.PathLike[str]) -> TextClassifier | TextRegressor | F
     run = RunDirectory.open(path)
     if run.task == "language":
         raise RunDirectoryError(
-            f"{path} is a run of a language model, for which there is no estimator; begin a "
-            f"classifier with it, TextClassifier(pretrained={os.fspath(path)!r}), or score texts "
+            f"{path} is a run of a language model, for which there is no estimator; score texts "
             f"with gru-train predict {path} --data texts.csv --output scores.csv"
         )
     kinds: dict[str, type[RunEstimator]] = {

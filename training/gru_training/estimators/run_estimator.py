@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 from gru_training import quiet
 from gru_training.config import RunConfig
 from gru_training.errors import (
-    CheckpointError,
     InterruptedRun,
     InterruptedWork,
     RunDirectoryError,
@@ -229,15 +228,12 @@ class RunEstimator(BaseEstimator):
             return None
         return RunConfig().runs_dir if self.runs_dir is None else Path(self.runs_dir)
 
-    def _run_of(
-        self, config: Any, train: Callable[[Any], TaskRun | None], before: TaskRun | None = None
-    ) -> TaskRun:
+    def _run_of(self, config: Any, train: Callable[[Any], TaskRun | None]) -> TaskRun:
         """Train, in a temporary folder unless the run is to be kept.
 
         Args:
             config: Settings of the training.
             train: From the settings to a run.
-            before: Run that this one continues, and whose rows it may read again.
 
         Raises:
             TrainingError: Settings, data or folder cannot be used; nothing is left behind.
@@ -262,7 +258,7 @@ class RunEstimator(BaseEstimator):
             if run is None:
                 shutil.rmtree(folder, ignore_errors=True)
             else:
-                remove_with(run, folder, before)
+                remove_with(run, folder)
         if run is None:
             raise TrainingError("this process of several wrote no run; the first one has it")
         return run
@@ -324,15 +320,6 @@ def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[A
     config = read_config(written, {task: config_type}, checkpoint)
     place = replace(config.run, runs_dir=run.parent, name=run.name)
     return replace(config, run=place), written.get("given")
-
-
-def require_first(path: str | os.PathLike[str], config: Any, given: Any) -> None:
-    """Raise CheckpointError for a run of `partial_fit` on rows in memory, which begins anew."""
-    if config.continued is not None and given is not None:
-        raise CheckpointError(
-            f"{path} was to go on from {config.continued.from_run} with rows in memory; load that "
-            "run and call partial_fit again"
-        )
 
 
 @cache

@@ -101,57 +101,6 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
     return recent
 
 
-def grown_series(
-    run: "ForecastingRun",
-    known: Series | None,
-    data: Any,
-    times: Times,
-    settings: SeriesConfig,
-) -> Series:
-    """The series of a run with newer rows behind it.
-
-    Args:
-        run: Complete.
-        known: What it was trained on, where that is at hand.
-        data: The newer rows, a table or the path of a file; it may have the known ones, too.
-        times: Of the rows.
-        settings: How rows are read.
-
-    Raises:
-        DataError: The rows cannot be used, or those of the run are nowhere.
-    """
-    from gru_training.data.series_file import read_series
-    from gru_training.forecasting.continuing.rows import (
-        expected_further,
-        joined,
-        old_rows,
-        until_run,
-    )
-
-    expected = expected_further(run)
-    long = replace(settings.long, required=run.series.panel)
-    if isinstance(data, str | os.PathLike):
-        new = read_series(
-            Path(data),
-            *times,
-            expected=expected,
-            long=long,
-            options=settings.times,
-            given=settings.text_format,
-        )
-    else:
-        new = newer_series("data", data, times, settings, expected, long)
-    old = None if known is None else until_run(run, known)
-    if old is None and run.given is not None:
-        old = until_run(run, new)
-        if old is None:
-            raise DataError(
-                f"{run.path} was trained on a table in memory; give its rows and the newer ones "
-                "together as `data`"
-            )
-    return joined(run, old_rows(run, new) if old is None else old, new)
-
-
 def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
     """The series on which a run is tested, with its scale and its borders.
 
@@ -164,7 +113,6 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
         TrainingError: The data are not those of the run.
     """
     from gru_training.forecasting.backtests.backtest import data_of_run
-    from gru_training.forecasting.continuing.rows import read_whole
     from gru_training.forecasting.data import prepare, read_series
 
     settings = run.config.data
@@ -175,7 +123,7 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
         series = trained_series(data, Times.of_run(run.given), settings)
     elif series is None and run.given is not None:
         raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
-    return data_of_run(run, prepare(series or read_whole(run.config), settings))
+    return data_of_run(run, prepare(series or read_series(settings), settings))
 
 
 def _read(

@@ -2,25 +2,19 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gru_training.continuing.config import ContinueConfig
 from gru_training.data.series import Series
-from gru_training.data.series_frame import NAME
 from gru_training.errors import DataError
 from gru_training.estimators.run_estimator import (
     RunEstimator,
     begun,
     load_tensorflow,
     progress_console,
-    require_first,
     tuning,
 )
 from gru_training.estimators.series_table import (
     Times,
-    grown_series,
     trained_series,
 )
 from gru_training.estimators.settings import Settings, in_python
@@ -46,7 +40,7 @@ _FOUND = Times()
 
 
 class SeriesTraining(RunEstimator):
-    """Trains on series: for the first time, after a break, in a search, or going on."""
+    """Trains on series: in one go, after a break, or in a search."""
 
     _task = "forecasting"
     _settings = SETTINGS
@@ -132,60 +126,6 @@ class SeriesTraining(RunEstimator):
             self._search(config, series, search, progress)
         return self.fit(data, time=time, time_format=time_format, progress=progress)
 
-    def partial_fit(
-        self,
-        data: Any = None,
-        *,
-        time: str | None = None,
-        time_format: str | None = None,
-        replay: float | None = None,
-        refit_scaler: bool = False,
-        progress: bool | None = None,
-    ) -> Self:
-        """Go on learning with newer rows, as `gru-train continue` does, and write a new run.
-
-        The rows come behind those of the training, by their times; times that it knows are left
-        out. The networks begin with the weights they have, and read all new windows and some of
-        the old ones; what is fitted quickly is fitted on all rows anew. The parts of the series
-        move on by their shares. On an estimator that is not fitted it is `fit`.
-
-        The old rows are those that `fit` was given, or are read again from their file; `data` may
-        have them, too.
-
-        Args:
-            data: As for `fit`, with the columns of the training.
-            time: By default the column of the training.
-            time_format: Likewise.
-            replay: Share of the old windows to read in each epoch; by default as
-                `gru-train continue`.
-            refit_scaler: Measure mean and deviation on old and new training rows.
-            progress: As for `fit`.
-
-        Raises:
-            TrainingError: The rows cannot be used; the estimator stays as it was.
-        """
-        if not hasattr(self, "run_"):
-            return self.fit(data, time=time, time_format=time_format, progress=progress)
-        from gru_training.forecasting.continuing.settings import continuation, continued_config
-
-        run = self._run()
-        wanted = ContinueConfig(
-            run.path,
-            Path(NAME),
-            replay,
-            refit_scaler=refit_scaler,
-            runs_dir=self._kept_in,
-        )
-        with in_python():
-            if run.given is None and isinstance(data, str | os.PathLike):
-                wanted = replace(wanted, data=Path(data))
-                return self._train(continuation(run, wanted), progress)
-            config = continued_config(run, wanted)
-            known = Times.of_run(run.given)
-            times = Times(time or known.column, time_format or known.format)
-            series = grown_series(run, self._series, data, times, config.data)
-            return self._train(config, progress, times=times, series=series)
-
     @classmethod
     def resume(
         cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
@@ -201,7 +141,6 @@ class SeriesTraining(RunEstimator):
             CheckpointError: There is no checkpoint, or the data are others.
         """
         config, given = begun(path, cls._task, ForecastingConfig)
-        require_first(path, config, given)
         if given is not None and data is None:
             raise DataError(f"{path} was begun with data given in memory; give them again")
         if given is None and data is not None:
@@ -236,22 +175,19 @@ class SeriesTraining(RunEstimator):
         data: Any = None,
         times: Times = _FOUND,
         resume: bool = False,
-        series: Series | None = None,
     ) -> Self:
         console = progress_console(progress)
-        given = None
+        series = given = None
         if data is not None:
             series = trained_series(data, times, config.data)
-        if series is not None:
             given = {"time": times.column, "time_format": times.format}
             for note in series.notes:
                 console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
         load_tensorflow()
         from gru_training.forecasting.pipeline import train_forecasting
 
-        before = getattr(self, "run_", None) if config.continued is not None else None
         run = self._run_of(
-            config, lambda place: train_forecasting(place, console, resume, series, given), before
+            config, lambda place: train_forecasting(place, console, resume, series, given)
         )
         self._finish(run, console)
         self._series = series

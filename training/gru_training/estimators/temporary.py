@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
 
 from gru_training.errors import RunDirectoryError
 from gru_training.runs.directory import RunDirectory
@@ -24,7 +23,7 @@ def temporary_folder() -> Path:
         raise _unwritable(error) from error
 
 
-def remove_with(owner: object, folder: Path, needs: object = None) -> None:
+def remove_with(owner: object, folder: Path) -> None:
     """Remove a folder when an object is collected, or at the end of this process.
 
     Unlike `weakref.finalize`, this also runs at the end of worker processes, and never in a
@@ -33,9 +32,8 @@ def remove_with(owner: object, folder: Path, needs: object = None) -> None:
     Args:
         owner: Object that the folder belongs to.
         folder: Folder to remove.
-        needs: Object to keep alive as long as the owner, such as the run that it continues.
     """
-    Finalize(owner, _remove, (folder, needs), exitpriority=0)
+    Finalize(owner, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=0)
 
 
 def run_files(run: RunDirectory) -> dict[str, bytes]:
@@ -77,11 +75,6 @@ def written_run(name: str, files: Mapping[str, bytes]) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         raise _unwritable(error, sum(map(len, files.values()))) from error
     return path
-
-
-def _remove(folder: Path, needs: Any) -> None:
-    del needs
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unwritable(error: OSError, size: int | None = None) -> RunDirectoryError:

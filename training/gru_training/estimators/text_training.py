@@ -1,12 +1,9 @@
 """How estimators learn from texts: data in, a run out."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from collections.abc import Sequence
+from typing import Any, Self, cast
 
-from gru_training.continuing.config import ContinueConfig
 from gru_training.data.frames import as_frame
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError
@@ -15,7 +12,6 @@ from gru_training.estimators.run_estimator import (
     begun,
     load_tensorflow,
     progress_console,
-    require_first,
     tuning,
 )
 from gru_training.estimators.settings import in_python
@@ -23,19 +19,13 @@ from gru_training.estimators.text_settings import SETTINGS
 from gru_training.estimators.text_source import Columns, LabelSettings, TextSource, text_source
 from gru_training.sentiment.config import SentimentConfig
 
-if TYPE_CHECKING:
-    from gru_training.sentiment.continuing.rows import Known
-    from gru_training.sentiment.data import SentimentData
-
 
 class TextTraining(RunEstimator):
-    """Trains on texts: for the first time, after a break, in a search, or going on."""
+    """Trains on texts: in one go, after a break, or in a search."""
 
     _task = "sentiment"
     _settings = SETTINGS
-    _shared = frozenset({"_known", "_loaded"})
-    _known: "Known | None" = None
-    """The rows of the training, where they were given in memory."""
+    _shared = frozenset({"_loaded"})
 
     def __init__(self, **settings: Any):
         self._set(settings)
@@ -120,13 +110,13 @@ class TextTraining(RunEstimator):
         Raises:
             TrainingError: Settings, data or study cannot be used.
         """
-        from gru_training.sentiment.data import load_sentiment_data
+        from gru_training.sentiment.data import load_data
 
         with in_python():
             search = tuning(self._task, minutes, trials, vary, study)
             source = self._source(data, y, Columns(text, label), validation, test, sample_weight)
             config = self._settings.config(vars(self), data=source.settings)
-            rows = load_sentiment_data(config.data, config.training.seed, source.table)
+            rows = load_data(config, source.table)
             self._search(config, rows, search, progress)
         return self.fit(
             data,
@@ -138,52 +128,6 @@ class TextTraining(RunEstimator):
             test=test,
             progress=progress,
         )
-
-    def partial_fit(
-        self,
-        data: Any = None,
-        y: Any = None,
-        *,
-        text: str | None = None,
-        label: str | list[str] | None = None,
-        classes: Any = None,  # noqa: ARG002  scikit-learn's tools give it
-        sample_weight: Any = None,
-        replay: float | None = None,
-        progress: bool | None = None,
-    ) -> Self:
-        """Go on learning with new rows, as `gru-train continue` does, and write a new run.
-
-        The network begins with the weights it has. In each epoch it reads all new rows and some of
-        the old ones, so that it does not forget those; words and classes that are new are added.
-        Validation and test rows are drawn of the new rows as they were of the old ones, so that a
-        call wants tens of rows at least, and takes seconds: gather rows before it. On an estimator
-        that is not fitted it is `fit`.
-
-        The old rows are those that `fit` was given, or are read again from their file. Where they
-        were in memory and the estimator was loaded or unpickled, only the new rows are read, and
-        what the old ones have taught may be forgotten.
-
-        Args:
-            data: As for `fit`; so are the next three.
-            y: Likewise.
-            text: By default the column of the training.
-            label: Likewise.
-            classes: Not needed; classes that come later are added then.
-            sample_weight: As for `fit`; rows of earlier calls keep the weights they had.
-            replay: Share of the old rows to read in each epoch; by default as `gru-train continue`.
-            progress: As for `fit`.
-
-        Raises:
-            TrainingError: The rows cannot be used; the estimator stays as it was.
-        """
-        if not hasattr(self, "run_"):
-            return self.fit(
-                data, y, text=text, label=label, sample_weight=sample_weight, progress=progress
-            )
-        with in_python():
-            columns = self._columns(data, text, label)
-            source = self._source(data, y, columns, weights=sample_weight)
-            return self._continue(source, replay, progress)
 
     @classmethod
     def resume(
@@ -216,7 +160,6 @@ class TextTraining(RunEstimator):
             CheckpointError: There is no checkpoint, or the data are others.
         """
         config, given = begun(path, cls._task, SentimentConfig)
-        require_first(path, config, given)
         table = None
         if given is not None:
             if data is None:
@@ -263,64 +206,19 @@ class TextTraining(RunEstimator):
         progress: bool | None,
         resume: bool = False,
     ) -> Self:
-        from gru_training.data.problems import Problems
-        from gru_training.sentiment.continuing.rows import Known, load_data
-        from gru_training.sentiment.data import labelled_data, read_rows, split_parts
+        from gru_training.sentiment.data import load_data
 
-        if table is None:
-            return self._trained(config, load_data(config), None, None, progress, resume)
-        problems = Problems(table.name, config.data.drop_bad, unit="row")
-        seed = config.training.seed
-        source = read_rows(config.data, seed, problems, table)
-        problems.raise_errors()
-        known = Known(source, split_parts(source, config.data, seed, problems))
-        data = labelled_data(*known, problems)
-        return self._trained(config, data, known, table.given, progress, resume)
-
-    def _continue(self, source: TextSource, replay: float | None, progress: bool | None) -> Self:
-        from gru_training.sentiment.continuing.rows import continued_table, load_data
-        from gru_training.sentiment.continuing.settings import continuation, continued_config
-
-        run, table = self._run(), source.table
-        wanted = ContinueConfig(run.path, Path(), replay, runs_dir=self._kept_in)
-        if table is None:
-            wanted = replace(wanted, data=Path(source.settings.get("data", "")))
-            config = continuation(run, wanted)
-            return self._trained(config, load_data(config), None, None, progress)
-        gone = self._known is None and run.given is not None
-        if gone and replay is not None:
-            raise DataError(
-                f"replay: the old rows of {run.path} were given in memory, and are not at hand; "
-                "leave it out to learn from the new rows alone"
-            )
-        wanted = replace(wanted, data=Path(table.name), only_new=gone)
-        config = continued_config(run, wanted)
-        known, data = continued_table(config, run, table, self._known)
-        given = {**table.given, **(run.given or {})}
-        return self._trained(config, data, None if gone else known, given, progress)
-
-    def _trained(
-        self,
-        config: SentimentConfig,
-        data: "SentimentData",
-        known: "Known | None",
-        given: Mapping[str, Any] | None,
-        progress: bool | None,
-        resume: bool = False,
-    ) -> Self:
+        data, given = load_data(config, table), None if table is None else table.given
         console = progress_console(progress)
         load_tensorflow()
         from gru_training.sentiment.pipeline import train_sentiment
 
         for note in data.notes:
             console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
-        before = getattr(self, "run_", None) if config.continued is not None else None
         run = self._run_of(
-            config, lambda place: train_sentiment(place, console, resume, data, given), before
+            config, lambda place: train_sentiment(place, console, resume, data, given)
         )
-        self._finish(run, console)
-        self._known = known
-        return self
+        return self._finish(run, console)
 
 
 def _all_in(column: Any, columns: list[str]) -> bool:

@@ -7,17 +7,22 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.errors import ConfigError, DataError, ForeignDataError
+from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.continuing.rows import problems_of, read_whole
 from gru_training.forecasting.network.config import ForecastShape
 from gru_training.forecasting.scores.support import Support
 from gru_training.forecasting.sources.series_check import (
     calibration_problem,
+    series_problems,
     usable_series,
     window_origins,
 )
-from gru_training.forecasting.sources.sets import PARTS, borders_of
+from gru_training.forecasting.sources.sets import PARTS, borders_of, load_series
+from gru_training.forecasting.warm_start import (
+    require_continued,
+    starting_run,
+    with_start_settings,
+)
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
@@ -26,20 +31,24 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
     Raises:
         ForeignDataError: The columns of the file are not those of a series.
     """
-    problems = problems_of(config)
+    problems, wanted = series_problems(config.data), config
     series: Series | None = None
     summary = "nothing that could be read"
     shown: Series | None = None
     try:
-        series = read_whole(config, problems)
-        shown, shape, _ = usable_series(series, config.data, problems)
-        summary = _summary(shown, shape, config)
+        series = load_series(config.data, problems)
+        if config.training.warm_start is not None:
+            run = starting_run(config)
+            wanted = with_start_settings(config, run)
+            require_continued(series, wanted, run)
+        shown, shape, _ = usable_series(series, wanted.data, problems)
+        summary = _summary(shown, shape, wanted)
         config.model.require_lookback(shape.lookback)
         if not problems.errors:
-            _check_calibration(shown, shape, config, problems)
+            _check_calibration(shown, shape, wanted, problems)
     except ForeignDataError:
         raise
-    except (DataError, ConfigError) as error:
+    except TrainingError as error:
         problems.close_rows()
         problems.errors += error.messages if isinstance(error, DataProblemsError) else [str(error)]
     notes = (*(() if series is None else series.notes), *problems.notes)

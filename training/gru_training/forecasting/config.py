@@ -14,7 +14,6 @@ from gru_training.config import (
     require_at_least,
     require_split,
 )
-from gru_training.continuing.config import Continuation
 from gru_training.data.long_form import LongColumns
 from gru_training.data.time_options import Duplicates, Resample, TimeOptions
 from gru_training.errors import ConfigError
@@ -175,6 +174,9 @@ class ForecastingTrainingConfig(TrainingConfig):
     schedule: Literal["constant", "cosine", "decay"] = "decay"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
     multiply it by 0.8 after every epoch from the fourth."""
+    warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """Begin with the scale and the networks of this run, which must have learned from no row that
+    is held out now."""
     train_stride: _OptionalCount = None
     """Train on every n-th window only, on different windows in each epoch; default: on all, or
     with --combine on so many that an epoch has at most 150 steps."""
@@ -213,5 +215,3 @@ class ForecastingConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: RunConfig = field(default_factory=RunConfig)
     """Where the result goes."""
-    continued: Annotated[Continuation | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """Of a run of `gru-train continue`: what it went on from."""

@@ -1,9 +1,8 @@
 """A series made ready: split by time, scaled by its training rows, cut into windows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -132,22 +131,15 @@ def read_series(config: SeriesConfig) -> Series:
     return series
 
 
-class Before(NamedTuple):
-    """What a series that goes on keeps of the run it goes on from."""
-
-    borders: Borders
-    """No part begins earlier than it did."""
-    scale: Callable[[Series, np.ndarray], SeriesPreprocessor] | None
-    """Makes the scale, of a series and its training rows; None: it is fitted anew."""
-
-
-def prepare(series: Series, config: SeriesConfig, before: Before | None = None) -> ForecastingData:
+def prepare(
+    series: Series, config: SeriesConfig, scale: SeriesPreprocessor | None = None
+) -> ForecastingData:
     """Split and scale a series that has been read.
 
     Args:
         series: As read.
         config: The split, the steps and the columns to forecast.
-        before: Of a series that goes on.
+        scale: Scale of its columns; by default that of the training rows.
 
     Raises:
         DataError: Too few rows, or a column that is constant.
@@ -156,15 +148,9 @@ def prepare(series: Series, config: SeriesConfig, before: Before | None = None) 
     series, shape, season = usable_series(series, config, problems)
     problems.raise_errors()
     borders = borders_of(series, config)
-    if before is not None:
-        train, validation, test, _ = borders
-        borders = Borders(
-            max(train, before.borders.train), max(validation, before.borders.validation), test
-        )
+    if scale is not None:
+        return ForecastingData(_noted(series, problems), borders, shape, season, scale)
     rows = series.values[: borders.train]
-    if before is not None and before.scale is not None:
-        preprocessor = before.scale(series, rows)
-        return ForecastingData(_noted(series, problems), borders, shape, season, preprocessor)
     transformed, exponent = None, 0.0
     if config.transform not in ("auto", "none"):
         transformed = never_negative(series.values[: borders.validation], shape.targets)

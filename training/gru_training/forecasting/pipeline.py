@@ -15,14 +15,13 @@ from gru_training.forecasting.combination.refit import refit_combination
 from gru_training.forecasting.combination.share import Combination
 from gru_training.forecasting.combination.training import train_plan
 from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.continuing.rows import read_whole
-from gru_training.forecasting.continuing.start import continued_plan
-from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.data import ForecastingData, read_series
 from gru_training.forecasting.network.training import train_network
 from gru_training.forecasting.reports.progress import show_data, show_plan, show_shares
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.run_files import Forecaster, write_run_files
 from gru_training.forecasting.scores.evaluation import require_calibration
+from gru_training.forecasting.warm_start import initial_networks
 from gru_training.loop.replicas import Replicas, make_replicas
 from gru_training.runs.writer import TrainingRunWriter, run_name
 from gru_training.tracking.tracked import Tracked
@@ -72,9 +71,7 @@ def train_forecasting(
         data, config = _noting_unread(plan.data, plan.config), plan.config
         data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
-    continued = config.continued
-    source = config.data.data if continued is None else continued.new_data
-    name = run_name(config, "forecasting", source or built_in)
+    name = run_name(config, "forecasting", config.data.data or built_in)
     with (
         Tracked(config, "forecasting", console, resume) as tracked,
         TrainingRunWriter(config, "forecasting", name, resume, given, asked) as writer,
@@ -114,27 +111,25 @@ def _tracked(data: ForecastingData) -> TrackedData:
 
 
 def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
-    series = read_whole(config) if series is None else series
-    return make_plan(series, config) if config.continued is None else continued_plan(config, series)
+    series = read_series(config.data) if series is None else series
+    return make_plan(series, config, initial_networks(series, config))
 
 
 def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
     """The model to deliver, trained on all rows; None where the training was interrupted."""
-    result = trained.result
-    if not plan.config.combination.refit or (result is not None and result.interrupted):
+    if not plan.config.combination.refit or trained.result.interrupted:
         return None
-    epochs = 0 if result is None else result.best_epoch
+    epochs = trained.result.best_epoch
     rows = len(plan.data.series)
     console.print(
         f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
         highlight=False,
     )
-    data, start = plan.data.trained_on(rows), plan.start and plan.start.of_all_rows()
-    model = None if start is None else start.model
+    data = plan.data.trained_on(rows)
     if plan.combines:
         weights = [share.weight for share in trained.shares]
-        everything = replace(plan, data=data, start=start)
-        return refit_combination(everything, weights, epochs, console, model)
+        everything = replace(plan, data=data)
+        return refit_combination(everything, weights, epochs, console, plan.initial)
     settings = replace(plan.config.training, epochs=epochs)
     model, result = train_network(
         data,
@@ -143,8 +138,7 @@ def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | 
         None,
         console,
         last_epoch=True,
-        start=model,
-        learned=None if start is None else start.learned,
+        initial=plan.initial,
     )
     return None if result.interrupted else model
 

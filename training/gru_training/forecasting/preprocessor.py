@@ -111,20 +111,6 @@ class SeriesPreprocessor:
             known,
         )
 
-    def joined(self, wider: "SeriesPreprocessor") -> "SeriesPreprocessor":
-        """The wider one with this scale for the first columns; no inputs are known."""
-        first = len(self.mean)
-        pairs = (
-            (self.mean, wider.mean),
-            (self.deviation, wider.deviation),
-            (self._raw[0], wider._raw[0]),
-            (self._raw[1], wider._raw[1]),
-        )
-        mean, deviation, *raw = (np.concatenate([a, b[first:]]) for a, b in pairs)
-        return SeriesPreprocessor(
-            mean, deviation, wider.targets, wider.transformed, self.exponent, (raw[0], raw[1])
-        )
-
     @property
     def future_columns(self) -> tuple[int, ...]:
         """The F column numbers whose values of the steps ahead a forecast needs."""

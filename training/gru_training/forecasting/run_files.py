@@ -13,8 +13,6 @@ from gru_training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines
 from gru_training.forecasting.combination.plan import Plan
 from gru_training.forecasting.combination.share import Combination, Share, as_record
 from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.continuing.beside import beside_the_old
-from gru_training.forecasting.continuing.start import Start
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.future.forecast import future_times, inputs_ahead
 from gru_training.forecasting.future.recent import FILE as LAST_WINDOW
@@ -89,7 +87,7 @@ def write_run_files(
         "combination": as_record(plan, trained) if shares else None,
         "refit": None
         if delivered is None
-        else {"rows": len(data.series), "epochs": None if result is None else result.best_epoch},
+        else {"rows": len(data.series), "epochs": result.best_epoch},
         "known_inputs": known_inputs(data),
         "intervals": interval_summary(test, data.plain),
         "quantiles": quantile_summary(test, levels, data.plain),
@@ -109,12 +107,10 @@ def write_run_files(
             validation.errors, baselines, config.model.measure
         ),
         "measure": config.model.measure,
-        **({"best_epoch": 0} if result is None else {}),
         **run_summary(result, config.training.seed, started),
     }
-    if plan.start is not None:
-        assert isinstance(plan.start, Start)
-        metrics["continued"] = beside_the_old(plan.start, config, data, validation, test)
+    if plan.warm_start is not None:
+        metrics["warm_start"] = plan.warm_start
     writer.write_json("series.json", to_dict(description(data)))
     if shares:
         writer.write_json("combination.json", as_record(plan, trained))
@@ -136,10 +132,9 @@ def write_run_files(
     writer.write_model(model, result)
     if delivered is not None:
         delivered.save(writer.path / DELIVERED)
-    if result is not None:
-        learning_curves.draw_curves(
-            result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
-        )
+    learning_curves.draw_curves(
+        result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
+    )
     forecast_pictures.draw_all(data, predict, offsets, levels, test, baselines.results, writer.path)
     if data.preprocessor.known is not None:
         draw_known_inputs(data, writer.path / "known_inputs.png")

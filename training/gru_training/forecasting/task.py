@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gru_training.continuing.beside import print_beside
-from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import FEWEST_PARTS, Criterion, caution
 from gru_training.errors import TrainingError
 from gru_training.forecasting.backtests.config import BacktestConfig
@@ -81,12 +79,6 @@ class ForecastingTask(Task):
 
         return train_forecasting(config, console, resume, data)
 
-    def continuation(self, run: "ForecastingRun", wanted: ContinueConfig) -> ForecastingConfig:
-        """Old rows and newer ones, the networks of the run at a lower learning rate."""
-        from gru_training.forecasting.continuing.settings import continuation
-
-        return continuation(run, wanted)
-
     def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
         """The squared or absolute error, by the loss, of standardised values."""
         from gru_training.forecasting.sources.sets import borders_of, steps_of
@@ -137,8 +129,6 @@ class ForecastingTask(Task):
         warning = not_better_than_naive(metrics)
         if warning:
             console.print(f"\n{warning}", style="bold red", highlight=False)
-        if "continued" in metrics:
-            print_beside(metrics["continued"], console)
 
     def verdict(self, run: "ForecastingRun") -> Verdict | None:
         """That a baseline has a lower error on the validation part, squared unless by the loss."""

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from gru_training.forecasting.count_losses import with_scale
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
-from gru_training.loop.batches import NOT_DRAWN, Batch, Drawn
+from gru_training.loop.batches import Batch
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,6 @@ class Windows:
             yield slice(start, min(start + size, len(self)))
 
 
-class Learned(NamedTuple):
-    """What a network has learned from already, of which each epoch reads a share."""
-
-    windows: Drawn
-    columns: int
-    """The first so many of those to forecast; all windows of the others are new."""
-
-
 class WindowBatches:
     """Batches of standardised windows.
 
@@ -79,7 +70,6 @@ class WindowBatches:
         stride: Use one window in this many, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
         scale: (2, K), added to the futures (`gru_training.forecasting.count_losses.with_scale`).
-        learned: Windows of which an epoch reads only some; none by default.
     """
 
     def __init__(
@@ -91,12 +81,10 @@ class WindowBatches:
         stride: int = 1,
         least_steps: int = 1,
         scale: np.ndarray | None = None,
-        learned: Learned | None = None,
     ):
         self._scale = scale
-        self._drawn = NOT_DRAWN if learned is None else learned.windows
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
-        self._count = max(1, (len(windows) - self._drawn.left_out) // stride)
+        self._count = max(1, len(windows) // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(
@@ -111,7 +99,7 @@ class WindowBatches:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._passes):
-            order = rng.permutation(self._drawn.drawn(len(self._windows), rng))[: self._count]
+            order = rng.permutation(len(self._windows))[: self._count]
             for start in range(0, self._count, self._batch_size):
                 yield self._batch(order[start : start + self._batch_size])
 
@@ -148,7 +136,6 @@ class SeriesBatches:
             (`gru_training.forecasting.count_losses.with_scale`).
         with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch
             it is K, which stands for any series.
-        learned: Windows that are less likely, by its share; none by default.
     """
 
     def __init__(
@@ -160,9 +147,8 @@ class SeriesBatches:
         seed: int = 0,
         scale: np.ndarray | None = None,
         with_ids: bool = False,
-        learned: Learned | None = None,
     ):
-        self._scale, self._with_ids, self._learned = scale, with_ids, learned
+        self._scale, self._with_ids = scale, with_ids
         self._windows, self._batch_size = windows, batch_size
         self._steps, self._seed = steps, seed
         columns = list(preprocessor.targets)
@@ -171,11 +157,7 @@ class SeriesBatches:
         ).astype(np.float32)
         if windows.effects is not None:
             self._read = self._read - windows.effects
-        self._pairs, self._known = np.flatnonzero(self._forecastable()), np.empty(0, int)
-        if learned is not None:
-            rows, numbers = np.divmod(self._pairs, len(columns))
-            known = (rows < learned.windows.rows) & (numbers < learned.columns)
-            self._pairs, self._known = self._pairs[~known], self._pairs[known]
+        self._pairs = np.flatnonzero(self._forecastable())
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -185,18 +167,8 @@ class SeriesBatches:
         """The batches of one epoch; they follow from seed and epoch number alone."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._steps):
-            pairs = self._drawn(rng)
+            pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
             yield self._batch(pairs, rng.random(len(pairs)) < UNKNOWN if self._with_ids else None)
-
-    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
-        """Pairs of a window and a column for one batch, (R,)."""
-        pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
-        if self._learned is None or not len(self._known):
-            return pairs
-        read = self._learned.windows.share * len(self._known)
-        again = rng.random(self._batch_size) < read / (read + len(self._pairs))
-        known = self._known[rng.integers(len(self._known), size=self._batch_size)]
-        return np.where(again, known, pairs)
 
     def in_order(self, most: int) -> Iterator[Batch]:
         """Evenly spread rows, at most so many, for evaluation."""

@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
-from gru_training.errors import ConfigError, TrainingError
+from gru_training.errors import TrainingError
 from gru_training.language.config import LanguageConfig
 from gru_training.language.presets import PRESETS
 from gru_training.tables.text_columns import TEXT_COLUMNS
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from gru_training.language.run import LanguageRun
     from gru_training.language.served.scorer import LanguageScorer
     from gru_training.language.served.servable import LanguageServable
-    from gru_training.words.text_encoder import TextEncoder
 
 
 class LanguageTask(Task):
@@ -51,13 +49,6 @@ class LanguageTask(Task):
         from gru_training.language.pipeline import train_language
 
         return train_language(config, console, resume, data)
-
-    def continuation(self, run: "LanguageRun", wanted: ContinueConfig) -> NoReturn:  # noqa: ARG002
-        """None: a language model begins anew."""
-        raise ConfigError(
-            f"{run.path}: gru-train continue knows runs of sentiment and forecasting, got a "
-            "language model; train anew on all texts"
-        )
 
     def criterion(self, config: LanguageConfig, data: "LanguageData") -> Criterion:  # noqa: ARG002
         """Bits per token."""
@@ -119,12 +110,6 @@ class LanguageTask(Task):
         from gru_training.language.run import LanguageRun
 
         return LanguageRun.open(path)
-
-    def encoder(self, run: "LanguageRun") -> "TextEncoder":
-        """Embedding and GRUs, of a model of words."""
-        from gru_training.language.encoder import language_encoder
-
-        return language_encoder(run)
 
     def servable(self, run: "LanguageRun") -> "LanguageServable":
         """The model with its signatures."""

@@ -11,23 +11,20 @@ import tensorflow as tf
 from gru_training.loop.fit import FitResult
 
 
-def run_summary(result: FitResult | None, seed: int, started: float) -> dict[str, Any]:
+def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
     """How a training went, and with which versions.
 
     Args:
-        result: Of `gru_training.loop.fit.fit`; None for a model that is made of trained ones.
+        result: Result of `gru_training.loop.fit.fit`.
         seed: Of the run.
         started: When the run began, on the clock of `time.perf_counter`.
     """
-    epochs: dict[str, Any] = {}
-    if result is not None:
-        epochs = {"best_epoch": result.best_epoch, "epochs": len(result.epochs)}
-    earlier = 0.0 if result is None else result.earlier_seconds
     return {
-        **epochs,
-        "interrupted": result is not None and result.interrupted,
+        "best_epoch": result.best_epoch,
+        "epochs": len(result.epochs),
+        "interrupted": result.interrupted,
         "seed": seed,
-        "seconds": round(earlier + time.perf_counter() - started, 2),
+        "seconds": round(result.earlier_seconds + time.perf_counter() - started, 2),
         "versions": {
             "Python": platform.python_version(),
             # Not of the installed packages: TensorFlow comes in several, tensorflow-cpu for one.

@@ -124,11 +124,10 @@ class TrainingRunWriter(RunWriter):
         """
         return Checkpoint(self._checkpoint, self._asked, variables, data=data)
 
-    def write_model(self, model: "keras.Model", result: FitResult | None) -> None:
-        """Write the model and how its training went, epoch by epoch, if it was trained."""
+    def write_model(self, model: "keras.Model", result: FitResult) -> None:
+        """Write the model and how its training went, epoch by epoch."""
         model.save(self.path / "model.keras")
-        epochs = () if result is None else result.epochs
-        self.write_json("history.json", [to_dict(record) for record in epochs])
+        self.write_json("history.json", [to_dict(record) for record in result.epochs])
 
     def publish(self) -> Path:
         """As of the base class, with the report as a page; then the checkpoint can go."""

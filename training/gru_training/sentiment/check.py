@@ -10,12 +10,11 @@ from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.errors import DataError, ForeignDataError, TrainingError
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.continuing.rows import read_data
-from gru_training.sentiment.data import SentimentData
-from gru_training.sentiment.pretrained.settings import with_encoder_sizes
+from gru_training.sentiment.data import SentimentData, read_data
 from gru_training.sentiment.rows import SentimentRows, numbers_of
 from gru_training.sentiment.sources.unlabelled import require_prose
 from gru_training.sentiment.teaching.teacher import teacher_of
+from gru_training.sentiment.warm_start import starting_run, with_start_settings
 
 _QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
@@ -27,8 +26,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         ForeignDataError: The columns of the file are not those of labelled texts.
     """
     settings = config.data
-    where = settings.data if config.continued is None else config.continued.new_data
-    problems = Problems(str(where or "made-up reviews"), settings.drop_bad)
+    problems = Problems(str(settings.data or "made-up reviews"), settings.drop_bad)
     source: SentimentRows | None = None
     data: SentimentData | None = None
     try:
@@ -37,17 +35,18 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         raise
     except DataProblemsError as error:
         problems.errors += error.messages
-    except DataError as error:
+    except TrainingError as error:
         problems.error(str(error))
-    if config.pretraining.unlabelled is not None and config.continued is None:
+    if config.pretraining.unlabelled is not None:
         try:
             require_prose(config.pretraining.unlabelled)
         except DataError as error:
             problems.error(str(error))
-    try:
-        with_encoder_sizes(config)
-    except TrainingError as error:
-        problems.error(str(error))
+    if config.training.warm_start is not None and data is not None:
+        try:
+            with_start_settings(config, starting_run(config))
+        except TrainingError as error:
+            problems.error(str(error))
     if config.teaching.teach is not None and data is not None:
         try:
             teacher_of(config.teaching, data)

@@ -14,7 +14,6 @@ from gru_training.config import (
     require_at_least,
     require_rate,
 )
-from gru_training.continuing.config import Continuation
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Floats, Integers, OneOf
 from gru_training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
@@ -116,6 +115,9 @@ class SentimentTrainingConfig(TrainingConfig):
     weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
     exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
     micro_f1, mae."""
+    warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """Begin with the vocabulary and the weights of this run, whose sizes the network has. Rows that
+    the run has learned from are not held out."""
     sparse_updates: bool = False
     """In each step, move the vectors of the batch's words only (lazy Adam): faster with a large
     vocabulary, and on small data less accurate."""
@@ -162,8 +164,6 @@ class SentimentConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)
     """Where the result goes and what is reported beside it."""
-    continued: Annotated[Continuation | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """Of a run of `gru-train continue`: what it went on from."""
 
     def __post_init__(self) -> None:
         if self.data.pieces is not None:
@@ -172,13 +172,16 @@ class SentimentConfig:
                 raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
             self._check_marks("--spacing")
-        if self.pretraining.pretrained is not None and (
-            self.model.subwords or self.model.word_ratios
-        ):
-            raise ConfigError(
-                "--pretrained excludes --subwords and --word-ratios, which change what the GRUs of "
-                "the run read"
-            )
+        if self.training.warm_start is not None:
+            if self.model.word_ratios:
+                raise ConfigError(
+                    "--warm-start excludes --word-ratios: word vectors begin as those of the run"
+                )
+            if self.teaching.teach is not None:
+                raise ConfigError(
+                    "--warm-start excludes --teach; train with --teach first, and begin with that "
+                    "run then"
+                )
         if self.teaching.teach is not None:
             if self.pretraining.unlabelled is None:
                 raise ConfigError("--teach needs --unlabelled PATH, texts for the run to label")
@@ -191,8 +194,7 @@ class SentimentConfig:
         """Refuse what a setting excludes whose tokens are no plain words."""
         if self.pretraining.wanted:
             raise ConfigError(
-                f"{flag} excludes --vectors, --unlabelled, --word-vectors and --pretrained, which "
-                "are of words"
+                f"{flag} excludes --vectors, --unlabelled and --word-vectors, which are of words"
             )
         if not self.model.bidirectional:
             raise ConfigError(

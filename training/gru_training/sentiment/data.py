@@ -1,7 +1,7 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import Problems
 from gru_training.data.text_table import TextTable
 from gru_training.errors import DataError
+from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data_config import SentimentDataConfig
 from gru_training.sentiment.rows import Row, SentimentRows, target_array
 from gru_training.sentiment.sources.corpora import CLASSES, read_corpus
@@ -16,6 +17,7 @@ from gru_training.sentiment.sources.grammar import generate_reviews
 from gru_training.sentiment.sources.label_problems import require_targets
 from gru_training.sentiment.sources.labelled_file import read_labelled_files, read_table
 from gru_training.sentiment.split import Parts, split
+from gru_training.sentiment.warm_start import with_learned_in_training
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,10 @@ class SentimentData:
     """Whether the texts were generated."""
     own: bool = False
     """Whether they are the user's, and no known set."""
-    earlier: Mapping[str, int] = field(default_factory=dict)
-    """Of a run that goes on from another: how many rows of each part, the first ones, were in that
-    part before."""
-    replay: float = 1.0
-    """Share of the earlier training rows that the network reads in each epoch."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
-
-    def fresh(self, part: str) -> slice:
-        """The rows of a part that were not there before: of a first training all."""
-        return slice(self.earlier.get(part, 0), None)
 
     def contents(self) -> Iterator[str | np.ndarray]:
         """All that the data say, for a digest."""
@@ -79,30 +72,53 @@ class SentimentData:
                 yield part.weights
 
 
-def load_sentiment_data(
-    config: SentimentDataConfig, seed: int, table: TextTable | None = None
-) -> SentimentData:
-    """Read or generate the rows, or take those given, and split them.
+def load_data(config: SentimentConfig, table: TextTable | None = None) -> SentimentData:
+    """Read or generate the rows of a training, or take those given, and split them.
 
     An official split, and parts that the settings name, are kept. Otherwise the split is drawn
     under the seed, stratified by class, or is that of a fold or of the rows' times. Training rows
     whose text also stands in another part are dropped.
 
     Args:
-        config: Where the rows are, and how to split them.
-        seed: Of the training; also of generated reviews and of the split, where the settings name
-            no other for these.
+        config: Settings of the training.
         table: The rows, where they are not to be read.
 
     Raises:
-        DataError: The source cannot be used; says why.
+        DataError: Rows cannot be used.
     """
-    name = "grammar" if table is None else table.name
-    unit = "line" if table is None else "row"
-    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
-    source = read_rows(config, seed, problems, table)
+    name, unit = ("grammar", "line") if table is None else (table.name, "row")
+    problems = Problems(str(config.data.data or name), config.data.drop_bad, unit=unit)
+    _, data = read_data(config, problems, table)
     problems.raise_errors()
-    return split_rows(source, config, seed, problems)
+    assert data is not None
+    return data
+
+
+def read_data(
+    config: SentimentConfig, problems: Problems, table: TextTable | None = None
+) -> tuple[SentimentRows, SentimentData | None]:
+    """Read and split rows as `load_data` does, and collect what is wrong with them.
+
+    Args:
+        config: Settings of the training.
+        problems: Told of what is wrong with the rows.
+        table: The rows, where they are not to be read.
+
+    Returns:
+        The rows before they are split; and the data, or None where the problems keep them from
+        being trained on.
+
+    Raises:
+        DataError: Rows cannot be used.
+    """
+    seed = config.training.seed
+    source = read_rows(config.data, seed, problems, table)
+    if problems.errors:
+        return source, None
+    parts = split_parts(source, config.data, seed, problems)
+    if config.training.warm_start is not None:
+        parts = with_learned_in_training(parts, source, config, problems)
+    return source, labelled_data(source, parts, problems)
 
 
 def read_rows(
@@ -112,7 +128,7 @@ def read_rows(
 
     Args:
         config: What to read.
-        seed: As of `load_sentiment_data`.
+        seed: Seed of the training, and of generated reviews where the settings name no other.
         problems: Told of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
 
@@ -154,21 +170,14 @@ def _require_plain(config: SentimentDataConfig) -> None:
             raise DataError(f"{flag} is for a file of your own, got the folder {config.data}")
 
 
-def split_rows(
+def split_parts(
     source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
-) -> SentimentData:
-    """Split rows as `load_sentiment_data` does.
+) -> Parts:
+    """Split rows into parts.
 
     Raises:
         DataError: Too few classes, or too few rows for each part.
     """
-    return labelled_data(source, split_parts(source, config, seed, problems), problems)
-
-
-def split_parts(
-    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
-) -> Parts:
-    """The rows of each part, of `split_rows`."""
     where = str(config.data or source.name)
     given = (source.validation is not None) + (source.test is not None)
     require_targets(source.train, source, where, 3 - given if given else 3)

@@ -185,33 +185,14 @@ class PretrainingConfig:
     """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
     those; or go on training them."""
 
-    pretrained: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """Begin with the words, vectors and GRUs of this run of gru-train language, on words. The
-    network has its sizes and reads from left to right."""
-    frozen: bool = False
-    """Leave vectors and GRUs of --pretrained as they are; default: train them on."""
-
     @property
     def wanted(self) -> bool:
         """Whether words have vectors before training."""
-        return (
-            self.word_vectors
-            or self.unlabelled is not None
-            or self.vectors is not None
-            or self.pretrained is not None
-        )
+        return self.word_vectors or self.unlabelled is not None or self.vectors is not None
 
     def __post_init__(self) -> None:
         if self.vectors is not None and (self.unlabelled is not None or self.word_vectors):
             raise ConfigError("--vectors excludes --unlabelled and --word-vectors")
-        if self.pretrained is None:
-            if self.frozen:
-                raise ConfigError("--frozen needs --pretrained RUN, what is to stay as it is")
-        elif self.unlabelled is not None or self.word_vectors or self.vectors is not None:
-            raise ConfigError(
-                "--pretrained excludes --unlabelled, --word-vectors and --vectors: the run has "
-                "vectors of its own"
-            )
         require_at_least("--vector-size", self.vector_size, 1)
         require_at_least("--topic-size", self.topic_size, 0)
         require_at_least("--vector-words", self.vector_words, 1)

@@ -9,18 +9,17 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from gru_training.loop.batches import Drawn, LengthBucketedBatches
+from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress
 from gru_training.loop.sparse_adam import SparseAdam
 from gru_training.loop.train import train
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.continuing.start import Start, log_odds
 from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.initial_weights import InitialWeights
 from gru_training.sentiment.network.combination import fit_shares
 from gru_training.sentiment.network.logits import EVALUATION_BATCH
 from gru_training.sentiment.network.model import build_sentiment_model, initialise_words
-from gru_training.sentiment.pretrained.encoder import PretrainedEncoder, freeze
 from gru_training.sentiment.targets.target import Target
 from gru_training.sentiment.targets.weighted import WeightedTarget
 from gru_training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
@@ -39,8 +38,6 @@ class ReadTexts(NamedTuple):
     preprocessor: TextPreprocessor
     rows: Mapping[str, TokenRows]
     """The parts of the data as word ids."""
-    encoder: PretrainedEncoder | None = None
-    """That the network begins with; None for a run that goes on from another."""
 
 
 def read_texts(
@@ -49,7 +46,7 @@ def read_texts(
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
     parts: Sequence[str] = ("train", "validation", "test"),
-    start: Start | None = None,
+    initial: InitialWeights | None = None,
 ) -> ReadTexts:
     """Learn the words of the training texts, and read texts as ids of these.
 
@@ -59,7 +56,7 @@ def read_texts(
         folder: Where pre-trained vectors are kept.
         progress: Told what is being done.
         parts: Those to read.
-        start: What the network begins with, whose words are known already; nothing by default.
+        initial: Words that the network begins with; by default those of the training texts.
 
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
@@ -67,15 +64,10 @@ def read_texts(
     """
     cleaned = config.data.cleaning
     if cleaned is None:
-        cleaned = data.own and config.pretraining.pretrained is None
+        cleaned = data.own
     reading = text_reading(data, config)
-    encoder = None
-    if start is not None:
-        words = start.words(data.train.texts, config)
-    elif config.pretraining.pretrained is not None:
-        progress("reading the language model")
-        encoder = PretrainedEncoder(config)
-        words = encoder.words(data.train.texts, config, cleaned)
+    if initial is not None:
+        words = initial.words(data.train.texts)
     else:
         words = sentiment_words(data, config, folder, progress, cleaned, reading)
     if with_ngrams(config, data) or config.run.ngram_baseline:
@@ -87,7 +79,7 @@ def read_texts(
         for name, part in data.parts().items()
         if name in parts
     }
-    return ReadTexts(cleaned, words, preprocessor, rows, encoder)
+    return ReadTexts(cleaned, words, preprocessor, rows)
 
 
 def fit_network(
@@ -99,7 +91,7 @@ def fit_network(
     *,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
-    start: Start | None = None,
+    initial: InitialWeights | None = None,
 ) -> tuple[keras.Model, FitResult]:
     """Train the GRU from word ids (B, T) to logits (B, C); it keeps its best epoch.
 
@@ -111,7 +103,7 @@ def fit_network(
         console: Where to show progress.
         checkpoint: As of `gru_training.loop.train.train`.
         followers: Likewise.
-        start: What the network begins with; nothing by default.
+        initial: Weights that the network begins with; by default they are drawn.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -127,31 +119,23 @@ def fit_network(
         pieces,
         config.pretraining.vectors_use if config.pretraining.vectors else "both",
     )
-    if start is not None:
-        start.set_weights(model, log_odds(target.members(read.rows["train"].labels)))
-    elif read.encoder is not None:
-        read.encoder.set_weights(model)
+    if initial is not None:
+        initial.set_weights(model, target, read.rows["train"].labels)
     elif config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
-    if config.pretraining.frozen:
-        freeze(model)
     settings = config.training
     if data.train.weights is not None:
         target = WeightedTarget(target)
     rows, held_out = (
         target.learned_from(part, read.rows[part]) for part in ("train", "validation")
     )
-    if start is None:
-        drawn = target.drawn(len(read.rows["train"].ids), len(rows.ids))
-    else:
-        drawn = Drawn(0, data.earlier["train"], data.replay)
     batches = LengthBucketedBatches(
         rows.ids,
         rows.labels,
         settings.batch_size,
         settings.seed,
         shares=_shares(target.in_units(rows.labels)) if settings.balanced_batches else None,
-        drawn=drawn,
+        drawn=target.drawn(len(read.rows["train"].ids), len(rows.ids)),
     )
     validation = LengthBucketedBatches(
         held_out.ids, held_out.labels, EVALUATION_BATCH, settings.seed

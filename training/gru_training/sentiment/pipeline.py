@@ -13,22 +13,21 @@ from gru_training.data.digest import data_digest
 from gru_training.runs.summary import run_summary
 from gru_training.runs.writer import TrainingRunWriter, run_name
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.continuing.rows import load_data
-from gru_training.sentiment.continuing.start import Start, log_odds
-from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.data import SentimentData, load_data
 from gru_training.sentiment.evaluation import baselines
 from gru_training.sentiment.evaluation.report import write_report
 from gru_training.sentiment.evaluation.trained import Alone, TrainedClassifier
 from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
+from gru_training.sentiment.initial_weights import initial_weights
 from gru_training.sentiment.network.combination import combine
 from gru_training.sentiment.network.logits import predict_logits
-from gru_training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
 from gru_training.sentiment.served.graph import write_graph
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.target import Target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
 from gru_training.sentiment.teaching.lessons import taught
+from gru_training.sentiment.training_texts import learned_digests, text_digests, write_digests
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
 from gru_training.words.ngram_model import NgramModel
@@ -66,32 +65,28 @@ def train_sentiment(
     to the same weights, and what the next training of this name removes.
     """
     console = console or Console(quiet=True)
-    started = time.perf_counter()
-    config = with_encoder_sizes(config)
+    started, asked = time.perf_counter(), config
     built_in = "grammar" if given is None or data is None else data.name
-    continued = config.continued
-    source = config.data.data if continued is None else continued.new_data
-    name = run_name(config, "sentiment", source or built_in)
+    name = run_name(config, "sentiment", config.data.data or built_in)
+    initial = initial_weights(config)
+    if initial is not None:
+        config = initial.config
     with (
         Tracked(config, "sentiment", console, resume) as tracked,
-        TrainingRunWriter(config, "sentiment", name, resume, given) as writer,
+        TrainingRunWriter(config, "sentiment", name, resume, given, asked) as writer,
     ):
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
         if data is None:
             with console.status("reading the data ..."):
                 data = load_data(config)
-        data = with_note_on_known_texts(config, data)
-        start = None
-        if continued is not None:
-            start = Start(SentimentRun.open(continued.from_run))
         with console.status("learning words ...") as status:
-            read = read_texts(data, config, writer.path.parent, status.update, start=start)
+            read = read_texts(data, config, writer.path.parent, status.update, initial=initial)
         vocabulary, parts = read.words.vocabulary, read.rows
         config, unequal = for_unequal_classes(config, data)
         if unequal is not None:
             data = replace(data, notes=(*data.notes, unequal))
-        target = make_target(data, config, None if start is None else start.scale)
+        target = make_target(data, config, None if initial is None else initial.scale)
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
         learned = target
@@ -108,19 +103,15 @@ def train_sentiment(
             console,
             checkpoint=lambda variables: writer.checkpoint(variables, digest),
             followers=tracked.begin(writer.final, _tracked(data)),
-            start=start,
+            initial=initial,
         )
         ngrams, combined = None, with_ngrams(config, data)
-        if combined and start is not None and not data.earlier["train"]:
-            odds = log_odds(target.members(parts["train"].labels))
-            ngrams = start.ngrams(len(vocabulary), odds)
-        elif combined or config.run.ngram_baseline:
+        if combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
                 ngrams = target.fit_ngrams(
                     parts["train"],
                     parts["validation"],
                     len(vocabulary),
-                    None if start is None else start.penalty,
                     config.model.ngram_order,
                 )
         floors = fit_baselines(target, parts, ngrams, console)
@@ -134,6 +125,10 @@ def train_sentiment(
         )
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
+        learned_from = text_digests(data.train.texts)
+        if initial is not None:
+            learned_from = np.concatenate([learned_from, learned_digests(initial.run)])
+        write_digests(writer.path, learned_from)
         writer.write_model(model, result)
         with console.status("writing the report ..."):
             write_report(
@@ -148,7 +143,7 @@ def train_sentiment(
                     alone,
                     result,
                     config,
-                    start,
+                    None if initial is None else initial.record(len(vocabulary), data.classes),
                     None if told is None else told.figures,
                 ),
                 floors,

@@ -6,6 +6,8 @@ Besides what every run holds (`gru_training.runs.directory`):
 classes.json               class names, in the order of the model's outputs
 text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), and what their
                            tokens are (`gru_training.words.tokens.Reading`)
+training_texts.npy         digests of the texts that the run has learned from, and the run whose
+                           weights it began with: gru_training.sentiment.training_texts
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           see gru_training.classification.temperature
 decision.json              thresholds and utilities of classes and labels: see

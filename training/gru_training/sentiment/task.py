@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gru_training.classification.origin import model_name
-from gru_training.continuing.beside import print_beside
-from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion, caution
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.presets import PRESETS
@@ -61,12 +59,6 @@ class SentimentTask(Task):
 
         return train_sentiment(config, console, resume, data)
 
-    def continuation(self, run: "SentimentRun", wanted: ContinueConfig) -> SentimentConfig:
-        """Old and new texts, the network of the run at a lower learning rate."""
-        from gru_training.sentiment.continuing.settings import continuation
-
-        return continuation(run, wanted)
-
     def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
         """The metric that is asked for; of classes and labels else the log loss.
 
@@ -115,12 +107,6 @@ class SentimentTask(Task):
             training=replace(config.training, seed=seed),
         )
 
-    def held(self, config: SentimentConfig) -> Sequence[str]:
-        """What a language model decides."""
-        from gru_training.sentiment.pretrained.settings import HELD
-
-        return HELD if config.pretraining.pretrained is not None else ()
-
     def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print how good the model and the baselines are."""
         for key, heading, style in _shown(metrics):
@@ -136,8 +122,6 @@ class SentimentTask(Task):
                 console.print(
                     f"{name:{width}}  {validation:>10{style}}  {test:>6{style}}", highlight=False
                 )
-        if "continued" in metrics:
-            print_beside(metrics["continued"], console)
 
     def verdict(self, run: "SentimentRun") -> Verdict | None:
         """That a baseline does better on the validation rows."""

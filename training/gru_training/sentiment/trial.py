@@ -21,7 +21,6 @@ from gru_training.sentiment.fitting import (
     with_ngrams,
 )
 from gru_training.sentiment.network.logits import predict_logits
-from gru_training.sentiment.pretrained.settings import with_encoder_sizes
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.target import Target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
@@ -47,7 +46,6 @@ def try_settings(
     Raises:
         TrainingError: These settings cannot be used.
     """
-    config = with_encoder_sizes(config)
     keras.utils.set_random_seed(config.training.seed)
     read = read_texts(data, config, config.run.runs_dir, parts=("train", "validation"))
     config, _ = for_unequal_classes(config, data)

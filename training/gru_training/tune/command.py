@@ -44,7 +44,7 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
     settings = task_settings(task, flags, "gru-train tune TASK")
     settings = replace(settings, run=replace(settings.run, debug=config.debug))
     given = [match[1] for match in map(_FLAG.match, flags) if match]
-    fixed = [*(each.replace("-", "_") for each in given), *task.held(settings)]
+    fixed = [each.replace("-", "_") for each in given]
     space = search_space(config, settings, fixed)
     with console.status("checking the data ..."):
         found = task.check(settings)

@@ -34,6 +34,12 @@ def search_space(config: TuneConfig, settings: Any, fixed: Sequence[str]) -> Sea
     Raises:
         ConfigError: A range cannot be used, or nothing is left to search.
     """
+    start = getattr(settings.training, "warm_start", None)
+    if start is not None:
+        raise ConfigError(
+            f"--warm-start must be left out of a search, whose trials vary the network, got "
+            f"{start}; search without it"
+        )
     space = SearchSpace.of(settings, fixed)
     if config.only:
         space = replace(space, choices={})

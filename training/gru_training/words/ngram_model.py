@@ -67,7 +67,6 @@ def fit_ngrams(
     vocabulary_size: int,
     score: Score = accuracy_score,
     class_weights: np.ndarray | None = None,
-    penalty: float | None = None,
     order: int = 2,
 ) -> NgramModel:
     """Fit one logistic regression, or one per class against the rest where there are more.
@@ -81,7 +80,6 @@ def fit_ngrams(
         score: Of labels and logits; the penalty of the greatest is chosen.
         class_weights: Weight of each training row's class, (N,), beside that of the row; 1 each by
             default.
-        penalty: The inverse penalty, where it is chosen already.
         order: Words in the longest n-grams.
 
     Raises:
@@ -102,8 +100,7 @@ def fit_ngrams(
         ]
         return np.stack([weights for weights, _ in fits], 1), np.array([bias for _, bias in fits])
 
-    penalties = _INVERSE_PENALTIES if penalty is None else (penalty,)
-    return _best(train, validation, vocabulary_size, order, penalties, fit, score)
+    return _best(train, validation, vocabulary_size, order, _INVERSE_PENALTIES, fit, score)
 
 
 def fit_ngram_numbers(
@@ -111,7 +108,6 @@ def fit_ngram_numbers(
     validation: TokenRows,
     vocabulary_size: int,
     score: Score,
-    penalty: float | None = None,
     order: int = 2,
 ) -> NgramModel:
     """Fit a ridge regression of numbers on n-grams.
@@ -121,7 +117,6 @@ def fit_ngram_numbers(
         validation: Rows on which the penalty is chosen.
         vocabulary_size: V, number of ids.
         score: Of numbers and answers (N, 1); the penalty of the greatest is chosen.
-        penalty: Where it is chosen already.
         order: Words in the longest n-grams.
 
     Raises:
@@ -132,8 +127,7 @@ def fit_ngram_numbers(
         model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels, train.row_weights)
         return model.coef_[:, np.newaxis], np.array([model.intercept_])
 
-    penalties = _RIDGE_PENALTIES if penalty is None else (penalty,)
-    return _best(train, validation, vocabulary_size, order, penalties, fit, score)
+    return _best(train, validation, vocabulary_size, order, _RIDGE_PENALTIES, fit, score)
 
 
 def first_key(vocabulary_size: int, length: int) -> int:

@@ -5,8 +5,8 @@ import pytest
 
 from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.sources.corpora import read_corpus
+from tests.training.sentiment.reading import load_sentiment_data
 
 
 def write_mr(folder, negative, positive):

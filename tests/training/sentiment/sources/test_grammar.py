@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.sources.grammar import generate_reviews
+from tests.training.sentiment.reading import load_sentiment_data
 
 
 def bag(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from gru_training.data.problems import DataProblemsError
 from gru_training.errors import DataError
 from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_sentiment_data
+from tests.training.sentiment.reading import load_sentiment_data
 
 GOOD = [(f"text number {i}", "ab"[i % 2]) for i in range(20)]
 

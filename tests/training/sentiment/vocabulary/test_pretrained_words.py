@@ -10,11 +10,11 @@ from gru_training.sentiment.config import (
     SentimentConfig,
     SentimentDataConfig,
 )
-from gru_training.sentiment.data import load_sentiment_data
 from gru_training.sentiment.sources.unlabelled import read_unlabelled
 from gru_training.sentiment.vocabulary.pretrained_words import pretrained_words
 from gru_training.sentiment.vocabulary.words import sentiment_words
 from gru_training.words.vocabulary import index_tokens
+from tests.training.sentiment.reading import load_sentiment_data
 
 WORDS = [f"word{chr(97 + i)}" for i in range(20)]
 

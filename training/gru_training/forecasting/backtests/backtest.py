@@ -36,7 +36,6 @@ from gru_training.forecasting.baselines.simple import (
     ridge_of,
 )
 from gru_training.forecasting.combination.refit import refit_combination, stored_plan
-from gru_training.forecasting.continuing.rows import read_whole
 from gru_training.forecasting.data import ForecastingData, prepare, read_series
 from gru_training.forecasting.network.training import train_network
 from gru_training.forecasting.predictor import Predictor, make_predictor
@@ -68,12 +67,9 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
             "--data"
         )
     settings = run.config.data
-    if config.data is None:
-        series = read_whole(run.config)
-    else:
+    if config.data is not None:
         settings = replace(settings, data=config.data)
-        series = read_series(settings)
-    data = data_of_run(run, prepare(series, settings))
+    data = data_of_run(run, prepare(read_series(settings), settings))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config, console)
@@ -192,7 +188,7 @@ def _refitted(
         training = replace(run.config.training, epochs=epochs)
         config = replace(run.config, training=training)
         model, result = train_network(
-            known, config, Replicas(), None, console, last_epoch=True, start=start
+            known, config, Replicas(), None, console, last_epoch=True, initial=start
         )
         model = None if result.interrupted else model
     if model is None:

@@ -7,7 +7,7 @@ from functools import partial
 from gru_training.forecasting.combination.plan import Plan
 from gru_training.forecasting.network.objective import count_scale
 from gru_training.forecasting.scores.forecast_errors import CHUNK
-from gru_training.forecasting.windows import Learned, SeriesBatches, WindowBatches, Windows
+from gru_training.forecasting.windows import SeriesBatches, WindowBatches, Windows
 from gru_training.loop.batches import Batch
 from gru_training.loop.fit import TrainingBatches
 
@@ -21,9 +21,8 @@ _MOST_VALIDATION_ROWS = 4096
 def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of all columns together, to train on and to validate on."""
     settings, data = plan.config.training, plan.data
-    windows, learned = _to_learn(plan)
-    read = len(windows) - (0 if learned is None else learned.windows.left_out)
-    stride = settings.train_stride or max(1, read // (MOST_STEPS * settings.batch_size))
+    windows = data.windows("train", plan.training_lookback)
+    stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
     scale = count_scale(plan.config.model.loss, data)
     batches = WindowBatches(
         windows,
@@ -33,7 +32,6 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
         stride,
         LEAST_STEPS,
         scale,
-        learned,
     )
     validation = WindowBatches(compared(plan), data.preprocessor, CHUNK, scale=scale)
     return batches, validation.in_order
@@ -42,16 +40,14 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
 def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of single columns, drawn over columns and times."""
     settings, data = plan.config.training, plan.data
-    windows, learned = _to_learn(plan)
+    windows = data.windows("train", plan.training_lookback)
     size = _SERIES_PER_WINDOW * settings.batch_size
     pairs = len(windows) * len(data.shape.targets)
-    if learned is not None:
-        pairs -= learned.windows.left_out * learned.columns
     rows = pairs // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
     scale = count_scale(plan.config.model.loss, data)
     ids = bool(plan.config.model.channel_embedding)
-    parts = size, steps, settings.seed, scale, ids, learned
+    parts = size, steps, settings.seed, scale, ids
     batches = SeriesBatches(windows, data.preprocessor, *parts)
     validation = SeriesBatches(
         compared(plan), data.preprocessor, size, 1, scale=scale, with_ids=ids
@@ -62,10 +58,3 @@ def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
 def compared(plan: Plan) -> Windows:
     """The validation windows, as long as training reads them."""
     return replace(plan.validation(), lookback=plan.training_lookback)
-
-
-def _to_learn(plan: Plan) -> tuple[Windows, Learned | None]:
-    """The training windows, and those among them that an earlier run has learned from."""
-    windows = plan.data.windows("train", plan.training_lookback)
-    learned = None if plan.start is None else plan.start.learned(windows)
-    return windows, learned

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from gru_training.forecasting.count_losses import COUNT_LOSSES
 from gru_training.forecasting.data import ForecastingData, never_negative, prepare
 from gru_training.forecasting.scores.conformal import pooled_offsets
 from gru_training.forecasting.sources.sets import longest_lookback
-from gru_training.forecasting.windows import Learned, Windows
+from gru_training.forecasting.windows import Windows
 
 if TYPE_CHECKING:
     import keras
+
+    from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 _CLOSE = 0.95
 """Transforms are compared by their intervals whose losses are no farther apart."""
@@ -35,18 +37,19 @@ _LONGEST_NETWORK = 336
 """Steps that a network reads, for its time; what is farther back the ridge regression reads."""
 
 
-class Beginning(Protocol):
-    """An earlier model that training starts from; `gru_training.forecasting.continuing.start`."""
+class InitialNetworks(NamedTuple):
+    """Scale and networks that a training begins with, and the settings that follow from them."""
 
-    @property
-    def model(self) -> "keras.Model":
-        """The model that holds the initial networks."""
-
-    def learned(self, windows: Windows) -> Learned:
-        """The training windows that it has learned from, and how many of them are read again."""
-
-    def of_all_rows(self) -> "Beginning":
-        """The same, trained on all rows that there were."""
+    config: ForecastingConfig
+    """Settings of the training that suit the networks."""
+    model: "keras.Model"
+    """Model that holds the networks."""
+    scale: "SeriesPreprocessor"
+    """Scale of the series that the networks read."""
+    lookback: int
+    """Steps that each network reads."""
+    record: Mapping[str, Any]
+    """Value `warm_start` of `metrics.json`."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,10 @@ class Plan:
     networks: tuple[str, ...] | None = None
     """What those to train are called in the delivered model; None: all that the settings ask
     for."""
-    start: Beginning | None = None
-    """What the networks begin with; None: with weights of chance."""
+    initial: "keras.Model | None" = None
+    """Model with whose networks those of the plan begin; None: their weights are drawn."""
+    warm_start: Mapping[str, Any] | None = None
+    """Value `warm_start` of `metrics.json`, where there is one."""
 
     @property
     def combines(self) -> bool:
@@ -103,11 +108,38 @@ class Plan:
         return compared_windows(self.data)
 
 
-def make_plan(series: Series, config: ForecastingConfig) -> Plan:
+def make_plan(
+    series: Series, config: ForecastingConfig, initial: InitialNetworks | None = None
+) -> Plan:
     """Decide what the settings leave open.
+
+    Args:
+        series: Series as read.
+        config: Settings of the training.
+        initial: Scale and networks to begin with; by default they are fitted and drawn.
 
     Raises:
         DataError: The series cannot be used; says why.
+    """
+    if initial is not None:
+        plan = _decided(series, initial.config, initial.scale, initial.lookback)
+        return replace(plan, initial=initial.model, warm_start=initial.record)
+    return _decided(series, config)
+
+
+def _decided(
+    series: Series,
+    config: ForecastingConfig,
+    scale: "SeriesPreprocessor | None" = None,
+    lookback: int | None = None,
+) -> Plan:
+    """Decide what the settings leave open.
+
+    Args:
+        series: Series as read.
+        config: Settings of the training.
+        scale: Scale of the series; by default that of its training rows.
+        lookback: Steps that the networks read; by default chosen on validation windows.
     """
     if config.data.past:
         config = replace(config, model=replace(config.model, channel_independent=False))
@@ -125,23 +157,23 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
     counts = config.model.loss in COUNT_LOSSES
     if counts:
         config = _of_counts(config)
-    data = prepare(series, config.data)
+    data = prepare(series, config.data, scale)
     if counts:
         _require_counts(data, config)
     if series.panel and config.model.channel_embedding is None:
         config = replace(config, model=replace(config.model, channel_embedding=False))
     if not config.combination.combine or config.model.streams:
         return _alone(data, config)
-    tried = {name: _tried(series, config, name) for name in _transforms(data, config)}
+    tried = {name: _tried(series, config, name, scale) for name in _transforms(data, config)}
     best = _best(tried)
     candidates, weights = tried[best].candidates, tried[best].weights
-    network = config.data.lookback or _network_lookback(data, candidates)
+    network = lookback or config.data.lookback or _network_lookback(data, candidates)
     used = [
         each.forecaster.lookback for each, weight in zip(candidates, weights, strict=True) if weight
     ]
     training = max(network, _ridge(candidates).lookback)
     settings = replace(config.data, transform=best, lookback=max([training, *used]))
-    data = prepare(series, settings)
+    data = prepare(series, settings, scale)
     model = config.model.for_series(network, data.season, len(data.shape.targets))
     return Plan(
         replace(config, data=settings, model=model),
@@ -229,9 +261,14 @@ def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Trans
     return ("nonnegative" if often_zero else "none", "log1p", "boxcox")
 
 
-def _tried(series: Series, config: ForecastingConfig, transform: Transform) -> _Tried:
+def _tried(
+    series: Series,
+    config: ForecastingConfig,
+    transform: Transform,
+    scale: "SeriesPreprocessor | None",
+) -> _Tried:
     """Simple forecasters under a transform, and what they achieve together."""
-    data = prepare(series, replace(config.data, transform=transform))
+    data = prepare(series, replace(config.data, transform=transform), scale)
     linear, windows = linear_data(data), compared_windows(data)
     found = fit_components(linear, config.data.lookback, own=not series.panel)
     read = linear.windows(max(each.lookback for each in found))

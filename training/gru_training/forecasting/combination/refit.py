@@ -26,7 +26,7 @@ def refit_combination(
     weights: Sequence[float],
     epochs: int,
     console: Console,
-    start: keras.Model | None = None,
+    initial: keras.Model | None = None,
 ) -> keras.Model | None:
     """Fit every part of a combination on the rows that the plan's borders say.
 
@@ -35,7 +35,7 @@ def refit_combination(
         weights: Of the networks, then of the simple forecasters.
         epochs: For which the networks are trained.
         console: Where to show progress.
-        start: A combination of the same parts, with whose networks these begin.
+        initial: Combination of the same parts, with whose networks these begin.
 
     Returns:
         The model, as that of `train_combination`; None where it was interrupted.
@@ -51,7 +51,7 @@ def refit_combination(
         training = replace(plan.config.training, epochs=epochs)
         longer = replace(plan, config=replace(plan.config, training=training))
         models, _, result = fit_networks(
-            longer, chosen, Replicas(), console, last_epoch=True, start=start
+            longer, chosen, Replicas(), console, last_epoch=True, initial=initial
         )
         if result.interrupted:
             return None

@@ -37,8 +37,8 @@ class Combination:
 
     model: keras.Model
     """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
-    result: FitResult | None
-    """How the training of the networks went; None where none was trained."""
+    result: FitResult
+    """How the training of the networks went."""
     shares: tuple[Share, ...]
     """Its parts, those without weight among them: the networks, then the simple forecasters."""
     validation: Mapping[str, float]

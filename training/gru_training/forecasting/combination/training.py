@@ -31,7 +31,6 @@ from gru_training.forecasting.combination.share import Combination, Share
 from gru_training.forecasting.combination.weights import stacking_weights
 from gru_training.forecasting.count_losses import COUNT_LOSSES
 from gru_training.forecasting.losses import forecast_loss
-from gru_training.forecasting.network.beginning import begin_with
 from gru_training.forecasting.network.config import ForecastShape
 from gru_training.forecasting.network.objective import compared_steps, objective_of
 from gru_training.forecasting.network.training import train_network
@@ -70,9 +69,8 @@ def train_plan(
         replicas,
         writer,
         console,
-        start=None if plan.start is None else plan.start.model,
+        initial=plan.initial,
         followers=followers,
-        learned=None if plan.start is None else plan.start.learned,
     )
     best = next(each for each in result.epochs if each.epoch == result.best_epoch)
     return Combination(model, result, (), best.validation)
@@ -91,12 +89,9 @@ def train_combination(
         checkpoint = partial(writer.checkpoint, data=plan.data.digest)
     linear = [each.forecaster for each in plan.candidates]
     networks = chosen_networks(plan, linear)
-    start = None if plan.start is None else plan.start.model
-    models, joined, result = list[keras.Model](), None, None
-    if networks:  # none where a run goes on that gave no network a weight
-        models, joined, result = fit_networks(
-            plan, networks, replicas, console, checkpoint, start=start, followers=followers
-        )
+    models, joined, result = fit_networks(
+        plan, networks, replicas, console, checkpoint, initial=plan.initial, followers=followers
+    )
     weights, errors, criterion = _weigh(plan, linear, joined)
     each_mse = (errors**2).mean(axis=0).tolist()
     each_loss = [criterion.loss(of_one) for of_one in errors.T]
@@ -151,7 +146,7 @@ def fit_networks(
     console: Console,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     last_epoch: bool = False,
-    start: keras.Model | None = None,
+    initial: keras.Model | None = None,
     followers: Sequence[Progress] = (),
 ) -> tuple[list[keras.Model], keras.Model, FitResult]:
     """The trained networks, all of them side by side, and how it went.
@@ -163,7 +158,8 @@ def fit_networks(
         console: Where to show progress.
         checkpoint: Makes what keeps checkpoints.
         last_epoch: Keep the last epoch in place of the one that validates best.
-        start: A combination that holds these networks, with whose weights they begin.
+        initial: Combination whose networks these begin with; one that it does not hold begins with
+            weights that are drawn.
         followers: Told of steps and epochs, beside the console.
     """
     config, data, settings = plan.config, plan.data, plan.config.training
@@ -180,9 +176,10 @@ def fit_networks(
     with replicas.scope():
         models = build_networks(networks, learnt, config.model.levels, ids)
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
-    if start is not None:
-        for each, model in zip(networks, models, strict=True):
-            begin_with(model, start.get_layer(each.model))
+    held = {} if initial is None else {layer.name: layer for layer in initial.layers}
+    for each, model in zip(networks, models, strict=True):
+        if each.model in held:
+            model.set_weights(held[each.model].get_weights())
     result = train(
         joined,
         batches,
@@ -226,20 +223,17 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
 
 
 def _weigh(
-    plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model | None
+    plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
 ) -> tuple[np.ndarray, np.ndarray, Criterion]:
     """The weights of networks and simple forecasters, their errors (n, M), and what is least."""
     data, windows = plan.data, compared(plan)
-    by_network = list[np.ndarray]()
-    if joined is not None:
-        answers = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
-        if plan.config.model.loss == "quantile":
-            answers = answers[..., [plan.config.model.levels.index(MEDIAN)]]
-        by_network = [*np.moveaxis(answers, -1, 0)]
+    answers = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
+    if plan.config.model.loss == "quantile":
+        answers = answers[..., [plan.config.model.levels.index(MEDIAN)]]
     whole = plan.validation().histories()
     read = np.asarray(data.preprocessor.standardise(whole))[..., list(data.shape.targets)]
     forecasts = [
-        *by_network,
+        *np.moveaxis(answers, -1, 0),
         *(each(read.astype(np.float64)) for each in linear),
     ]
     errors = measured_errors(forecasts, windows, data)

@@ -1,7 +1,7 @@
 """Training a network that stands alone."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import keras
@@ -11,11 +11,10 @@ from rich.console import Console
 from gru_training.forecasting.baselines.simple import ridge_of
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.data import ForecastingData
-from gru_training.forecasting.network.beginning import begin_with
 from gru_training.forecasting.network.model import build_forecaster, initialise_linear
 from gru_training.forecasting.network.objective import compared_steps, count_scale, objective_of
 from gru_training.forecasting.scores.forecast_errors import CHUNK
-from gru_training.forecasting.windows import Learned, WindowBatches, Windows
+from gru_training.forecasting.windows import WindowBatches
 from gru_training.loop.fit import FitResult, Progress
 from gru_training.loop.replicas import Replicas
 from gru_training.loop.train import Objective, train
@@ -29,9 +28,8 @@ def train_network(
     writer: TrainingRunWriter | None,
     console: Console,
     last_epoch: bool = False,
-    start: keras.Model | None = None,
+    initial: keras.Model | None = None,
     followers: Sequence[Progress] = (),
-    learned: Callable[[Windows], Learned] | None = None,
 ) -> tuple[keras.Model, FitResult]:
     """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
 
@@ -42,22 +40,19 @@ def train_network(
         writer: Keeps checkpoints.
         console: Where to show progress.
         last_epoch: Keep the last epoch in place of the one that validates best.
-        start: A model of the same settings, with whose weights it begins.
+        initial: Model of the same settings, with whose weights it begins; drawn by default.
         followers: Told of steps and epochs, beside the console.
-        learned: Says which of the training windows `start` has learned from; none by default.
     """
     epochs = itertools.count()
     settings = config.training
     keras.utils.set_random_seed(settings.seed)
-    windows = data.windows("train")
     training = WindowBatches(
-        windows,
+        data.windows("train"),
         data.preprocessor,
         settings.batch_size,
         settings.seed,
         settings.train_stride or 1,
         scale=count_scale(config.model.loss, data),
-        learned=None if learned is None else learned(windows),
     )
     validation = WindowBatches(
         data.windows("validation"),
@@ -72,8 +67,8 @@ def train_network(
         initialise_linear(
             model, ridge_of(data, data.shape.lookback, data.borders.trained).coefficients
         )
-    if start is not None:
-        begin_with(model, start)
+    if initial is not None:
+        model.set_weights(initial.get_weights())
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
     if writer is not None and replicas.count == 1:
         checkpoint = partial(writer.checkpoint, data=data.digest)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gru_training.continuing.beside import beside_lines
 from gru_training.forecasting.baselines.simple import SEASONAL_NAIVE
+from gru_training.warm_start import start_lines
 
 TOLERANCE = 0.03
 """How far measured coverage may be from nominal before the report remarks on it."""
@@ -71,15 +71,13 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
         lines += [
             "",
             "All figures here are those of the training on the training rows. What forecasts and "
-            f"exports use was trained once more, on all {refit['rows']:,} rows"
-            + ("" if refit["epochs"] is None else f", for {refit['epochs']} epochs")
-            + ", with the same weights of its parts and the same intervals.",
+            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
         ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
-    if "continued" in metrics:
-        lines += beside_lines(metrics["continued"])
+    lines += start_lines(metrics)
     lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]

@@ -129,8 +129,7 @@ def _explain(
 ) -> dict[str, list[str]]:
     """Write the surest answers with their words marked; the words that decide, by class."""
     surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
-    fresh = range(len(predicted))[trained.data.fresh("test")] or range(len(predicted))
-    questions = [Question(row, int(predicted[row])) for row in [*surest, *fresh]]
+    questions = [Question(row, int(predicted[row])) for row in [*surest, *range(len(predicted))]]
     explained = explain_rows(trained, calibrated.head, questions)
     shown = []
     for one in explained[: len(surest)]:
@@ -154,8 +153,8 @@ def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> li
 
 def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
     """Write the training rows whose label is probably wrong; those rows, too."""
-    part, rows, fresh = trained.data.train, trained.rows["train"], trained.data.fresh("train")
-    ids, labels = rows.ids[fresh], rows.labels[fresh]
+    part, rows = trained.data.train, trained.rows["train"]
+    ids, labels = rows.ids, rows.labels
     if trained.data.made_up or len(ids) > _MOST_DOUBTED:
         return []
     scores = out_of_fold_scores(word_counts(ids, trained.vocabulary_size), labels)
@@ -163,8 +162,8 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
         return []
     found = doubtful_table(
         doubtful_labels(labels, scores),
-        part.texts[fresh],
-        part.places[fresh],
+        part.texts,
+        part.places,
         labels,
         trained.data.classes,
     )

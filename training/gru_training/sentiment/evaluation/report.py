@@ -8,7 +8,6 @@ import numpy as np
 
 from gru_training.plots import learning_curves
 from gru_training.runs.directory import RunWriter
-from gru_training.sentiment.continuing.beside import beside_the_old
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.calibrated import calibrate
 from gru_training.sentiment.evaluation.class_report import class_results
@@ -62,16 +61,8 @@ def write_report(
     if trained.alone is not None:
         own["ngram_penalty"] = trained.alone.penalty
     metrics = {**shared, **results.metrics, **own}
-    if trained.start is not None:
-        metrics["continued"] = beside_the_old(
-            trained.start,
-            trained.config,
-            trained.data,
-            trained.rows,
-            calibrated.head,
-            logits,
-            trained.vocabulary_size,
-        )
+    if trained.warm_start is not None:
+        metrics["warm_start"] = trained.warm_start
     if trained.taught is not None:
         metrics["taught"] = {**trained.taught, "model": measured(metrics)}
     writer.write_text(

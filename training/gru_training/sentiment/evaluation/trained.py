@@ -9,7 +9,6 @@ import numpy as np
 
 from gru_training.loop.fit import FitResult
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.continuing.start import Start
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.targets.target import Target
 from gru_training.words.token_rows import TokenRows
@@ -46,8 +45,8 @@ class TrainedClassifier:
     result: FitResult
     """How it was trained."""
     config: SentimentConfig
-    start: Start | None = None
-    """What it began with, where it goes on from a run."""
+    warm_start: Mapping[str, Any] | None = None
+    """The run whose weights it began with, as in `gru_training.warm_start`."""
     taught: Mapping[str, Any] | None = None
     """Figures of teaching, as in `gru_training.sentiment.teaching.lessons.Taught.figures`."""
 

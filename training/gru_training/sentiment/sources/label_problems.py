@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gru_training.data.label_cells import TargetKind, is_number, names_in, several
 from gru_training.data.label_names import misspellings, spellings
@@ -24,7 +24,6 @@ def usable_rows(
     config: SentimentDataConfig,
     problems: Problems,
     fewest: int,
-    known: Collection[str] = (),
 ) -> list[LabelledRow]:
     """Leave out and merge what the settings ask for.
 
@@ -34,7 +33,6 @@ def usable_rows(
         config: What to drop or merge.
         problems: Told of all that is wrong with the rows.
         fewest: Rows that each class needs.
-        known: Classes that need none.
     """
     if kind != "number":
         rows = _with_one_spelling(rows, kind, config.merge_labels, problems)
@@ -43,7 +41,7 @@ def usable_rows(
     if kind == "number":
         _note_numbers(rows, problems)
         return rows
-    rows = _without_small_classes(rows, kind, config.drop_small_classes, problems, fewest, known)
+    rows = _without_small_classes(rows, kind, config.drop_small_classes, problems, fewest)
     _note_labels(rows, kind, problems)
     return rows
 
@@ -223,14 +221,12 @@ def _without_small_classes(
     drop: bool,
     problems: Problems,
     fewest: int,
-    known: Collection[str],
 ) -> list[LabelledRow]:
     counts = label_counts(rows, kind)
     if not counts:
         if not problems.errors:
             problems.error(f"{problems.source}: no row is left")
         return rows
-    counts.update(dict.fromkeys(known, fewest))
     small = {label: count for label, count in counts.items() if count < fewest}
     if drop and small:
         rows = _without_labels(rows, kind, small)
@@ -241,7 +237,6 @@ def _without_small_classes(
             f"{counted(sum(small.values()), 'row')} in all (--drop-small-classes): {shown}{more}"
         )
         counts = label_counts(rows, kind)
-        counts.update(dict.fromkeys(known, fewest))
     problem = class_problem(dict(sorted(counts.items())), fewest, kind)
     if problem:
         droppable = len(counts) - len(small) >= (2 if kind == "class" else 1) and not drop

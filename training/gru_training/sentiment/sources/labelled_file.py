@@ -35,16 +35,12 @@ _FEWEST_ROWS = 3
 _NUMBER = "number"
 
 
-def read_labelled_files(
-    config: SentimentDataConfig, problems: Problems, known: tuple[str, ...] = ()
-) -> SentimentRows:
+def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> SentimentRows:
     """Read files of labelled texts, and leave out and merge what the settings ask for.
 
     Args:
         config: The files, their columns, and what to drop or merge.
         problems: Told of all that is wrong with the rows.
-        known: Classes or labels that there are already, of which few rows or none will do; they
-            come first.
 
     Raises:
         DataError: A file cannot be read, or a label of held-out rows is none of the classes.
@@ -61,7 +57,7 @@ def read_labelled_files(
     if config.part_column is not None:
         rows, held = _by_part(rows, config.part_column, problems)
     name = config.data.name.split(".")[0]
-    return _labelled(name, rows, held, labels.kind or "class", config, problems, known)
+    return _labelled(name, rows, held, labels.kind or "class", config, problems)
 
 
 def _read(
@@ -84,12 +80,7 @@ def _read(
     return [_placed(row, unit) for row in rows], labels
 
 
-def read_table(
-    table: TextTable,
-    config: SentimentDataConfig,
-    problems: Problems,
-    known: tuple[str, ...] = (),
-) -> SentimentRows:
+def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems) -> SentimentRows:
     """As `read_labelled_files`, of rows in memory.
 
     Raises:
@@ -110,7 +101,7 @@ def read_table(
         for name, part in (("validation", table.validation), ("test", table.test))
     }
     problems.close_rows(bool(rows))
-    return _labelled(table.name, rows, held, table.kind, config, problems, known)
+    return _labelled(table.name, rows, held, table.kind, config, problems)
 
 
 def _labelled(
@@ -120,15 +111,14 @@ def _labelled(
     kind: TargetKind,
     config: SentimentDataConfig,
     problems: Problems,
-    known: tuple[str, ...] = (),
 ) -> SentimentRows:
     """The rows with the numbers of their classes; `held` has those held out, where any are."""
     given = [part for part in held.values() if part is not None]
-    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given), known)
+    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
     classes = (
-        known or (config.label_column or _NUMBER,)
+        (config.label_column or _NUMBER,)
         if kind == "number"
-        else (*known, *class_order(set(label_counts(rows, kind)) - set(known)))
+        else tuple(class_order(set(label_counts(rows, kind))))
     )
     validation, test = (
         None if part is None else _of_classes(part, classes, kind)

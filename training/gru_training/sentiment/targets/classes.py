@@ -65,7 +65,6 @@ class ClassTarget(Target):
         train: TokenRows,
         validation: TokenRows,
         vocabulary_size: int,
-        penalty: float | None = None,
         order: int = 2,
     ) -> NgramModel:
         """Logistic regressions, of each class against the rest."""
@@ -76,6 +75,5 @@ class ClassTarget(Target):
             vocabulary_size,
             score=self.metric.score,
             class_weights=None if self.weights is None else self.weights[train.labels],
-            penalty=penalty,
             order=order,
         )

@@ -59,7 +59,6 @@ class LabelsTarget(Target):
         train: TokenRows,
         validation: TokenRows,
         vocabulary_size: int,
-        penalty: float | None = None,
         order: int = 2,
     ) -> NgramModel:
         """A logistic regression for each label."""
@@ -69,6 +68,5 @@ class LabelsTarget(Target):
             len(self.names),
             vocabulary_size,
             score=self.metric.score,
-            penalty=penalty,
             order=order,
         )

@@ -58,7 +58,6 @@ class NumberTarget(Target):
         train: TokenRows,
         validation: TokenRows,
         vocabulary_size: int,
-        penalty: float | None = None,
         order: int = 2,
     ) -> NgramModel:
         """A ridge regression."""
@@ -66,6 +65,4 @@ class NumberTarget(Target):
             TokenRows(part.ids, self.in_units(part.labels).astype(np.float32), part.weights)
             for part in (train, validation)
         )
-        return fit_ngram_numbers(
-            learned, held_out, vocabulary_size, self.metric.score, penalty, order
-        )
+        return fit_ngram_numbers(learned, held_out, vocabulary_size, self.metric.score, order)

@@ -62,7 +62,6 @@ class Target(ABC):
         train: TokenRows,
         validation: TokenRows,
         vocabulary_size: int,
-        penalty: float | None = None,
         order: int = 2,
     ) -> NgramModel:
         """A linear model on n-grams that answers with the same logits.
@@ -71,7 +70,6 @@ class Target(ABC):
             train: Rows to learn from.
             validation: Rows on which the penalty is chosen.
             vocabulary_size: V, number of ids.
-            penalty: Where it is chosen already.
             order: Words in the longest n-grams.
         """
 

@@ -64,11 +64,10 @@ class WeightedTarget(Target):
         train: TokenRows,
         validation: TokenRows,
         vocabulary_size: int,
-        penalty: float | None = None,
         order: int = 2,
     ) -> NgramModel:
         """As of the data."""
-        return self._inner.fit_ngrams(train, validation, vocabulary_size, penalty, order)
+        return self._inner.fit_ngrams(train, validation, vocabulary_size, order)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """The targets of the data, of those that `learned_from` makes."""

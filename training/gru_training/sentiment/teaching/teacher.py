@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-from gru_training.data.problems import Problems
+from gru_training.data.digest import data_digest
 from gru_training.errors import DataError
-from gru_training.sentiment.continuing.rows import rows_of_run
-from gru_training.sentiment.data import SentimentData, labelled_data
-from gru_training.sentiment.rows import text_key
+from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.teaching.config import TeachingConfig
+from gru_training.sentiment.training_texts import is_learned, split_settings
 
 
 class TeacherRun(NamedTuple):
@@ -45,30 +44,18 @@ def teacher_of(teaching: TeachingConfig, data: SentimentData) -> TeacherRun:
 
 
 def _held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
-    """Whether a run held out the same rows as these data.
+    """Whether a run learned from the same rows as these data, and held out the same.
 
     Raises:
-        DataError: It was trained on rows that are held out here, or nobody can tell, as its rows
-            are gone or have changed.
+        TrainingError: It was trained on rows that are held out here, or does not tell.
     """
-    source, parts = rows_of_run(run, "train the run of --teach on the rows that are there")
-    theirs = labelled_data(source, parts, Problems(source.name, False))
-    if theirs.validation.same_rows(data.validation) and theirs.test.same_rows(data.test):
+    if run.metrics["data"]["digest"] == data_digest(data.contents()):
         return True
-    learned = {text_key(text) for text in theirs.train.texts}
     held_out = [*data.validation.texts, *data.test.texts]
-    known = sum(text_key(text) in learned for text in held_out)
+    known = int(is_learned(held_out, run).sum())
     if known:
         raise DataError(
             f"--teach: {run.path} was trained on {known:,} of the {len(held_out):,} rows that are "
-            f"held out here; hold out the same rows, with {_splitting(run)}"
+            f"held out here; hold out the same rows, with {split_settings(run)}"
         )
     return False
-
-
-def _splitting(run: SentimentRun) -> str:
-    """The settings that a run's rows were split with, in words."""
-    data = run.config.data
-    drawn = f"--split-seed {data.drawn_with(run.config.training.seed)}"
-    split = drawn if data.fold is None else f"--fold {data.fold}"
-    return split if data.data is None else f"--data {data.data} and {split}"

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gru_training.continuing.config import ContinueConfig
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.continuing.settings import continuation
 from gru_training.sentiment.pipeline import train_sentiment
 from tests.training.conftest import tiny_config
 
@@ -50,7 +48,3 @@ def first_run(folder, name="old", data=None, **model):
     """A run on old.csv, which is written."""
     data = data or SentimentDataConfig(data=write(folder / "old.csv", tickets(240, 0)))
     return train_sentiment(config(folder, name, data, **model))
-
-
-def settings(run, new, name="continued", **wanted):
-    return continuation(run, ContinueConfig(run.path, new, name=name, **wanted))

@@ -1,0 +1,105 @@
+"""Text classifiers that begin with the weights of a run: settings and rows; no TensorFlow."""
+
+from gru_training.data.problems import Problems
+from gru_training.errors import ConfigError, DataError
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.rows import Row, SentimentRows
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.split import Parts
+from gru_training.sentiment.training_texts import is_learned, split_settings
+from gru_training.warm_start import open_start, with_settings_of
+
+_NETWORK = ("embedding_size", "units", "layers", "bidirectional", "chunk", "pooling", "subwords")
+_VECTORS = (
+    "unlabelled", "word_vectors", "vector_size", "topic_size", "vector_words", "window", "vectors",
+    "vectors_use",
+)  # fmt: skip
+
+
+def starting_run(config: SentimentConfig) -> SentimentRun:
+    """Open the run of `--warm-start`.
+
+    Raises:
+        TrainingError: There is no complete run of this task.
+    """
+    assert config.training.warm_start is not None
+    return open_start(SentimentRun, "sentiment", config.training.warm_start)
+
+
+def with_start_settings(config: SentimentConfig, run: SentimentRun) -> SentimentConfig:
+    """Take over the settings of network and words that follow from the run.
+
+    Args:
+        config: Settings of the training.
+        run: The run of `--warm-start`.
+
+    Raises:
+        ConfigError: Another value was asked for.
+    """
+    old = run.config
+    agreed = {
+        "data": {
+            "cleaning": run.cleaned,
+            "spacing": run.reading == "spaced",
+            "pieces": old.data.pieces,
+            "max_tokens": old.data.max_tokens,
+        },
+        "model": {name: getattr(old.model, name) for name in _NETWORK},
+        "pretraining": {name: getattr(old.pretraining, name) for name in _VECTORS},
+    }
+    return with_settings_of(config, run, agreed)
+
+
+def with_learned_in_training(
+    parts: Parts, source: SentimentRows, config: SentimentConfig, problems: Problems
+) -> Parts:
+    """Move held-out rows that the run of `--warm-start` has learned from to the training part.
+
+    With `--group-column` a row counts as learned from if the run knows any text of its group.
+
+    Args:
+        parts: Rows as they were split.
+        source: Rows before they were split.
+        config: Settings of the training.
+        problems: Told how many rows were moved.
+
+    Raises:
+        TrainingError: The run cannot be used, answers something else, or has learned from all rows
+            of a part.
+    """
+    run = starting_run(config)
+    if run.kind != source.kind:
+        raise ConfigError(
+            f"--warm-start: {run.path} answers with a {run.kind} for each text, got rows with a "
+            f"{source.kind} each; leave --warm-start out to train from new weights"
+        )
+    groups = set[str | None]()
+    if config.data.group_column is not None:
+        everything = [row for part in parts for row in part]
+        known = is_learned([row.text for row in everything], run)
+        groups = {row.group for row, learned in zip(everything, known, strict=True) if learned}
+    kept, moved = list[list[Row]](), list[Row]()
+    for name, part in (("validation", parts.validation), ("test", parts.test)):
+        known = is_learned([row.text for row in part], run)
+        learned = [
+            seen or (row.group is not None and row.group in groups)
+            for row, seen in zip(part, known, strict=True)
+        ]
+        moved += [row for row, seen in zip(part, learned, strict=True) if seen]
+        kept.append([row for row, seen in zip(part, learned, strict=True) if not seen])
+        if not kept[-1]:
+            raise DataError(
+                f"--warm-start: expected rows for {name} that {run.path} has not learned from, got "
+                f"{len(part):,} that it has; hold out the rows that it held out, with "
+                f"{split_settings(run)}, or add new rows"
+            )
+    if moved:
+        left = " and ".join(
+            f"{len(rows):,} for {name}"
+            for rows, name in zip(kept, ("validation", "test"), strict=True)
+        )
+        problems.note(
+            f"{len(moved):,} of the {len(parts.validation) + len(parts.test):,} rows to hold out "
+            f"are trained on, as {run.path} has learned from them already; {left} are left"
+        )
+    return Parts([*parts.train, *moved], *kept)
