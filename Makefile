@@ -28,7 +28,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_text_targets.py
 
-.PHONY: help setup demo test test-ci test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
+.PHONY: help setup demo test test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
@@ -49,11 +49,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
-test: $(STAMP)  ## run the tests of after each change (no GPU, no Docker needed)
-	$(SHARED) -m "$(HERE) and not slow and not long" tests
-
-test-ci: $(STAMP)  ## run the slow tests too, as .ci/run does
-	$(SHARED) -m "$(HERE) and not long" tests
+test: $(STAMP)  ## run the tests of after each change (no GPU, no Docker); SLOW=1 adds slow ones
+	$(SHARED) -m "$(HERE) and not long$(if $(SLOW),, and not slow)" tests
 
 test-all: $(STAMP)  ## run all tests: also long trainings, exports and guides from end to end
 	$(SHARED) -m "$(HERE)" tests
