@@ -207,6 +207,7 @@ def test_texts_of_which_the_teacher_is_never_sure(folder, tmp_path):
 def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder, tmp_path):
     asked = settings(folder, "asked", teach=folder / "teacher")
     asked = replace(asked, training=replace(asked.training, seed=5))
+    asked = replace(asked, run=replace(asked.run, runs_dir=tmp_path))
     said = r"was trained on \d+ of the \d+ rows that are held out here; .* --split-seed 0$"
     with pytest.raises(DataError, match=said):
         train_sentiment(asked)
