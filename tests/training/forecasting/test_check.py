@@ -90,9 +90,7 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
     ):
         assert said in notes
     assert found.notes[:-1] == data.series.notes
-    assert found.notes[-1].startswith(
-        "rough intervals: about 6 validation windows without overlap"
-    )
+    assert found.notes[-1].startswith("rough intervals: about 6 validation windows without overlap")
 
 
 def test_gaps_are_counted_and_the_longest_is_named(tmp_path):

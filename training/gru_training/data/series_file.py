@@ -2,8 +2,8 @@
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ def read_series(
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
     options: TimeOptions = AS_THEY_ARE,
+    read: Collection[str] = (),
 ) -> Series:
     """Read a .csv file (or .csv.gz) of numbers over time.
 
@@ -62,6 +63,7 @@ def read_series(
         expected: The series that it must continue; other columns are noted.
         long: The columns of a file in long form.
         options: What to do with local, repeated, uneven and too fine times.
+        read: Columns that must be read; another one that holds words alone is noted and left out.
 
     Raises:
         ForeignDataError: No column holds numbers.
@@ -70,7 +72,7 @@ def read_series(
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")
     found = problems or Problems(str(path))
-    rows, notes = _read_rows(path, time_column, found, expected, long)
+    rows, notes = _read_rows(path, time_column, found, expected, long, options, read)
     name = path.name.split(".")[0]
     if keep_rows:
         found.close_rows()
@@ -91,12 +93,14 @@ def _read_rows(
     problems: Problems,
     expected: ExpectedSeries | None,
     long: LongColumns,
+    options: TimeOptions,
+    read: Collection[str],
 ) -> tuple[SeriesRows, list[str]]:
     content, notes = _decode(path)
     # Column by column: as rows of dicts a table would take ten times the memory.
     time, columns = "", tuple[str, ...]()
     texts, lines, numbers = list[str](), array("q"), array("d")
-    wrong: Counter[str] = Counter()
+    bad = defaultdict[str, list[tuple[int, str]]](list)
     ids, id_column = list[str](), None
     for row in csv_records(path, content, ",", problems):
         if not texts:
@@ -117,9 +121,9 @@ def _read_rows(
             number = _number(row, name)
             if number is None:
                 cell = (row.cells[name] or "").strip()
-                message = f"expected a number or an empty cell, got {cell!r:.40}"
-                problems.bad_cell(row.line, name, message)
-                wrong[name] += 1
+                bad[name].append(
+                    (row.line, f"expected a number or an empty cell, got {cell!r:.40}")
+                )
             numbers.append(math.nan if number is None else number)
     fewest = 1 if expected else FEWEST_ROWS
     if len(texts) < fewest:
@@ -127,24 +131,45 @@ def _read_rows(
         problems.raise_errors()
         raise DataError(f"{path}: expected at least {fewest} rows, got {len(texts)}")
     values = np.array(numbers).reshape(len(texts), len(columns))
-    if wrong and np.isnan(values).all():
+    empty = np.isnan(values).all(axis=0)
+    words = [name for name, lacks in zip(columns, empty, strict=True) if lacks and bad[name]]
+    repeated = options.duplicates == "error" and options.resample == "none"
+    repeated = repeated and len(set(texts)) < _OFTEN * len(texts)
+    if expected is None and id_column is None and not repeated and len(words) < len(columns):
+        unread = [name for name in words if name not in read]
+        kept = [number for number, name in enumerate(columns) if name not in unread]
+        columns, values = tuple(columns[number] for number in kept), values[:, kept]
+        notes += unread_words(unread)
+        for name in unread:
+            del bad[name]
+    for name, cells in bad.items():
+        for line, message in cells:
+            problems.bad_cell(line, name, message)
+    if any(bad.values()) and np.isnan(values).all():
         problems.drop_bad = False
         problems.close_rows()
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     if id_column is not None:
         times, firsts, found, wide = widened(texts, lines, ids, values, problems)
+        if expected is None and long.valued:
+            long.require_targets(str(path), found, columns[0])
         series, table, more = as_expected(found, wide, long, expected)
         return SeriesRows(time, series, times, firsts, table, True, long.inputs), notes + more
-    told = [name for name in columns if wrong[name] == len(texts)]
-    if told and len(set(texts)) < _OFTEN * len(texts):
+    if words and repeated:
         problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
-            f"for a time, told apart by {told[0]!r}; for a table in long form name the columns: "
-            f"--id-column {told[0]} --value-column NAME"
+            f"for a time, told apart by {words[0]!r}; for a table in long form name the columns: "
+            f"--id-column {words[0]} --value-column NAME; or --duplicates mean, if "
+            "times are repeated"
         )
     columns, values = with_absent(columns, values, expected)
     return SeriesRows(time, columns, texts, lines, values), notes
+
+
+def unread_words(names: Sequence[str]) -> list[str]:
+    """A note on columns of words that nothing reads, if there are any."""
+    return [f"columns of words that are not read: {', '.join(names)}"] if names else []
 
 
 def _columns(
@@ -155,8 +180,7 @@ def _columns(
     long: LongColumns,
 ) -> tuple[str, tuple[str, ...], str | None, list[str]]:
     """The columns of times, of numbers and, in long form, of ids, and notes on others."""
-    times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
-    time = time_column or (times or [*names])[0]
+    time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(source, time, names) if time in names else None
     if found is None:
         time, columns, notes = series_columns(source, names, time_column, expected)

@@ -54,9 +54,7 @@ class Support:
         there = counted(max(1, round(self.independent)), "validation window")
         symmetric = len(short) == len(levels)
         how = "wider, and as wide above the forecast as below" if symmetric else "wider"
-        return (
-            f"rough intervals: about {there} without overlap ({needed}), so they are {how}",
-        )
+        return (f"rough intervals: about {there} without overlap ({needed}), so they are {how}",)
 
 
 def least_windows(level: float) -> int:
