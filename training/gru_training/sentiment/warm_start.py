@@ -1,5 +1,8 @@
 """Text classifiers that begin with the weights of a run: settings and rows; no TensorFlow."""
 
+from collections.abc import Mapping
+
+from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import Problems
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentConfig
@@ -14,6 +17,11 @@ _VECTORS = (
     "unlabelled", "word_vectors", "vector_size", "topic_size", "vector_words", "window", "vectors",
     "vectors_use",
 )  # fmt: skip
+_ANSWERS: Mapping[TargetKind, str] = {
+    "class": "a class",
+    "labels": "any number of labels",
+    "number": "a number",
+}
 
 
 def starting_run(config: SentimentConfig) -> SentimentRun:
@@ -55,7 +63,7 @@ def with_learned_in_training(
 ) -> Parts:
     """Move held-out rows that the run of `--warm-start` has learned from to the training part.
 
-    With `--group-column` a row counts as learned from if the run knows any text of its group.
+    A row counts as learned from if the run knows any text of its group.
 
     Args:
         parts: Rows as they were split.
@@ -70,27 +78,22 @@ def with_learned_in_training(
     run = starting_run(config)
     if run.kind != source.kind:
         raise ConfigError(
-            f"--warm-start: {run.path} answers with a {run.kind} for each text, got rows with a "
-            f"{source.kind} each; leave --warm-start out to train from new weights"
+            f"--warm-start: {run.path} answers with {_ANSWERS[run.kind]} for each text, got rows "
+            f"with {_ANSWERS[source.kind]} each; leave --warm-start out to train from new weights"
         )
-    groups = set[str | None]()
-    if config.data.group_column is not None:
-        everything = [row for part in parts for row in part]
-        known = is_learned([row.text for row in everything], run)
-        groups = {row.group for row, learned in zip(everything, known, strict=True) if learned}
+    everything = [row for part in parts for row in part]
+    known = is_learned([row.text for row in everything], run)
+    texts = {row.text for row, learned in zip(everything, known, strict=True) if learned}
+    groups = {row.group for row in everything if row.text in texts} - {None}
     kept, moved = list[list[Row]](), list[Row]()
     for name, part in (("validation", parts.validation), ("test", parts.test)):
-        known = is_learned([row.text for row in part], run)
-        learned = [
-            seen or (row.group is not None and row.group in groups)
-            for row, seen in zip(part, known, strict=True)
-        ]
-        moved += [row for row, seen in zip(part, learned, strict=True) if seen]
-        kept.append([row for row, seen in zip(part, learned, strict=True) if not seen])
+        learned = [row for row in part if row.text in texts or row.group in groups]
+        kept.append([row for row in part if row.text not in texts and row.group not in groups])
+        moved += learned
         if not kept[-1]:
             raise DataError(
                 f"--warm-start: expected rows for {name} that {run.path} has not learned from, got "
-                f"{len(part):,} that it has; hold out the rows that it held out, with "
+                f"{len(learned):,} that it has; hold out the rows that it held out, with "
                 f"{split_settings(run)}, or add new rows"
             )
     if moved:
