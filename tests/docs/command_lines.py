@@ -151,6 +151,8 @@ def _with_examples(words):
 
 def _parse_training(arguments):
     name, *flags = arguments
+    if name == "--help":
+        return
     command = command_line.find_command(name, flags)
     if command is None:
         raise SystemExit(f"no command {name}")
@@ -171,6 +173,8 @@ def _parse_training(arguments):
 
 def _parse_serving(arguments):
     name, *rest = arguments
+    if name == "--help":
+        return
     if name not in COMMANDS:
         raise SystemExit(f"no command {name}")
     if name == "serve":

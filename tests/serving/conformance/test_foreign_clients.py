@@ -126,10 +126,11 @@ assert not any(name == "gru_serving" or name.startswith("gru_serving.") for name
 """
 
 
+@pytest.mark.slow
 def test_stubs_of_tf_serving_in_a_process_of_their_own(server, tmp_path):
     done = subprocess.run(
         [sys.executable, "-P", "-c", STUBS, server.grpc],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[3.0, 5.0] 1", "True", "1 30"]

@@ -115,6 +115,7 @@ for name in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_products_that_overrun_memory_are_found_and_no_others(tmp_path):
     module = Products()
     tf.saved_model.save(module, str(tmp_path), signatures=module.signatures())

@@ -253,6 +253,7 @@ def test_tensorflow_text(tmp_path, opened):
     assert bits.tolist() == [[1, 0, 0, 0, 0, 1, 1, 1], [1, 0, 0, 0, 0, 0, 0, 0]]
 
 
+@pytest.mark.slow
 @needs_tensorflow_text
 def test_tensorflow_text_is_not_imported(tmp_path):
     """Importing it takes seconds, and imports Keras."""

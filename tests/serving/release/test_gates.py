@@ -12,6 +12,7 @@ from gru_serving.__main__ import main
 from gru_serving.client import connect
 from gru_serving.export.run import export_run
 from gru_serving.release.golden import write_golden
+from tests.made_once import made_once, own_copy
 from tests.serving.conftest import running
 
 CONFIG = """
@@ -26,9 +27,13 @@ model_config_list {{ config {{
 @pytest.fixture(scope="module")
 def classifiers(exports, tmp_path_factory):
     """1: good. 2: the same run, always of one opinion. 3: good again. 4: not as its golden file."""
+    made = made_once("gates", lambda root: make_versions(exports, root))
+    return own_copy(made, tmp_path_factory) / "m"
+
+
+def make_versions(exports, root):
     import keras
 
-    root = tmp_path_factory.mktemp("gates")
     base = root / "m"
     run = exports.runs["one"].path
     shutil.copytree(exports.version("one"), base / "1")
@@ -47,7 +52,6 @@ def classifiers(exports, tmp_path_factory):
     golden = base / "4" / "assets.extra" / "golden.json"
     golden.write_bytes((base / "2" / "assets.extra" / "golden.json").read_bytes())
     (base / "4" / "assets.extra" / "digests.json").unlink()
-    return base
 
 
 @contextmanager
@@ -159,6 +163,7 @@ def open_lines(path):
     return path.read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_without_requests_nothing_is_promoted(classifiers, tmp_path, capsys):
     with site(classifiers, tmp_path) as (server, asked, logs):
         live = ["--gate", "drift", "--logs", logs, "--watch", "4"]

@@ -9,7 +9,11 @@ from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.data.series_frame import series_of_frame
+from gru_training.data.time_options import TimeOptions
 from gru_training.errors import DataError, ForeignDataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.sources.series_check import _target_names
+from gru_training.forecasting.sources.sets import load_series
 
 
 def table():
@@ -93,3 +97,75 @@ def test_a_cell_that_is_no_number_is_named(tmp_path):
     frame.to_csv(path, index=False)
     with pytest.raises(DataError, match=r"line 5, column 'y': expected a number .*got 'many'"):
         read_series(path)
+
+
+def test_named_columns_are_not_taken_for_the_time(tmp_path):
+    """Where no name tells which column has the times, those of other flags are left out."""
+    names = {"unique_id": "product", "ds": "sold on", "y": "amount"}
+    frame = table().rename(columns=names)[["product", "amount", "sold on"]]
+    path = tmp_path / "sales.csv"
+    frame.to_csv(path, index=False)
+    long = LongColumns("product", "amount")
+    check(read_series(path, long=long))
+    check(series_of_frame(frame, None, None, Problems("table"), long=long))
+    named = table()[["unique_id", "y", "ds"]].rename(columns={"ds": "sold on"})
+    named.to_csv(path, index=False)
+    check(read_series(path))
+
+
+def test_target_names_the_column_of_values_or_some_series(tmp_path):
+    frame = table().assign(other=1.5)
+    path = tmp_path / "sales.csv"
+    frame.to_csv(path, index=False)
+    for targets, forecast in ((("y",), "abc"), (("b",), "b")):
+        config = SeriesConfig(path, target=targets, lookback=2, horizon=1)
+        series = load_series(config, Problems(str(path)))
+        check(series)
+        assert set(_target_names(series, config)) == set(forecast)
+        check(series_of_frame(frame, None, None, Problems("table"), long=config.long))
+    renamed = frame.rename(columns={"y": "sold"})
+    renamed.to_csv(path, index=False)
+    config = SeriesConfig(path, target=("sold",))
+    check(load_series(config, Problems(str(path))))
+    for targets in (("z",), ("y", "promo")):
+        frame.to_csv(path, index=False)
+        long = LongColumns(targets=targets)
+        with pytest.raises(ForeignDataError, match=f"--target: .* no series '{targets[0]}'"):
+            read_series(path, long=long)
+        with pytest.raises(ForeignDataError, match=f"--target: .* no series '{targets[0]}'"):
+            series_of_frame(frame, None, None, Problems("table"), long=long)
+
+
+def test_columns_of_words_that_nothing_reads_are_noted_and_left(tmp_path):
+    """A weather report for each row, several of them at some times: `--duplicates mean` says so."""
+    times = pd.date_range("2024-01-01", periods=20, freq="h").repeat(2)
+    rows = len(times)
+    frame = pd.DataFrame(
+        {
+            "weather": ["rain", "fog"] * (rows // 2),
+            "date_time": times,
+            "holiday": ["New Year", *[None] * (rows - 1)],
+            "traffic": np.arange(rows),
+        }
+    )
+    path = tmp_path / "traffic.csv"
+    frame.to_csv(path, index=False)
+    mean = TimeOptions(duplicates="mean")
+    note = "columns of words that are not read: weather, holiday"
+    for series in (
+        read_series(path, "date_time", options=mean, read=("traffic",)),
+        series_of_frame(frame, "date_time", None, Problems("table"), options=mean),
+    ):
+        assert series.columns == ("traffic",)
+        np.testing.assert_array_equal(series.values[:, 0], np.arange(20) * 2 + 0.5)
+        assert note in series.notes
+    with pytest.raises(DataError, match=r"told apart by 'weather'.* or --duplicates mean, if"):
+        read_series(path, "date_time")
+    once = frame.drop_duplicates("date_time")
+    once.to_csv(path, index=False)
+    assert note in read_series(path, "date_time").notes
+    with pytest.raises(DataError, match=r"line 2, column 'weather': expected a number"):
+        read_series(path, "date_time", read=("weather", "traffic"))
+    once.drop(columns="traffic").to_csv(path, index=False)
+    with pytest.raises(ForeignDataError, match="column 'weather': expected a number"):
+        read_series(path, "date_time")

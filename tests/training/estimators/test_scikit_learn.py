@@ -302,11 +302,6 @@ class NumbersAsTexts:
                 kind.poor_score = True  # after one epoch of two units
         return tags
 
-    def partial_fit(self, data, y, **named):
-        if hasattr(self, "run_"):
-            validate_data(self, data, reset=False, dtype=float)
-        return super().partial_fit(data, y, **named)
-
     def _source(self, data, y, *further, **named):
         data, _ = validate_data(self, data, y, dtype=float, multi_output=True)
         return super()._source(as_texts(data), y, *further, **named)

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
-from gru_training.sentiment.network.average import average
 from keras.src.layers.merging.base_merge import Merge
 from keras.src.ops.numpy import Add
 
@@ -125,7 +124,7 @@ def test_no_forecaster_adds_as_keras_does(architecture):
 
 def test_no_text_model_adds_as_keras_does(tiny_run):
     model = tiny_run.load_model()
-    for each in (model, average([model, model], [0.4, 0.6]), build_text_model(tiny_run)):
+    for each in (model, build_text_model(tiny_run)):
         assert not sums_by_keras(each)
 
 

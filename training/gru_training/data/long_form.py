@@ -9,6 +9,7 @@ from gru_training.data.problems import Problems
 from gru_training.errors import ForeignDataError
 
 ID_COLUMNS = ("unique_id", "series_id", "item_id")
+_SERIES_SHOWN = 8
 VALUE_COLUMNS = ("y", "value", "target", "sales", "quantity", "demand")
 
 
@@ -24,6 +25,32 @@ class LongColumns:
     """Whether there are values; else only inputs, as of the steps ahead."""
     required: bool = False
     """Whether a table in wide form is refused."""
+    targets: tuple[str, ...] = ()
+    """What is to be forecast: the column of values, or some of the series."""
+
+    def time_of(self, names: Sequence[str], known: Sequence[str]) -> str:
+        """The column of times where none is named: one called as they are, else the first.
+
+        Args:
+            names: All columns of a table.
+            known: Names of columns of times, in small letters.
+        """
+        taken = (self.id, self.value, *self.inputs, *self.targets)
+        left = [name for name in names if name not in taken]
+        other_kinds = (*ID_COLUMNS, *VALUE_COLUMNS)
+        called = [name for name in left if name.strip().lower() in known]
+        others = [name for name in left if name.strip().lower() not in other_kinds]
+        return (called or others or [*names])[0]
+
+    def require_targets(self, source: str, ids: Sequence[str], value: str) -> None:
+        """Raise ForeignDataError where a target is neither a series nor the column of values."""
+        for name in self.targets:
+            if name not in ids and (name != value or len(self.targets) > 1):
+                raise ForeignDataError(
+                    f"--target: {source} has no series {name!r}, and its column of values is "
+                    f"{value!r}; its series are {', '.join(ids[:_SERIES_SHOWN])}"
+                    + (" ..." if len(ids) > _SERIES_SHOWN else "")
+                )
 
     def found(
         self, source: str, time: str, names: Sequence[str]
@@ -52,7 +79,9 @@ class LongColumns:
                 )
         if not self.valued:
             return name, self.inputs, tuple(others)
-        value = self.value or next((known[each] for each in VALUE_COLUMNS if each in known), None)
+        named = [each for each in self.targets if each in others]
+        by_name = (known[each] for each in VALUE_COLUMNS if each in known)
+        value = self.value or next(iter((*named, *by_name)), None)
         if value is None and len(others) == 1:
             (value,) = others
         if value is None or value not in names:

@@ -2,8 +2,8 @@
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ def read_series(
     long: LongColumns = BY_NAME,
     options: TimeOptions = AS_THEY_ARE,
     given: TextFormat = AS_FOUND,
+    read: Collection[str] = (),
 ) -> Series:
     """Read a table of numbers over time, as `gru_training.tables.rows.read_rows` reads it.
 
@@ -63,13 +64,14 @@ def read_series(
         long: The columns of a file in long form.
         options: What to do with local, repeated, uneven and too fine times.
         given: How the text is written, where that is known.
+        read: Columns that must be read; another one that holds words alone is noted and left out.
 
     Raises:
         ForeignDataError: No column holds numbers.
         DataError: The file is not like this; names line and column.
     """
     found = problems or Problems(str(path))
-    rows, notes = _read_rows(path, time_column, found, expected, long, given)
+    rows, notes = _read_rows(path, time_column, found, expected, long, given, options, read)
     name = path.name.split(".")[0]
     if keep_rows:
         found.close_rows()
@@ -91,6 +93,8 @@ def _read_rows(
     expected: ExpectedSeries | None,
     long: LongColumns,
     given: TextFormat,
+    options: TimeOptions,
+    required: Collection[str],
 ) -> tuple[SeriesRows, list[str]]:
     table = read_rows(path, given, problems.bad_row, bounded=True)
     problems.unit = table.form.unit
@@ -98,7 +102,7 @@ def _read_rows(
     names, rows = table.with_columns()
     # Column by column: as rows of dicts a table would take ten times the memory.
     texts, lines, numbers = list[str](), array("q"), array("d")
-    wrong: Counter[str] = Counter()
+    bad = defaultdict[str, list[tuple[int, str]]](list)
     ids, read = list[str](), Numbers(table.form.separator)
     time, columns, id_column = "", tuple[str, ...](), None
     if names:
@@ -117,8 +121,7 @@ def _read_rows(
             try:
                 numbers.append(read.read(cells.get(name)))
             except ValueError as error:
-                problems.bad_cell(place, name, str(error))
-                wrong[name] += 1
+                bad[name].append((place, str(error)))
                 numbers.append(math.nan)
     notes += [note] if (note := read.note()) else []
     fewest = 1 if expected else FEWEST_ROWS
@@ -127,24 +130,45 @@ def _read_rows(
         problems.raise_errors()
         raise DataError(f"{path}: expected at least {fewest} rows, got {len(texts)}")
     values = np.array(numbers).reshape(len(texts), len(columns))
-    if wrong and np.isnan(values).all():
+    empty = np.isnan(values).all(axis=0)
+    words = [name for name, lacks in zip(columns, empty, strict=True) if lacks and bad[name]]
+    repeated = options.duplicates == "error" and options.resample == "none"
+    repeated = repeated and len(set(texts)) < _OFTEN * len(texts)
+    if expected is None and id_column is None and not repeated and len(words) < len(columns):
+        unread = [name for name in words if name not in required]
+        kept = [number for number, name in enumerate(columns) if name not in unread]
+        columns, values = tuple(columns[number] for number in kept), values[:, kept]
+        notes += unread_words(unread)
+        for name in unread:
+            del bad[name]
+    for name, wrong in bad.items():
+        for place, message in wrong:
+            problems.bad_cell(place, name, message)
+    if any(bad.values()) and np.isnan(values).all():
         problems.drop_bad = False
         problems.close_rows()
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     if id_column is not None:
         times, firsts, found, wide = widened(texts, lines, ids, values, problems)
+        if expected is None and long.valued:
+            long.require_targets(str(path), found, columns[0])
         series, ordered, more = as_expected(found, wide, long, expected)
         return SeriesRows(time, series, times, firsts, ordered, True, long.inputs), notes + more
-    told = [name for name in columns if wrong[name] == len(texts)]
-    if told and len(set(texts)) < _OFTEN * len(texts):
+    if words and repeated:
         problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
-            f"for a time, told apart by {told[0]!r}; for a table in long form name the columns: "
-            f"--id-column {told[0]} --value-column NAME"
+            f"for a time, told apart by {words[0]!r}; for a table in long form name the columns: "
+            f"--id-column {words[0]} --value-column NAME; or --duplicates mean, if "
+            "times are repeated"
         )
     columns, values = with_absent(columns, values, expected)
     return SeriesRows(time, columns, texts, lines, values), notes
+
+
+def unread_words(names: Sequence[str]) -> list[str]:
+    """A note on columns of words that nothing reads, if there are any."""
+    return [f"columns of words that are not read: {', '.join(names)}"] if names else []
 
 
 def _columns(
@@ -155,8 +179,7 @@ def _columns(
     long: LongColumns,
 ) -> tuple[str, tuple[str, ...], str | None, list[str]]:
     """The columns of times, of numbers and, in long form, of ids, and notes on others."""
-    times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
-    time = time_column or (times or [*names])[0]
+    time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(source, time, names) if time in names else None
     if found is None:
         time, columns, notes = series_columns(source, names, time_column, expected)

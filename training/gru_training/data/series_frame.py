@@ -17,7 +17,7 @@ from gru_training.data.frames import as_frame
 from gru_training.data.long_form import BY_NAME, LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
-from gru_training.data.series_file import TIME_COLUMNS, series_columns
+from gru_training.data.series_file import TIME_COLUMNS, series_columns, unread_words
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError
 
@@ -51,7 +51,7 @@ def series_of_frame(
     """
     table = _pandas(data)
     rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
-        table, problems, time_column, expected
+        table, problems, time_column, expected, long
     )
     series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
     return replace(series, notes=(*notes, *series.notes))
@@ -78,6 +78,7 @@ def _wide_rows(
     problems: Problems,
     time_column: str | None,
     expected: ExpectedSeries | None,
+    long: LongColumns,
 ) -> tuple[SeriesRows, list[str]]:
     names = [str(name) for name in table.columns]
     time, columns, notes = series_columns(problems.source, names, time_column, expected)
@@ -86,6 +87,12 @@ def _wide_rows(
         raise DataError(
             f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
         )
+    if expected is None:
+        words = [name for name in columns if _only_words(table[name])]
+        unread = [name for name in words if name not in (*long.targets, *long.inputs)]
+        if len(unread) < len(columns):
+            columns = tuple(name for name in columns if name not in unread)
+            notes += unread_words(unread)
     values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
     columns, values = with_absent(columns, values, expected)
     texts = _texts(table[time])
@@ -101,8 +108,7 @@ def _long_rows(
 ) -> tuple[SeriesRows, list[str]] | None:
     """The rows of a table in long form, with a column for each series; None of any other."""
     names = [str(name) for name in table.columns]
-    times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
-    time = time_column or (times or names)[0]
+    time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(problems.source, time, names)
     if found is None or time not in names:
         return None
@@ -121,6 +127,8 @@ def _long_rows(
     wide = np.full((len(at), len(ids), len(read)), np.nan)
     timed = (rows >= 0) & (columns >= 0)
     wide[rows[timed], columns[timed]] = values[timed]
+    if expected is None and long.valued:
+        long.require_targets(problems.source, [str(each) for each in ids], read[0])
     called, flat, notes = as_expected([str(each) for each in ids], wide, long, expected)
     texts = _texts(pd.Series(at))
     return SeriesRows(time, called, texts, range(len(texts)), flat, True, long.inputs), notes
@@ -128,6 +136,11 @@ def _long_rows(
 
 def _texts(times: pd.Series) -> list[str]:
     return ["" if pd.isna(value) else str(value) for value in times]
+
+
+def _only_words(column: pd.Series) -> bool:
+    numbers = pd.to_numeric(column, errors="coerce")
+    return bool(numbers.isna().all() and column.notna().any())
 
 
 def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:

@@ -170,7 +170,8 @@ def _values_of(labels: Any, what: str) -> list[Any]:
         return _label_values(frame, list(frame.columns), what).values
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
-            f"{what}: expected one label per row, (N,), got shape {labels.shape}; give y.ravel()",
+            "A column-vector y was passed when a 1d array was expected: "
+            f"{what}, of shape {labels.shape}; give y.ravel()",
             DataConversionWarning,
             stacklevel=4,
         )

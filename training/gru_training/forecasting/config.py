@@ -52,7 +52,8 @@ class SeriesConfig:
     is no other."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
-    Default: all but those of --future and --past."""
+    Default: all but those of --future and --past. Of a file with a row for each series and time
+    either the column of values or some of the series."""
     future: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns whose values are known of the steps ahead as well (weather forecasts, prices,
     holidays): forecasts read them there, and are made of them (--future of gru-train forecast).
@@ -149,7 +150,7 @@ class SeriesConfig:
     @property
     def long(self) -> LongColumns:
         """The columns of a file with a row for each series and time."""
-        return LongColumns(self.id_column, self.value_column, self.future)
+        return LongColumns(self.id_column, self.value_column, self.future, targets=self.target)
 
     @property
     def fractions(self) -> tuple[float, float]:

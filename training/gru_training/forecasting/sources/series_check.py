@@ -115,7 +115,8 @@ def calibration_problem(
 
 def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
     inputs = {*config.future, *config.past} if not series.panel else series.input_columns
-    return config.target or tuple(
+    named = tuple(name for name in config.target if name in series.columns)
+    return named or tuple(
         name
         for name in series.columns
         if name not in inputs and name not in series.calendar.columns

@@ -76,6 +76,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
             long=config.long,
             options=config.times,
             given=config.text_format,
+            read=(*config.target, *config.future, *config.past),
         )
     return as_wanted(series, config)
 
@@ -92,7 +93,10 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
             f"--past: {series.source} has a row for each series and time; inputs of the past "
             "alone are read of tables with a row for each time only"
         )
-    for flag, names in (("--target", config.target), *inputs):
+    # Of a table in long form they were looked for when it was read.
+    of_rows = series.panel and (config.data is None or m4_kind(config.data) is None)
+    targets = () if of_rows else config.target
+    for flag, names in (("--target", targets), *inputs):
         for name in names:
             if name not in series.columns:
                 raise ForeignDataError(
