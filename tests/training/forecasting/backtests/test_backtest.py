@@ -227,10 +227,10 @@ def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch)
     begun, ended, epochs = [forecasting_run.load_model().get_weights()], [], []
     train = backtest.train_network
 
-    def watched(known, config, *rest, start, **options):
-        ended.append(start.get_weights())
+    def watched(known, config, *rest, initial, **options):
+        ended.append(initial.get_weights())
         epochs.append(config.training.epochs)
-        model, result = train(known, config, *rest, start=start, **options)
+        model, result = train(known, config, *rest, initial=initial, **options)
         begun.append(model.get_weights())
         return model, result
 
