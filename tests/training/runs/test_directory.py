@@ -26,6 +26,7 @@ def test_holds_what_it_promises(tiny_run):
         "text_rules.json", "marked_texts.json",
         "temperature.json", "calibration.png", "accuracy_by_length.png", "gates.png",
         "report.html", "report.md", "manifest.json",
+        "training_texts.npy", "model.onnx", "tokens.json",
     }  # fmt: skip
     run = SentimentRun.open(str(tiny_run.path))
     assert run.classes == ("negative", "positive")

@@ -23,6 +23,7 @@ from gru_training.forecasting.future.forecast import forecast
 from gru_training.forecasting.future.recent import recent_of_run
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import made_once
 from tests.training.conftest import write_waves
@@ -72,7 +73,7 @@ def test_the_forecast_is_that_of_the_model_trained_on_all_rows(run):
     assert run.metrics["refit"] == {"rows": rows, "epochs": run.metrics["best_epoch"]}
     delivered, measured = run.delivered_model(), run.load_model()
     table = forecast(run, recent_of_run(run))
-    other = forecast(run, recent_of_run(run), model=measured)
+    other = forecast(run, recent_of_run(run), predict=make_predictor(measured, run.preprocessor()))
     assert delivered.count_params() == measured.count_params()
     assert (table["forecast"] != other["forecast"]).any()
     np.testing.assert_allclose(table["forecast"], other["forecast"], rtol=0.3, atol=3)
