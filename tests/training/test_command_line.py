@@ -139,7 +139,7 @@ def test_the_help_lists_each_command_with_what_it_does(capsys):
         for line in capsys.readouterr().out.splitlines()
         if line.startswith("  ")
     )
-    for name in (*TASKS, "tune", "check", "resume", "predict", "compare", "ensemble",
+    for name in (*TASKS, "tune", "check", "resume", "predict", "compare",
                  "report", "forecast", "backtest"):  # fmt: skip
         assert main([name, "--help"]) == 0
         assert listed[name].split(",")[0] in " ".join(capsys.readouterr().out.split()), name

@@ -92,7 +92,7 @@ def run(steps):
         action = next(steps)
         while True:
             assert isinstance(action, Exchange)
-            action = steps.send(None)
+            action = steps.send("answer")
     except StopIteration as stop:
         return stop.value
 

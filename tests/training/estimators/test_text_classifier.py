@@ -64,7 +64,11 @@ def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, tmp_path):
     for part in ("validation", "test"):
         assert frame.metrics["model"][part] == file.metrics["model"][part]
     assert frame.config.training == file.config.training
-    assert {p.name for p in frame.path.iterdir()} == {p.name for p in file.path.iterdir()}
+    # For commands without TensorFlow; an estimator keeps its model loaded.
+    graph = {"model.onnx", "tokens.json"}
+    of_file, of_frame = ({p.name for p in run.path.iterdir()} for run in (file, frame))
+    assert of_file - of_frame == graph
+    assert of_frame <= of_file
 
 
 def test_predictions_are_those_of_the_held_out_rows_of_the_run(fitted):
