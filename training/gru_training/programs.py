@@ -26,9 +26,6 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
-
 VARIABLE = "KERAS_GRU_PROGRAMS"
 """The environment variable that names another folder, or says `off`."""
 LIMIT = 64 << 20
@@ -126,6 +123,8 @@ class _Process:
 
 def _locked(folder: Path) -> int | None:
     """The lock of a process' folder, held until it is closed; None if its process is alive."""
+    import fcntl  # missing in Python for Windows
+
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

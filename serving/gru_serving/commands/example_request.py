@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from gru_serving.codecs.example import encode_input
+from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.commands.terminal.help_format import HelpFormatter
@@ -160,6 +160,10 @@ def _load(
     grpc: str,
 ) -> str:
     """Shell commands that measure both transports with four clients for ten seconds."""
+    try:
+        json.dumps(request, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"# h2load: expected names and texts that are Unicode, {error.reason}"
     spec = ModelSpec(name=model, signature_name=request["signature_name"])
     if label:  # an empty one, once set, is asked for by name
         spec.version_label = label
@@ -171,7 +175,9 @@ def _load(
             message.inputs[name].CopyFrom(encode_tensor(np.array(values, dtype)))
     else:
         kinds = {"classify": ClassificationRequest, "regress": RegressionRequest}
-        message = kinds[method](model_spec=spec, input=encode_input(request["examples"]))
+        message = kinds[method](
+            model_spec=spec, input=encode_input(example_values(request["examples"]))
+        )
     payload = message.SerializeToString()
     # The frame of gRPC over HTTP/2: a byte for "not compressed", then the length.
     frame = base64.b64encode(b"\0" + len(payload).to_bytes(4, "big") + payload).decode()

@@ -62,6 +62,7 @@ class Counter:
         self.labels = tuple(labels)
         self._lock = threading.Lock()
         self._values: dict[tuple[str, ...], float] = {}
+        self._forgotten = 0.0
 
     def add(self, *values: str, by: int = 1) -> None:
         """Count; one value per label."""
@@ -72,12 +73,12 @@ class Counter:
         """Drop the samples with these label values; nothing where a label is none of this one's."""
         with self._lock:
             for values in _matching(self.labels, self._values, labels):
-                del self._values[values]
+                self._forgotten += self._values.pop(values)
 
     def total(self) -> int:
-        """The sum over all labels."""
+        """The sum over all labels, those of dropped samples included: it never falls."""
         with self._lock:
-            return int(sum(self._values.values()))
+            return int(sum(self._values.values()) + self._forgotten)
 
     def lines(self) -> Iterator[str]:
         """The samples, as text."""

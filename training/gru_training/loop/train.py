@@ -80,7 +80,9 @@ def train(
         CheckpointError: The checkpoint cannot be written or continued.
     """
     replicas = replicas or Replicas()
-    sharing = objective.key is not None and replicas.alone
+    # A follower of the model shows the names of its layers, which are others in a twin.
+    followed = any(isinstance(each, ModelFollower) for each in followers)
+    sharing = objective.key is not None and replicas.alone and not followed
     with (
         twin_of(model) if sharing else nullcontext() as lent,
         TrainingProgress(
