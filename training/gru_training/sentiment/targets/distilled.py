@@ -13,9 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from gru_training.loop.batches import NOT_DRAWN, Drawn
-from gru_training.loop.fit import PerRowFunction
-from gru_training.sentiment.targets.target import Target
-from gru_training.words.ngram_model import NgramModel
+from gru_training.sentiment.targets.target import Target, TargetWrapper
 from gru_training.words.token_rows import TokenRows
 
 
@@ -32,7 +30,7 @@ Lessons = Callable[[str, TokenRows], Lesson]
 """From the name of a part and its rows."""
 
 
-class DistilledTarget(Target):
+class DistilledTarget(TargetWrapper):
     """The label of a row that has one, and C answers of a teacher to any other.
 
     Args:
@@ -41,17 +39,9 @@ class DistilledTarget(Target):
         read: Number of further rows that an epoch reads, drawn anew; all by default.
     """
 
-    def __init__(
-        self,
-        inner: Target,
-        lessons: Lessons,
-        read: int | None = None,
-    ):
-        super().__init__(inner.names, inner.metric)
-        self._inner, self._lessons, self._read = inner, lessons, read
-        self.kind = inner.kind
-        own = inner.outputs if inner.kind == "labels" else 1
-        self.signature = tf.TensorSpec((None, 1 + own + inner.outputs), tf.float32)
+    def __init__(self, inner: Target, lessons: Lessons, read: int | None = None):
+        super().__init__(inner, further=inner.outputs)
+        self._lessons, self._read = lessons, read
 
     def learned_from(self, part: str, rows: TokenRows) -> TokenRows:
         """Rows with the teacher's answers, and behind them further ones that have no label.
@@ -80,45 +70,8 @@ class DistilledTarget(Target):
         hard = tf.cast(self._inner.loss(self._own(targets), logits), logits.dtype)
         return known * hard + (1 - known) * _to_teacher(self.kind, answers, logits)
 
-    def row_metrics(self) -> dict[str, PerRowFunction]:
-        """Those of the data; of a further row what the teacher says counts as right."""
-        return {name: self._of_own(of) for name, of in self._inner.row_metrics().items()}
-
-    def members(self, targets: np.ndarray) -> np.ndarray:
-        """As of the data."""
-        return self._inner.members(targets)
-
-    def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
-        """As of the data."""
-        return self._inner.mean_loss(targets, logits)
-
-    def fit_ngrams(
-        self,
-        train: TokenRows,
-        validation: TokenRows,
-        vocabulary_size: int,
-        order: int = 2,
-    ) -> NgramModel:
-        """As of the data."""
-        return self._inner.fit_ngrams(train, validation, vocabulary_size, order)
-
-    def in_units(self, targets: np.ndarray) -> np.ndarray:
-        """The targets of the data, of those that `learned_from` makes."""
-        own = targets[:, 1 : -self.outputs]
-        if self.kind == "class":
-            return np.asarray(own[:, 0], np.int32)
-        return self._inner.in_units(own if self.kind == "labels" else own[:, 0])
-
-    def _of_own(self, measure: PerRowFunction) -> PerRowFunction:
-        return lambda targets, logits: measure(self._own_or_answered(targets), logits)
-
-    def _own(self, targets: Any) -> Any:
-        own = targets[:, 1 : -self.outputs]
-        if self.kind == "labels":
-            return own
-        return tf.cast(own[:, 0], tf.int32) if self.kind == "class" else own[:, 0]
-
-    def _own_or_answered(self, targets: Any) -> Any:
+    def _measured(self, targets: Any) -> Any:
+        """The row's own target; of a further row what the teacher says."""
         own, known, answers = self._own(targets), targets[:, 0] > 0, targets[:, -self.outputs :]
         if self.kind == "class":
             return tf.where(known, own, tf.argmax(answers, axis=1, output_type=tf.int32))

@@ -106,3 +106,61 @@ class Target(ABC):
             measures=measures,
             key=self.key,
         )
+
+
+class TargetWrapper(Target):
+    """A target that learns further columns beside the row's own target.
+
+    Its targets are (N, 1 + own + further) float32: a column that says how the row's own target
+    counts, that target, and the further columns.
+
+    Args:
+        inner: Target of the data, which also measures and calibrates.
+        further: Number of columns behind the row's own target.
+    """
+
+    def __init__(self, inner: Target, further: int = 0):
+        super().__init__(inner.names, inner.metric)
+        self._inner, self.kind = inner, inner.kind
+        self._own_columns = inner.outputs if inner.kind == "labels" else 1
+        self.signature = tf.TensorSpec((None, 1 + self._own_columns + further), tf.float32)
+
+    def row_metrics(self) -> dict[str, PerRowFunction]:
+        """The measures of the data, in which every row counts the same."""
+
+        def of_measured(measure: PerRowFunction) -> PerRowFunction:
+            return lambda targets, logits: measure(self._measured(targets), logits)
+
+        return {name: of_measured(measure) for name, measure in self._inner.row_metrics().items()}
+
+    def members(self, targets: np.ndarray) -> np.ndarray:
+        """The classes or labels of the rows of the data, (N, C) bool."""
+        return self._inner.members(targets)
+
+    def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
+        """The mean loss of rows of the data."""
+        return self._inner.mean_loss(targets, logits)
+
+    def fit_ngrams(
+        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
+    ) -> NgramModel:
+        """Fit the linear model of the data."""
+        return self._inner.fit_ngrams(train, validation, vocabulary_size, order)
+
+    def in_units(self, targets: np.ndarray) -> np.ndarray:
+        """The targets of the data, of those that `learned_from` makes."""
+        own = targets[:, 1 : 1 + self._own_columns]
+        if self.kind != "labels":
+            own = own[:, 0]
+        return self._inner.in_units(own.astype(np.int32) if self.kind == "class" else own)
+
+    def _own(self, targets: Any) -> Any:
+        """The row's own target, as the inner target has it; in TensorFlow."""
+        own = targets[:, 1 : 1 + self._own_columns]
+        if self.kind == "labels":
+            return own
+        return tf.cast(own[:, 0], tf.int32) if self.kind == "class" else own[:, 0]
+
+    def _measured(self, targets: Any) -> Any:
+        """The target that measures compare with the logits; in TensorFlow."""
+        return self._own(targets)
