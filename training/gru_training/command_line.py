@@ -17,9 +17,8 @@ import tyro
 
 from gru_training.errors import InterruptedRun, InterruptedWork, TrainingError
 from gru_training.task import TASKS, Command, find_task, start_tensorflow, task_settings
-from gru_training.termination import remembered_interrupts
+from gru_training.termination import INTERRUPTED, remembered_interrupts
 
-INTERRUPTED = 130
 USAGE = "usage: gru-train COMMAND ..."
 
 COMMANDS = {

@@ -6,6 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+INTERRUPTED = 130
+"""The exit status of a command that was interrupted, as shells report SIGINT."""
+
 _received = threading.Event()
 
 

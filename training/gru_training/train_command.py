@@ -11,11 +11,10 @@ import tyro
 
 from gru_training.errors import CheckpointError
 from gru_training.task import TASKS, Command, Task, find_task, start_tensorflow
+from gru_training.termination import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

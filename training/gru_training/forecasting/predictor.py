@@ -1,5 +1,6 @@
 """Preprocessing and model as one graph: how everything but an export asks a forecaster."""
 
+import functools
 from collections.abc import Callable
 
 import keras
@@ -13,7 +14,7 @@ Predictor = Callable[[np.ndarray], np.ndarray]
 
 
 def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Predictor:
-    """Trace preprocessing and model once, for batches of any size.
+    """Put preprocessing and model into one graph, traced at its first use, for batches of any size.
 
     Args:
         model: From standardised windows (B, L, C) to (B, H, K, Q or 1).
@@ -25,5 +26,5 @@ def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Pred
     def predict(histories: tf.Tensor) -> tf.Tensor:
         return model(preprocessor.standardise(histories), training=False)
 
-    traced = predict.get_concrete_function()
-    return lambda histories: np.asarray(traced(tf.constant(histories, tf.float32)).numpy())
+    traced = functools.cache(predict.get_concrete_function)
+    return lambda histories: np.asarray(traced()(tf.constant(histories, tf.float32)).numpy())
