@@ -11,6 +11,7 @@ from shlex import quote
 
 from gru_serving.commands.terminal.waiting import waiting
 from gru_serving.engine.quiet import quiet_stderr
+from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP
 from gru_serving.storage.publishing import PublishError, remove_old
 from gru_training.termination import remembered_interrupts
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"
     )
+    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     if arguments.keep is not None and arguments.keep < 1:
@@ -46,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         with quiet_stderr():
             from gru_serving.export.run import ExportError, export_run
         try:
-            exported = export_run(arguments.run, arguments.to)
+            exported = export_run(arguments.run, arguments.to, arguments.allow_interface_change)
             removed = remove_old(arguments.to, arguments.keep) if arguments.keep else []
         except (ExportError, PublishError) as error:
             if arguments.debug:

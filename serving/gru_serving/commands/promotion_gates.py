@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from gru_serving.commands.files.outcome_table import read_outcomes
+from gru_serving.config.model_config_edit import RolloutError
 from gru_serving.errors import InvalidArgument
+from gru_serving.release.interface import InterfaceChangeError, check_interface
 from gru_serving.release.live_gates import LiveGates
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
@@ -70,6 +73,31 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_interfaces(rollout: Rollout, labels: Mapping[str, int | None]) -> None:
+    """Refuse versions that break what clients of the versions before them rely on.
+
+    Args:
+        rollout: The model and its server.
+        labels: The version that each label is to point to; None removes the label.
+
+    Raises:
+        RolloutError: A version breaks its clients.
+    """
+    before = rollout.labels()
+    for label, version in labels.items():
+        old = before.get(label, rollout.unlabelled())
+        if version is None or old in (None, version):
+            continue
+        found = rollout.versions()
+        if version not in found or old not in found:
+            rollout.say(f"versions {old} and {version} are not both on this disk to be compared")
+            continue
+        try:
+            check_interface(found[old], found[version])
+        except InterfaceChangeError as error:
+            raise RolloutError(f"label {label}, version {version}: {error}") from error
+
+
 def promotion(
     rollout: Rollout, arguments: argparse.Namespace, label: str, version: int
 ) -> list[Move]:
@@ -82,6 +110,8 @@ def promotion(
     live = _live(arguments)
     if arguments.gates and rollout.server is None:
         raise InvalidArgument("--gate: expected a running server; got --offline")
+    if not arguments.allow_interface_change:
+        check_interfaces(rollout, {label: version})
     gates = VersionGates(
         "golden" in arguments.gates,
         arguments.most_latency if "latency" in arguments.gates else None,

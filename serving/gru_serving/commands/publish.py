@@ -11,6 +11,12 @@ from pathlib import Path
 from gru_serving.commands.terminal.help_format import HelpFormatter
 from gru_serving.errors import ServingError
 from gru_serving.release.golden import VerificationError
+from gru_serving.release.interface import (
+    ACCEPT_FLAG,
+    ACCEPT_HELP,
+    InterfaceChangeError,
+    check_next_version,
+)
 from gru_serving.release.verify import verify_files
 from gru_serving.storage.digests import check_digests, has_digests, write_digests
 from gru_serving.storage.publishing import (
@@ -60,6 +66,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--unverified", action="store_true", help="publish without running golden requests"
     )
+    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     try:
@@ -70,6 +77,8 @@ def main(argv: Sequence[str]) -> int:
             _copy(source, aside)
             if listed := has_digests(aside):
                 check_digests(aside)
+            if not arguments.allow_interface_change:
+                check_next_version(arguments.to, aside)
             checked = "not verified"
             if not arguments.unverified:
                 verdict = verify_files(aside, warmup=True)
@@ -81,7 +90,9 @@ def main(argv: Sequence[str]) -> int:
         if arguments.keep is not None:
             for old in remove_old(arguments.to, arguments.keep):
                 print(f"removed {old}")
-    except (PublishError, VerificationError, ServingError, ValueError, OSError) as error:
+    except (
+        PublishError, InterfaceChangeError, VerificationError, ServingError, ValueError, OSError,
+    ) as error:  # fmt: skip
         if arguments.debug:
             raise
         print(f"gru-serve publish: {error}", file=sys.stderr)

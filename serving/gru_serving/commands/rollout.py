@@ -16,11 +16,12 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.promotion_gates import add_gate_arguments, promotion
+from gru_serving.commands.promotion_gates import add_gate_arguments, check_interfaces, promotion
 from gru_serving.commands.terminal.help_format import HelpFormatter
 from gru_serving.commands.terminal.safe_text import safe_text
 from gru_serving.config.model_config_edit import RolloutError
 from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
 
@@ -53,6 +54,7 @@ def promote(argv: Sequence[str]) -> int:
 """,
     )
     add_gate_arguments(parser)
+    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
     parser.add_argument("--label", default="stable", help="label to move (default: stable)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--to", type=int, metavar="VERSION", help="version (default: the newest)")
@@ -92,7 +94,14 @@ def rollback(argv: Sequence[str]) -> int:
         version = arguments.to
         if version is None:
             version = rollout.before(arguments.label)
-        return rollout.move({arguments.label: version}, "rollback", retire=False)
+        moves = rollout.move({arguments.label: version}, "rollback", retire=False)
+        unlabelled = rollout.unlabelled()
+        if unlabelled != version:
+            rollout.say(
+                f"requests without label or version still go to version {unlabelled}, the highest "
+                f"that serves; to end that, take it out of model_version_policy in {rollout.path}"
+            )
+        return moves
 
     return _run("rollback", parser, argv, moves)
 
@@ -112,6 +121,7 @@ def label(argv: Sequence[str]) -> int:
     )
     parser.add_argument("labels", nargs="*", metavar="LABEL=VERSION")
     parser.add_argument("--remove", action="append", default=[], metavar="LABEL")
+    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
 
     def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
         wanted: dict[str, int | None] = dict.fromkeys(arguments.remove)
@@ -130,6 +140,8 @@ def label(argv: Sequence[str]) -> int:
             for name, version in sorted(rollout.labels().items()):
                 print(f"{safe_text(name)} = {version}")
             return []
+        if not arguments.allow_interface_change:
+            check_interfaces(rollout, wanted)
         return rollout.move(wanted, "label", retire=False)
 
     return _run("label", parser, argv, moves)
@@ -166,7 +178,8 @@ def _run(
     arguments = parser.parse_args(argv)
 
     def say(text: str) -> None:
-        print(f"gru-serve {command}: {safe_text(text)}", file=sys.stderr)
+        lines = "\n".join(map(safe_text, text.splitlines()))
+        print(f"gru-serve {command}: {lines}", file=sys.stderr)
 
     try:
         connection = nullcontext() if arguments.offline else connect_as_told(arguments)

@@ -30,6 +30,7 @@ from gru_serving.engine.warmup import write_records
 from gru_serving.export.native import write_native
 from gru_serving.export.requests import golden_request, warmup_record
 from gru_serving.release.golden import TOLERANCE, difference, write_golden
+from gru_serving.release.interface import MODEL_CARD, InterfaceChangeError, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
 from gru_training.config import to_dict
@@ -39,7 +40,6 @@ from gru_training.runs.directory import RunDirectory, TaskRun
 from gru_training.servable import Servable
 from gru_training.task import TASKS, find_task
 
-MODEL_CARD = Path("assets.extra") / "model_card.json"
 _METHOD_NAMES = {"classify": CLASSIFY_METHOD, "regress": REGRESS_METHOD}
 
 
@@ -63,7 +63,7 @@ class Exported(NamedTuple):
     seconds: dict[str, float]
 
 
-def export_run(path: Path, target: Path) -> Exported:
+def export_run(path: Path, target: Path, allow_interface_change: bool = False) -> Exported:
     """Write a run's model as the next version of a served model.
 
     The version is built beside its place, checked to be portable and pure, compared with the
@@ -72,6 +72,8 @@ def export_run(path: Path, target: Path) -> Exported:
     Args:
         path: A run directory.
         target: Base path of the served model; its children are versions.
+        allow_interface_change: Whether the version may lack what clients of the highest version
+            there rely on.
 
     Raises:
         ExportError: The run is not whole, the target cannot be written or another process is
@@ -81,10 +83,13 @@ def export_run(path: Path, target: Path) -> Exported:
         run = _open(path)
         with publisher(target) as aside:
             clock = _Clock()
-            signatures, parity = _build(run, aside, clock)
+            beside = None if allow_interface_change else target
+            signatures, parity = _build(run, aside, beside, clock)
             return Exported(put_in_place(aside, target), signatures, parity, clock.seconds)
     except (TrainingError, PublishError) as error:
         raise ExportError(str(error)) from error
+    except InterfaceChangeError as error:
+        raise ExportError(f"--to {target}: {error}") from error
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise ExportError(
             f"--to {target}: expected a directory that can be written, got: {error.strerror}"
@@ -120,7 +125,9 @@ class _Clock:
         self._since = now
 
 
-def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[str, Any] | None]:
+def _build(
+    run: TaskRun, aside: Path, base: Path | None, clock: _Clock
+) -> tuple[list[str], dict[str, Any] | None]:
     """Write the version and check it; returns the signatures' names and the parity."""
     servable = find_task(run.task).servable(run)
     clock.note("loading and tracing")
@@ -144,6 +151,8 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
     card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
     (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
+    if base is not None:
+        check_next_version(base, aside)
     faults = portability_faults(aside)
     if faults:
         raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))

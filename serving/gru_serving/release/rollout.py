@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gru_serving.client import Client
-from gru_serving.config.files import served_models
+from gru_serving.config.files import VersionPolicy, served_models
 from gru_serving.config.model_config_edit import (
     RolloutError,
     copy_config,
@@ -65,10 +65,19 @@ class Rollout:
         Raises:
             RolloutError: There is none.
         """
-        found = self._on_disk(read_config(self.path, self.model))
+        found = self.versions()
         if not found:
             raise RolloutError(f"model {self.model}: there is no version in its base path")
         return max(found)
+
+    def versions(self) -> dict[int, Path]:
+        """The directories of the versions on this machine's disk, by their numbers."""
+        return self._on_disk(read_config(self.path, self.model))
+
+    def unlabelled(self) -> int | None:
+        """The version that requests without label or version get, by the file; None for none."""
+        config = read_config(self.path, self.model)
+        return max(choose(self._on_disk(config), self._policy(config)), default=None)
 
     def directory(self, version: int) -> Path:
         """Where a version of the model lies.
@@ -76,7 +85,7 @@ class Rollout:
         Raises:
             RolloutError: It is not on this machine's disk.
         """
-        found = self._on_disk(read_config(self.path, self.model))
+        found = self.versions()
         if version not in found:
             raise RolloutError(f"model {self.model}: there is no version {version} on this disk")
         return found[version]
@@ -217,7 +226,7 @@ class Rollout:
 
     def _serving(self, config: ModelServerConfig, versions: set[int]) -> ModelServerConfig:
         """The configuration, asking for these versions besides those it asks for already."""
-        policy = next(m.policy for m in served_models(config, may_log=True) if m.name == self.model)
+        policy = self._policy(config)
         changed = copy_config(config)
         if policy.kind == "all":
             return changed
@@ -237,6 +246,9 @@ class Rollout:
         entry.model_version_policy.Clear()
         entry.model_version_policy.specific.versions.extend(sorted(asked | versions))
         return changed
+
+    def _policy(self, config: ModelServerConfig) -> VersionPolicy:
+        return next(m.policy for m in served_models(config, may_log=True) if m.name == self.model)
 
     def _on_disk(self, config: ModelServerConfig) -> dict[int, Path]:
         base = next(
