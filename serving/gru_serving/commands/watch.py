@@ -27,7 +27,7 @@ from gru_serving.commands.terminal.waiting import waiting
 from gru_serving.drift.exposition import exposition
 from gru_serving.drift.outcomes import Accuracy
 from gru_serving.drift.prediction_logs import log_files, read_log
-from gru_serving.drift.stability import MOVED, SHIFTED
+from gru_serving.drift.stability import MOVED, OUTSIDE, SHIFTED, SHIFTED_OUTSIDE
 from gru_serving.drift.watch import Report, Watch
 from gru_serving.errors import InvalidArgument, NotFound, ServingError
 from gru_serving.named_files import naming_file
@@ -45,7 +45,9 @@ Each quantity is compared with the held-out rows that the version was exported w
 words and share of unknown ones, labels and scores; of series level, spread and missing values of
 each column, and the forecasts. The population stability index says how far the two are apart: up
 to {MOVED:g} a quantity is stable, up to {SHIFTED:g} it has moved, beyond that it has shifted. An
-index that few rows may give by chance counts as stable; the column "chance" is that limit. It
+index that few rows may give by chance counts as stable; the column "chance" is that limit. A
+group of unlike rows moves no index while it is small, so a quantity has shifted, too, where more
+than {SHIFTED_OUTSIDE:.0%} of the rows lie outside of the range of 98 % of the held-out rows. Chance
 assumes that rows are independent. Windows of a series that overlap are not: watch them over a
 season.
 
@@ -187,6 +189,7 @@ def _as_json(report: Report) -> dict[str, Any]:
         "rows": report.rows,
         "requests": report.requests,
         "requests_of_other_versions": report.others,
+        "golden_requests": report.golden,
         "quantities": [
             {
                 "name": one.name,
@@ -194,8 +197,9 @@ def _as_json(report: Report) -> dict[str, Any]:
                 "now": one.now,
                 "stability_index": one.stability.value,
                 "chance": one.stability.noise,
+                "share_outside": one.outside,
                 "rows_far_outside": one.far_outside,
-                "verdict": one.stability.verdict,
+                "verdict": one.verdict,
             }
             for one in report.findings
         ],
@@ -214,6 +218,8 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     say(f"{version}: {report.rows:,} rows in {report.requests:,} requests{period}")
     for number, requests in sorted(report.others.items()):
         say(f"left out: {requests:,} requests that version {number} answered")
+    if report.golden:
+        say(f"left out: {report.golden:,} golden requests, as gru-serve verify sends them")
     if not report.findings:
         say("Nothing to compare: none of these requests has texts or series.")
         return
@@ -225,14 +231,19 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     table.add_column("")
     for one in report.findings:
         index, noise = one.stability
-        outside = f"{one.far_outside:,}" if one.far_outside else ""
+        outside = f"{one.outside:.1%}" if one.outside else ""
+        if one.far_outside:
+            outside += f" ({one.far_outside:,} far)"
         figures = outside, f"{index:.3f}", f"{noise:.3f}"
-        cells = one.name, one.before, one.now, *figures, one.stability.verdict
+        cells = one.name, one.before, one.now, *figures, one.verdict
         table.add_row(*(Text(safe_text(cell)) for cell in cells))
     console.print(table)
     say("Numbers: the median, and in brackets the range of 98 % of the rows.")
-    if any(one.far_outside for one in report.findings):
-        say("outside: rows farther from that range of the held-out rows than it is wide.")
+    if any(one.outside for one in report.findings):
+        say(
+            f"outside: rows outside of that range of the held-out rows, {OUTSIDE:.0%} if nothing "
+            "has changed; far ones are farther from it than it is wide."
+        )
     if report.accuracy is not None:
         say(_accuracy(report.accuracy))
     elif arguments.outcomes:

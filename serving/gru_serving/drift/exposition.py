@@ -13,7 +13,9 @@ def exposition(report: Report, model: str, version: str) -> str:
     labels = ("model_name", "version")
     index = Gauge(f"{PREFIX}stability_index", (*labels, "quantity"))
     noise = Gauge(f"{PREFIX}stability_index_noise", (*labels, "quantity"))
+    outside = Gauge(f"{PREFIX}share_outside", (*labels, "quantity"))
     for finding in report.findings:
+        outside.set(finding.outside, model, version, finding.name)
         index.set(finding.stability.value, model, version, finding.name)
         noise.set(finding.stability.noise, model, version, finding.name)
     rows = Gauge(f"{PREFIX}rows", labels)
@@ -24,6 +26,6 @@ def exposition(report: Report, model: str, version: str) -> str:
             accuracy.set(getattr(report.accuracy, bound), model, version, bound)
     return "".join(
         "\n".join((f"# TYPE {gauge.name} gauge", *lines, ""))
-        for gauge in (index, noise, rows, accuracy)
+        for gauge in (index, noise, outside, rows, accuracy)
         if (lines := list(gauge.lines()))
     )

@@ -15,6 +15,40 @@ _CHANCE = 0.999
 Verdict = Literal["stable", "moved", "shifted"]
 
 
+OUTSIDE = 0.02
+"""The share of held-out rows outside of the range that holds 98 % of them."""
+MOVED_OUTSIDE, SHIFTED_OUTSIDE = 0.05, 0.1
+"""Shares of later rows outside of that range, above which a quantity has moved or shifted: a group
+of rows that is all unlike the others moves no index while it is small."""
+
+
+def share_verdict(outside: int, rows: int, held_out: int) -> Verdict:
+    """Judge the share of rows that lie outside of the range of 98 % of the held-out rows.
+
+    What may be chance is stable: the G statistic of the two shares, which is distributed as
+    chi-squared with one degree of freedom if both are the same.
+
+    Args:
+        outside: Later rows outside of the range.
+        rows: All later rows, at least 1.
+        held_out: Held-out rows that the range was made of, at least 1.
+    """
+    share = outside / rows
+    if share <= MOVED_OUTSIDE:
+        return "stable"
+    common = (outside + OUTSIDE * held_out) / (rows + held_out)
+    statistic = 2 * (rows * _relative_entropy(share, common)
+                     + held_out * _relative_entropy(OUTSIDE, common))  # fmt: skip
+    if statistic <= _chi_squared(1):
+        return "stable"
+    return "moved" if share <= SHIFTED_OUTSIDE else "shifted"
+
+
+def _relative_entropy(share: float, common: float) -> float:
+    terms = ((share, common), (1 - share, 1 - common))
+    return sum(p * math.log(p / q) for p, q in terms if p)
+
+
 class Stability(NamedTuple):
     """How far a histogram is from an earlier one.
 

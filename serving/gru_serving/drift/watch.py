@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +16,10 @@ from gru_serving.drift.outcomes import Accuracy, Known, Outcomes
 from gru_serving.drift.prediction_logs import Logged
 from gru_serving.drift.quantities import Quantities, Rows
 from gru_serving.drift.reference import Distribution, Reference
-from gru_serving.drift.stability import Stability, Verdict, stability
+from gru_serving.drift.stability import Stability, Verdict, share_verdict, stability
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.drift.worth_labelling import Worth, WorthLabelling
+from gru_serving.engine.golden import VerificationError, read_golden, to_array
 from gru_serving.errors import InvalidArgument
 
 _ORDER: Sequence[Verdict] = ("stable", "moved", "shifted")
@@ -27,19 +30,27 @@ class Finding:
     """One quantity, then and now.
 
     Attributes:
-        name: Of the quantity.
-        before: What it was like, in words.
-        now: What it is like.
-        stability: How far that is.
-        far_outside: Rows farther from the range of 98 % of the held-out rows than it is wide; a few
-            of them do not move an index.
+        name: The name of the quantity.
+        before: The held-out rows in words: median and range of numbers, shares of names.
+        now: The same of the logged rows.
+        stability: The distance between the two distributions.
+        outside: The share of logged rows outside of the range of 98 % of the held-out rows.
+        outside_verdict: The verdict on that share.
+        far_outside: The number of rows farther from that range than it is wide.
     """
 
     name: str
     before: str
     now: str
     stability: Stability
+    outside: float = 0.0
+    outside_verdict: Verdict = "stable"
     far_outside: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of the verdicts on the distribution and on the share of rows outside."""
+        return max(self.stability.verdict, self.outside_verdict, key=_ORDER.index)
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,8 @@ class Report:
         rows: Rows that the version answered.
         requests: In so many requests.
         others: Requests that other versions answered, by their number.
+        golden: The number of golden requests among the logged ones, as `gru-serve verify --url`
+            and the gates of a promotion send them; they are left out.
         findings: The least stable first.
         accuracy: Of the rows whose outcome is known.
         worth: Texts to label next.
@@ -65,17 +78,19 @@ class Report:
     worth: Sequence[Worth] = ()
     since: int | None = None
     until: int | None = None
+    golden: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The worst of all quantities'; stable where nothing was asked."""
-        found = [finding.stability.verdict for finding in self.findings]
+        found = [finding.verdict for finding in self.findings]
         return max(found, key=_ORDER.index, default="stable")
 
 
 @dataclass
 class _Seen:
     requests: int = 0
+    golden: int = 0
     since: int | None = None
     until: int | None = None
     others: Counter[int] = field(default_factory=Counter)
@@ -110,6 +125,7 @@ class Watch:
         self._seen = _Seen()
         self._rows = 0
         self._model, self._models = model, set[str]()
+        self._golden = _golden_inputs(version)
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
         """Take requests in.
@@ -128,6 +144,9 @@ class Watch:
             self._add(request)
 
     def _add(self, request: Logged) -> None:
+        if self._golden and _content(request.inputs) in self._golden:
+            self._seen.golden += 1
+            return
         rows = self._quantities(request.inputs, request.outputs)
         if not len(rows):
             return
@@ -165,7 +184,7 @@ class Watch:
             _name_finding(name, self._reference.quantities[name], values)
             for name, values in self._names.items()
         ]
-        findings.sort(key=lambda one: (-one.stability.value, one.name))
+        findings.sort(key=lambda one: (-_ORDER.index(one.verdict), -one.stability.value, one.name))
         seen = self._seen
         return Report(
             self._rows,
@@ -176,7 +195,36 @@ class Watch:
             self._worth.rows(),
             seen.since,
             seen.until,
+            seen.golden,
         )
+
+
+def _golden_inputs(version: Path) -> frozenset[tuple[Any, ...]]:
+    """What the version's golden requests ask; empty where it has none that can be read."""
+    try:
+        golden = read_golden(version)
+    except VerificationError:
+        return frozenset()
+    asked = []
+    for request in golden:
+        inputs = request.get("inputs")
+        if inputs is None:
+            inputs = {
+                name: [example.get(name, "") for example in request["examples"]]
+                for name in request["examples"][0]
+            }
+        with suppress(TypeError, ValueError):  # lists of unequal length
+            asked.append(_content({name: to_array(values) for name, values in inputs.items()}))
+    return frozenset(asked)
+
+
+def _content(inputs: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
+    """The names, shapes and values of inputs, numbers in single precision."""
+    return tuple(
+        (name, array.shape, tuple(array.ravel()) if array.dtype == object
+         else array.astype(np.float32).tobytes())
+        for name, array in sorted(inputs.items())
+    )  # fmt: skip
 
 
 def _number_finding(name: str, before: Distribution, values: np.ndarray) -> Finding:
@@ -186,8 +234,19 @@ def _number_finding(name: str, before: Distribution, values: np.ndarray) -> Find
     now = "none" if not len(there) else _range(*np.quantile(there, [0.01, 0.5, 0.99]))
     counts = bins.counts(values)
     was = _range(bins.low, bins.median, bins.high)
-    far = int((bins.outside(values) > 1).sum())
-    return Finding(name, was, now, stability(before.counts, counts), far)
+    outside = bins.outside(there)
+    rows, held_out = len(there), int(before.counts[:-1].sum())
+    share = float((outside > 0).mean()) if rows else 0.0
+    verdict = share_verdict(round(share * rows), rows, held_out) if rows and held_out else "stable"
+    return Finding(
+        name,
+        was,
+        now,
+        stability(before.counts, counts),
+        share,
+        verdict,
+        int((outside > 1).sum()),
+    )
 
 
 def _range(low: float, median: float, high: float) -> str:

@@ -113,7 +113,7 @@ class LiveGates:
 
 
 def _names_shifted(report: Report) -> frozenset[str]:
-    return frozenset(one.name for one in report.findings if one.stability.verdict == "shifted")
+    return frozenset(one.name for one in report.findings if one.verdict == "shifted")
 
 
 def _said(found: Accuracy) -> str:

@@ -12,6 +12,7 @@ from gru_serving.client import connect
 from gru_serving.drift.prediction_logs import Logged
 from gru_serving.drift.quantities import Quantities
 from gru_serving.drift.reference import Reference
+from gru_serving.drift.stability import share_verdict
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.drift.watch import Watch
 from tests.serving.conftest import running
@@ -117,6 +118,58 @@ def test_few_windows_far_from_all_that_were_known(tmp_path):
     assert found["history of load: level"].far_outside == 2
     assert found["forecast of load"].far_outside == 2
     assert found["history of load: spread"].far_outside == 0
+
+
+@pytest.mark.parametrize(
+    ("strange", "verdict"), [(0, "stable"), (40, "stable"), (100, "moved"), (300, "shifted")]
+)
+def test_a_group_that_moves_no_index_counts_by_its_share(tmp_path, strange, verdict):
+    """A ninth of the rows beyond what 99 % of the held-out ones were: the index is below 0.1."""
+    version = tmp_path / "1"
+    (version / "assets.extra").mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    known, usual, others = (rng.normal(100, 5, (rows, 24, 1)) for rows in (2000, 2386, 300))
+    quantities = Quantities(TextReader(), {"history": ["load"]})
+    Reference.of(quantities({"history": known}, {}), {"history": ["load"]}).write(version)
+    watch = Watch(version)
+    for rows in (usual, others[:strange] + 6):  # the levels' deviation is about 1
+        watch.add([Logged("m", 1, 1_700_000_000, {"history": rows}, {})])
+    report = watch.report()
+    (level,) = (one for one in report.findings if one.name.endswith("level"))
+    assert level.stability.verdict == "stable"
+    assert (level.verdict, report.verdict) == (verdict, verdict)
+    assert level.outside == pytest.approx(strange / (2386 + strange) + 0.02, abs=0.01)
+
+
+def test_few_rows_outside_may_be_chance():
+    assert share_verdict(1, 5, 2000) == "stable"
+    assert share_verdict(60, 300, 2000) == "shifted"
+
+
+def test_golden_requests_are_no_traffic(exports, tmp_path, capsys):
+    """What `verify --url` asks is logged, and is the hardest rows of the held-out ones."""
+    logs = tmp_path / "logs"
+    flags = (
+        "--model_name=one",
+        f"--model_base_path={exports.root / 'one'}",
+        f"--prediction_log_directory={logs}",
+        "--prediction_log_sampling_rate=1",
+    )
+    version = exports.version("one")
+    with running(tmp_path / "log", *flags) as server:
+        for url in (server.rest, server.grpc):
+            assert main(["verify", str(version), "--url", url, "--model", "one"]) == 0
+        with connect(server.rest) as client:
+            client.predict({"text": ["a fine film", "dull"]}, "one")
+        wait_until(lambda: list(logs.glob("*.tfrecord")))
+    capsys.readouterr()
+    status, said = watch(capsys, logs, "--version", version, "--json")
+    found = json.loads(said.out)
+    assert (status, found["rows"], found["requests"]) == (0, 2, 1)
+    assert found["golden_requests"] > 1
+    assert (
+        "golden requests, as gru-serve verify" in watch(capsys, logs, "--version", version)[1].out
+    )
 
 
 def test_outcomes_give_the_accuracy(exports, logged, held_out, tmp_path, capsys):
