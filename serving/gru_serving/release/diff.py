@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from gru_serving.codecs.signature import Signature
 from gru_serving.engine.quiet import quiet_stderr
+from gru_serving.errors import ServingError
 from gru_serving.release.golden import (
     TOLERANCE,
-    Engine,
     Request,
     VerificationError,
     check_tolerance,
@@ -24,6 +24,7 @@ from gru_serving.release.golden import (
     read_golden,
     row_count,
 )
+from gru_serving.release.interface import changed_promises, read_promises
 
 _Array = npt.NDArray[Any]
 
@@ -37,9 +38,9 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
         tolerance: Numbers this close are equal, as in `gru_serving.release.golden.replay`.
 
     Returns:
-        `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
-        number of values, how many differ, whether shapes do, the largest and the mean
-        difference; `changed`: the first rows whose text outputs differ.
+        `signatures`: differences of signatures, classes and columns, as sentences; `outputs`: per
+        signature and output the number of values, how many differ, whether shapes do, the largest
+        and the mean difference; `changed`: the first rows whose text outputs differ.
 
     Raises:
         ServingError: A version does not load.
@@ -59,7 +60,9 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     for version in (old, new):
         with naming(str(version)):
             sides.append(Predictor(version))
-    differences, comparable = _compare_signatures(sides[0].signatures, sides[1].signatures)
+    differences = changed_promises(read_promises(old), read_promises(new))
+    said, comparable = _compare_signatures(sides[0].signatures, sides[1].signatures)
+    differences += said
     tally: dict[tuple[str, str], _Tally] = {}
     changed: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -68,8 +71,14 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
         if request["signature_name"] not in comparable or asked in seen:
             continue
         seen.add(asked)
-        engines = [local_engine(side) for side in sides]
-        _compare_answers(request, engines, tolerance, tally, changed)
+        try:
+            answers = [local_engine(side)(request) for side in sides]
+        except ServingError as error:  # such as a label that the other version does not know
+            name = request["signature_name"]
+            refused = f"{name}: one version refuses a request of the other: {error.message}"
+            differences += [refused] * (refused not in differences)
+            continue
+        _compare_answers(request, answers, tolerance, tally, changed)
     for side in sides:
         side.close()
     outputs = [
@@ -152,13 +161,13 @@ def _compare_signatures(
 
 def _compare_answers(
     request: Request,
-    engines: Sequence[Engine],
+    answers: Sequence[Mapping[str, _Array]],
     tolerance: float,
     tally: dict[tuple[str, str], _Tally],
     changed: list[dict[str, Any]],
 ) -> None:
     signature = request["signature_name"]
-    old, new = (engine(request) for engine in engines)
+    old, new = answers
     for name in sorted(old.keys() & new.keys()):
         one = tally.setdefault((signature, name), _Tally())
         differing = one.add(old[name], new[name], tolerance)

@@ -77,7 +77,7 @@ class Interface:
                 for name, proto in found.signature_def.items()
                 if not name.startswith("__")
             }
-        return cls(signatures, _promises(version / MODEL_CARD))
+        return cls(signatures, read_promises(version))
 
     def broken_by(self, new: Interface) -> list[str]:
         """List what clients of this version would no longer find in a new one.
@@ -91,15 +91,45 @@ class Interface:
         Returns:
             One sentence for each difference; empty where there is none.
         """
-        said = []
-        for key, name in _PROMISES.items():
-            before, after = self.promises.get(key), new.promises.get(key)
-            if key in self.promises and key in new.promises and before != after:
-                said.append(f"{name}: {_change(before, after)}")
+        said = changed_promises(self.promises, new.promises)
         if self.signatures is not None and new.signatures is not None:
             for name, signature in sorted(self.signatures.items()):
                 said += _broken_signature(name, signature, new.signatures.get(name))
         return said
+
+
+def read_promises(version: Path) -> dict[str, Any]:
+    """Read what a version's model card says of the meaning of its answers.
+
+    Args:
+        version: The version's directory.
+
+    Returns:
+        The entries of `_PROMISES` that the card has; none where there is no card.
+
+    Raises:
+        ValueError: The model card is not a JSON object.
+        OSError: The card cannot be read.
+    """
+    card = version / MODEL_CARD
+    if not card.exists():
+        return {}
+    try:
+        content = read_json(card.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{card}: expected JSON; got: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{card}: expected a JSON object; got a {type(content).__name__}")
+    return {key: content[key] for key in _PROMISES if key in content}
+
+
+def changed_promises(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """List the entries that two model cards both have and that differ, as sentences."""
+    return [
+        f"{name}: {_change(old[key], new[key])}"
+        for key, name in _PROMISES.items()
+        if key in old and key in new and old[key] != new[key]
+    ]
 
 
 def check_interface(old: Path, new: Path, remedy: str = ACCEPT_FLAG) -> None:
@@ -143,18 +173,6 @@ def check_next_version(base: Path, new: Path) -> None:
         return
     if found:
         check_interface(found[max(found)], new)
-
-
-def _promises(card: Path) -> dict[str, Any]:
-    if not card.exists():
-        return {}
-    try:
-        content = read_json(card.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{card}: expected JSON; got: {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{card}: expected a JSON object; got a {type(content).__name__}")
-    return {key: content[key] for key in _PROMISES if key in content}
 
 
 def _change(before: Any, after: Any) -> str:

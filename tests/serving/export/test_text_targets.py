@@ -21,12 +21,17 @@ def runs():
 
 
 @pytest.fixture(scope="module")
-def served(runs, tmp_path_factory):
+def models(runs):
     def make(folder):
         for name, run in runs.items():
             export_run(run.path, folder / name)  # verified in a process of its own
 
-    models, folder = made_once("exported_targets", make), tmp_path_factory.mktemp("served")
+    return made_once("exported_targets", make)
+
+
+@pytest.fixture(scope="module")
+def served(models, runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
     entries = [
         f'config {{ name: "{name}" base_path: "{models / name}" model_platform: "tensorflow" }}'
         for name in runs
@@ -96,3 +101,12 @@ def _score_a_file(url, runs, tmp_path):
         else:
             assert table.column_names[:2] == ["value", "lower_95"]
             np.testing.assert_allclose(table["value"], [row.predicted for row in rows], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_diff_of_other_classes_says_so(models, exports, capsys):
+    assert main(["diff", str(exports.root / "one"), str(models / "labels")]) == 1
+    said = capsys.readouterr().out
+    assert "the classes: negative, positive gone, billing, bug, delivery new" in said
+    assert "attribution: one version refuses a request of the other: " in said
+    assert "positive -> " in said  # the others are compared
