@@ -27,8 +27,12 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/forecasting/export/test_signatures.py \
              tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_text_targets.py
+# What compares with a framework that the locked environment lacks.
+INTEROP   := tests/keras_gru/convert tests/keras_gru/test_onnx_export.py tests/keras_gru/encoder/test_outputs.py \
+             tests/docs/test_gru_architecture.py tests/ecosystem/test_model_shapes.py \
+             tests/benchmarks/test_layer_benchmark.py
 
-.PHONY: help setup demo test test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
+.PHONY: help setup demo test test-interop test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
@@ -67,6 +71,12 @@ test-oldest: $(UV)
 
 test-newest: $(UV)
 	$(ON_PYTHON) $(NEWEST) build/newest requirements.lock $(DEMO) $(TESTS)
+
+test-interop: $(UV)  ## run the comparisons with PyTorch, Flax, Sonnet and tf2onnx, in an environment of their own (9 GB)
+	$(UV) pip compile --quiet tests/interop.txt pyproject.toml --extra dev --constraints requirements.lock \
+	    --python-version $(OLDEST) --no-header --output-file build/interop.txt
+	NOTHING_MISSING=1 $(ON_PYTHON) $(OLDEST) build/interop build/interop.txt $(INTEROP) \
+	    -m "$(HERE) and not long"
 
 test-lowest-short:  ## the same, of what depends on versions most
 	$(MAKE) test-lowest TESTS="$(DEPENDENT)"
