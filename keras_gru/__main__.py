@@ -1,10 +1,12 @@
 """Command line: trace a network, list and audit the worked examples, compare architectures."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -13,9 +15,19 @@ from rich.progress import Progress as RichProgress
 
 from keras_gru.compilations import run_counting, summary
 from keras_gru.missing_extra import naming_extra
-from keras_gru.teaching.network_fields import NetworkError
-from keras_gru.teaching.trace_command import add_trace
-from keras_gru.teaching.worked_example import load_examples
+from keras_gru.teaching.cells import CELLS
+from keras_gru.teaching.columns import columns_report
+from keras_gru.teaching.exercise import run_exercise
+from keras_gru.teaching.network import Network, NetworkError, read_network
+from keras_gru.teaching.trace import Trace, last_paths, trace
+from keras_gru.teaching.trace_page import write_trace_page
+from keras_gru.teaching.trace_report import Layout, render
+from keras_gru.teaching.worked_example import (
+    WorkedExample,
+    example_paths,
+    load_example,
+    load_examples,
+)
 from keras_gru.teaching.worked_example_report import (
     summary_table,
     texts_table,
@@ -23,7 +35,12 @@ from keras_gru.teaching.worked_example_report import (
     write_markdown,
 )
 
-_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
+_SIGPIPE_STATUS = 128 + 13
+"""The exit status that shells report for SIGPIPE, a signal that Windows lacks."""
+_INTERRUPTED_STATUS = 130
+_DEFAULT_BLANKS = 8
+_DEFAULT_EXAMPLE = "de_to_p"
+"""A worked example that has every cell."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _READER_GONE
+        return _SIGPIPE_STATUS
     except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         return 2
@@ -50,9 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         "backward pass.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    add_trace(commands)
-
+    _add_trace(commands)
     listing = commands.add_parser(
         "list", help="list the worked examples and how many of their numbers are right"
     )
@@ -65,7 +80,69 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("output", type=Path, help="the Markdown file to write")
     audit.set_defaults(run=_audit)
+    _add_compare(commands)
 
+    counted = commands.add_parser(
+        "compilations",
+        help="run a script, then say how many programs XLA compiled for it",
+        description="Run a Python script, and print how many programs XLA compiled meanwhile, for "
+        "GRUs and for other functions, and how long that took.",
+        epilog="example: python -m keras_gru compilations train.py --epochs 3",
+    )
+    counted.add_argument("script", help="the script")
+    counted.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    counted.set_defaults(run=_compilations)
+    return parser
+
+
+def _add_trace(commands: Any) -> None:
+    tracing = commands.add_parser(
+        "trace",
+        help="print every intermediate value of a small network",
+        description="Print gates, states, losses, gradients by path, and the update of a "
+        "network, each with the number of its equation in DERIVATION.md.",
+        epilog="examples: python -m keras_gru trace good_movie | "
+        "python -m keras_gru trace --cell lstm | "
+        "python -m keras_gru trace my_network.json --json",
+    )
+    tracing.add_argument(
+        "network",
+        nargs="?",
+        help="a worked example's name (see `list`) or a JSON file; by default "
+        f"{_DEFAULT_EXAMPLE}, which has every cell",
+    )
+    tracing.add_argument("--variant", help="a named variant of a worked example")
+    tracing.add_argument(
+        "--cell", choices=tuple(CELLS), help="the worked example with this recurrent cell"
+    )
+    shown = tracing.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
+    shown.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page in which every number can be changed; for GRUs",
+    )
+    shown.add_argument(
+        "--columns",
+        action="store_true",
+        help="as texts draw it: columns, matrices and [h, x], in the symbols of the texts",
+    )
+    shown.add_argument(
+        "--exercise",
+        nargs="?",
+        const=_DEFAULT_BLANKS,
+        type=int,
+        metavar="BLANKS",
+        help=f"leave some lines blank (default {_DEFAULT_BLANKS}), and check your answers",
+    )
+    tracing.add_argument(
+        "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
+    )
+    tracing.set_defaults(run=_trace)
+
+
+def _add_compare(commands: Any) -> None:
     compare = commands.add_parser(
         "compare",
         help="train RNN, LSTM, GRU, MGU and coupled GRU side by side",
@@ -109,17 +186,82 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.set_defaults(run=_compare)
 
-    counted = commands.add_parser(
-        "compilations",
-        help="run a script, then say how many programs XLA compiled for it",
-        description="Run a Python script, and print how many programs XLA compiled meanwhile, for "
-        "GRUs and for other functions, and how long that took.",
-        epilog="example: python -m keras_gru compilations train.py --epochs 3",
-    )
-    counted.add_argument("script", help="the script")
-    counted.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    counted.set_defaults(run=_compilations)
-    return parser
+
+def _trace(options: argparse.Namespace) -> int:
+    if options.exercise is not None and options.exercise < 1:
+        raise NetworkError(f"--exercise: expected 1 blank or more, got {options.exercise}")
+    example, variant, network = _network(options.network, options.variant, options.cell)
+    if options.html is not None:
+        write_trace_page(network, options.html, example, variant)
+        sys.stdout.write(f"wrote {options.html}\n")
+        return 0
+    found = trace(network)
+    console = Console()
+    if options.json:
+        paths = last_paths(found)
+        split = {} if paths is None else {"paths": paths.to_json()}
+        json.dump({**found.to_json(), **split}, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    elif options.exercise is not None:
+        return _exercise(found, options.exercise)
+    elif options.columns:
+        if network.note:
+            console.print(network.note, markup=False, highlight=False)
+        for paragraph in columns_report(found, console.width, options.decimals):
+            sys.stdout.write(f"{paragraph}\n")
+    else:
+        console.print(render(found, Layout(console.width, options.decimals)))
+    return 0
+
+
+def _exercise(found: Trace, count: int) -> int:
+    def say(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    def ask(prompt: str) -> str:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        if not sys.stdin.isatty():
+            sys.stdout.write(line.rstrip("\n") + "\n")  # a terminal has shown it already
+        return line
+
+    try:
+        run_exercise(found, count, ask, say)
+    except KeyboardInterrupt:
+        return _INTERRUPTED_STATUS
+    return 0
+
+
+def _network(
+    name: str | None, variant: str | None, cell: str | None
+) -> tuple[WorkedExample | None, str | None, Network]:
+    """Find the network that the options name, with its worked example and variant."""
+    name = _DEFAULT_EXAMPLE if name is None else name
+    if name not in example_paths():
+        return None, None, _network_of_file(Path(name), variant, cell)
+    example = load_example(name)
+    if cell is not None:
+        if variant is not None:
+            raise NetworkError("--cell: expected this or --variant, got both")
+        variant = example.variant_with(cell)
+    network = example.network(variant)
+    if network is None:
+        raise NetworkError(f"network: {name!r} is arithmetic without a network; see `audit`")
+    return example, variant, network
+
+
+def _network_of_file(path: Path, variant: str | None, cell: str | None) -> Network:
+    if not path.exists():
+        known = ", ".join(example_paths())
+        raise NetworkError(f"network: expected a JSON file or one of {known}, got {str(path)!r}")
+    for option, value in (("--variant", variant), ("--cell", cell)):
+        if value is not None:
+            raise NetworkError(f"{option}: expected a worked example, got the file {str(path)!r}")
+    return read_network(path)
 
 
 def _compilations(options: argparse.Namespace) -> int:
@@ -146,9 +288,8 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from keras_gru.teaching.comparison import ComparisonConfig, Run
+    from keras_gru.teaching.comparison import ComparisonConfig, Run, read_corpus, run_comparison
     from keras_gru.teaching.comparison_report import write_report, write_runs
-    from keras_gru.teaching.comparison_tasks import read_corpus, run_comparison
 
     config = ComparisonConfig(
         lengths=tuple(options.lengths),
@@ -186,11 +327,11 @@ def _compare(options: argparse.Namespace) -> int:
             interrupted = True
     if not runs:
         sys.stderr.write("interrupted before a run was complete; nothing written\n")
-        return 130
+        return _INTERRUPTED_STATUS
     report = write_report(config, runs, options.output)
     Console().print(Markdown(report.read_text(encoding="utf-8")))
     sys.stdout.write(f"wrote {report}\n")
-    return 130 if interrupted else 0
+    return _INTERRUPTED_STATUS if interrupted else 0
 
 
 if __name__ == "__main__":

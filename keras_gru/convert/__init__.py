@@ -1,4 +1,4 @@
-"""Weights of other frameworks' GRUs, in and out, as NumPy arrays.
+"""Weights of other frameworks' GRUs, in and out, and whole models for other runtimes.
 
 Every function goes through `GRUWeights`, which holds one direction of one layer and says which of
 the published GRUs the arrays belong to:
@@ -15,18 +15,18 @@ Sonnet 2       before              replaces  one per gate
 =============  ==================  ========  =========================================
 
 The reset placement cannot be converted: the two are different functions. The meaning of the update
-gate can (`GRUWeights.with_update_gate`), and so can the number of biases, because biases of one
-gate that are only added may be added beforehand.
+gate can (`GRUWeights.with_update_gate`), and so can the number of biases, because two biases of a
+gate that are only ever added can be replaced by their sum.
 
     weights = from_flax(params)              # another framework -> GRUWeights
     weights.assign_to(layer)                 # -> keras_gru.GRU, keras.layers.GRU or their cells
     to_pytorch(GRUWeights.of(layer))         # a layer -> another framework
     load_pytorch(encoder, torch_gru)         # all layers and directions at once
 
-A whole Keras model changes its GRUs by `keras_model`: ours for Keras', or back.
+`keras_model` exchanges the GRUs of a whole Keras model: ours for Keras', or back.
 
-No other framework is imported: they hand over arrays. Whole models are written as ONNX files, and
-the GRUs of such files read, with the package `onnx`:
+No other framework is imported: the functions take and return arrays. With the package `onnx`,
+whole models are written as ONNX files and the GRUs of such files are read:
 
     to_onnx_model(model, "model.onnx")
     load_onnx("model.onnx")                  # GRUWeights by node
@@ -34,13 +34,22 @@ the GRUs of such files read, with the package `onnx`:
 `to_tflite(model, "model.tflite")` writes a file for TensorFlow Lite.
 """
 
-from keras_gru.convert.flax import from_flax, from_flax_nnx, to_flax, to_flax_nnx
+from keras_gru.convert.frameworks import (
+    from_flax,
+    from_flax_nnx,
+    from_pytorch,
+    from_sonnet,
+    load_pytorch,
+    pytorch_state_dict,
+    to_flax,
+    to_flax_nnx,
+    to_pytorch,
+    to_sonnet,
+)
 from keras_gru.convert.gru_weights import GRUWeights
 from keras_gru.convert.keras_models import keras_model
-from keras_gru.convert.onnx import from_onnx, to_onnx
+from keras_gru.convert.onnx_gru import from_onnx, to_onnx
 from keras_gru.convert.onnx_model import load_onnx, to_onnx_model
-from keras_gru.convert.pytorch import from_pytorch, load_pytorch, pytorch_state_dict, to_pytorch
-from keras_gru.convert.sonnet import from_sonnet, to_sonnet
 from keras_gru.convert.tflite import to_tflite
 
 __all__ = [

@@ -1,8 +1,9 @@
-"""The weights of one direction of one GRU layer, and which GRU they belong to."""
+"""The weights of one direction of one GRU layer, with the conventions of that GRU."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import keras
@@ -116,7 +117,7 @@ class GRUWeights:
         return recurrent
 
     def with_update_gate(self, update_gate: str) -> GRUWeights:
-        """The same function with the other meaning of the update gate.
+        """Convert the weights to the same function with another meaning of the update gate.
 
         σ(−a) = 1 − σ(a), so negating every weight and bias that enters the update gate swaps
         `"keep"` (4a) and `"replace"` (4b). Negation is exact in any floating-point format.
@@ -145,7 +146,7 @@ class GRUWeights:
 
     @classmethod
     def of(cls, layer: Any, *, beside: tuple[str, ...] = ()) -> GRUWeights:
-        """The weights of a built layer.
+        """Read the weights of a built layer.
 
         Args:
             layer: A `keras_gru` or `keras.layers` GRU or GRUCell.
@@ -227,8 +228,8 @@ class GRUWeights:
         """Raise ValueError unless a framework's GRU, with its fixed activations, can be this one.
 
         Args:
-            framework: Its name, for the message.
-            reset_after: The reset placement it has.
+            framework: Name of the framework in the message.
+            reset_after: Reset placement of the framework's GRU.
         """
         if self.reset_after != reset_after:
             placement = "after" if reset_after else "before"
@@ -255,13 +256,40 @@ def pack(gates: Gates) -> Array:
     return np.concatenate(gates, axis=-1)
 
 
+def require_names(what: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise ValueError unless a mapping has all names; `what` is the subject of the message."""
+    if missing := [name for name in names if name not in given]:
+        raise ValueError(
+            f"{what} must have {list(names)}; missing: {missing}. "
+            f"Received: {sorted(map(str, given))}"
+        )
+
+
+def take(framework: str, arrays: Mapping[str, Any], names: tuple[str, ...]) -> list[Array]:
+    """Take a framework's tensors out of a mapping.
+
+    Raises:
+        ValueError: One is missing; the message lists what was expected and what came.
+    """
+    require_names(f"The weights of a {framework} GRU", arrays, names)
+    return [to_array(arrays[name]) for name in names]
+
+
+def to_array(value: Any) -> Array:
+    """Convert a framework's tensor to a NumPy array."""
+    if hasattr(value, "detach"):  # PyTorch: NumPy takes neither gradients nor devices
+        value = value.detach().cpu()
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+    return np.asarray(value)
+
+
 def _negate_update_gate(packed: Array) -> Array:
     z, r, g = split(packed)
     return pack(Gates(-z, r, g))
 
 
 def _checked_cell(layer: Any, beside: tuple[str, ...] = ()) -> Any:
-    """The cell of a layer (or the layer itself), if it is a GRU with nothing but GRU weights."""
+    """Return the cell of a layer or the layer itself, a GRU with nothing but GRU weights."""
     cell = getattr(layer, "cell", layer)
     if not isinstance(cell, GRUCell | keras.layers.GRUCell):
         raise ValueError(

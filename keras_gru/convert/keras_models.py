@@ -1,4 +1,4 @@
-"""Whole Keras models, with the GRUs of one library in the place of the other's."""
+"""Whole Keras models whose GRUs of one library are replaced by those of the other."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OWN = {
 
 
 def keras_model(model: Any, to: str = "keras_gru") -> Any:
-    """The same model with every `keras.layers.GRU` and `GRUCell` replaced by ours, or back.
+    """Replace every `keras.layers.GRU` and `GRUCell` of a model by ours, or ours by Keras'.
 
     They are found wherever a layer holds others: in `Bidirectional`, `TimeDistributed`,
     `RNN(StackedRNNCells(...))`, models inside of models. The new model has the weights of the old
-    one and is compiled as it was; the optimizer starts afresh. The old one stays as it is.
+    one and is compiled as it was, with a fresh optimizer. The old model does not change.
 
     >>> theirs = keras.Sequential([keras.Input((None, 3)), keras.layers.GRU(4)])
     >>> ours = keras_model(theirs)
@@ -75,7 +75,7 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
 
 
 def _swapped(config: Any, to: str, swapped: list[str]) -> Any:
-    """A serialised object with its GRUs replaced; adds their names to `swapped`."""
+    """Replace the GRUs of a serialised object; adds their names to `swapped`."""
     if isinstance(config, list | tuple):
         return type(config)(_swapped(item, to, swapped) for item in config)
     if not isinstance(config, dict):
@@ -114,6 +114,6 @@ def _of_keras(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gru_cells(model: Any) -> list[Any]:
-    """All GRU cells of a model, of either library, in the order of its layers."""
+    """List the GRU cells of a model, of either library, in the order of its layers."""
     kinds = (GRUCell, keras.layers.GRUCell)
     return [layer for layer in model._flatten_layers() if isinstance(layer, kinds)]

@@ -1,4 +1,4 @@
-"""A graph of ONNX operators while it is written down."""
+"""A graph of ONNX operators that is written operator by operator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from keras_gru.convert.gru_weights import Array
 OPSET = 17
 IR_VERSION = 8
 ML_OPSET = 2
-"""Of the domain ai.onnx.ml, if the graph has a node of it."""
+"""Version of the domain ai.onnx.ml, for graphs with a node of it."""
 FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
 """Types, as `onnx.TensorProto` numbers them."""
 END = np.iinfo(np.int64).max
-"""Where a Slice ends that goes to the end."""
+"""End of a Slice that goes to the end of its axis."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Value:
     """A tensor of the graph.
 
     Attributes:
-        name: Of the tensor.
+        name: Name of the tensor.
         rank: Number of its axes, the batch included.
         mask: Name of a bool tensor (B, T), false at steps to pass over; or None.
     """
@@ -59,40 +59,41 @@ class OnnxGraph:
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
+        self._operands: dict[Any, str] = {}
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
         self._taken: Counter[str] = Counter()
         self.prefixes: set[str] = set()
 
     def add(
-        self, operator: str, *inputs: str, count: int = 1, name: str = "", **attributes: Any
+        self, operator: str, *inputs: Any, count: int = 1, name: str = "", **attributes: Any
     ) -> Any:
-        """Add a node; its output's name, or with `count` above 1 a list of names.
+        """Add a node; returns its output's name, or with `count` above 1 a list of names.
 
         Args:
-            operator: Of the default domain.
-            *inputs: Names of tensors; empty for an optional one left out.
+            operator: Name of the operator in the default domain.
+            *inputs: Names of tensors, and numbers, arrays or Keras variables, which become
+                constants; empty for an optional input left out.
             count: Number of outputs.
-            name: Of the node; the operator by default. A number makes it unique.
-            **attributes: Of the node; those that are None are left out.
+            name: Name of the node, by default the operator; a number makes it unique.
+            **attributes: Attributes of the node; those that are None are left out.
         """
         name = self._unique(name or operator)
         outputs = [name] if count == 1 else [f"{name}:{i}" for i in range(count)]
         given = {key: value for key, value in attributes.items() if value is not None}
-        self._nodes.append(
-            self._onnx.helper.make_node(operator, list(inputs), outputs, name, **given)
-        )
+        names = [each if isinstance(each, str) else self._operand(each) for each in inputs]
+        self._nodes.append(self._onnx.helper.make_node(operator, names, outputs, name, **given))
         return outputs[0] if count == 1 else outputs
 
     def constant(self, values: Any, name: str = "constant") -> str:
-        """Add a tensor; integers are int64 unless they have a NumPy type."""
+        """Add a tensor; integers are int64 and floats float64 unless they have a NumPy type."""
         name = self._unique(name)
         array = np.ascontiguousarray(values) if np.ndim(values) else np.asarray(values)
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
     def weight(self, variable: Any) -> str:
-        """Add a Keras variable as it is."""
+        """Add a Keras variable under its own name."""
         return self.constant(np.asarray(variable), variable.path)
 
     def input(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> str:
@@ -108,13 +109,13 @@ class OnnxGraph:
         self._outputs.append(self._described(name, dtype, shape))
 
     def inner(self) -> OnnxGraph:
-        """A graph for the body of a loop or a branch; it may use the names of this one."""
+        """Start a graph for the body of a loop or a branch; it may use the names of this one."""
         inner = OnnxGraph()
         inner._taken = self._taken
         return inner
 
     def graph(self, name: str) -> Any:
-        """What was added so far, a `GraphProto`; also the body of a loop in another graph.
+        """Build a `GraphProto` of all that was added; also the body of a loop in another graph.
 
         Nodes that no output needs are left out: a runtime would run them.
         """
@@ -130,7 +131,7 @@ class OnnxGraph:
         )
 
     def model(self, name: str) -> Any:
-        """The checked model, a `ModelProto`.
+        """Build and check the model, a `ModelProto`.
 
         Raises:
             onnx.checker.ValidationError: The graph is not valid.
@@ -154,6 +155,16 @@ class OnnxGraph:
         """
         self._onnx.save(self.model(name), str(path))
 
+    def _operand(self, value: Any) -> str:
+        """Add a constant that is written among a node's inputs; equal ones are added once."""
+        if hasattr(value, "path"):
+            return self.weight(value)
+        array = np.asarray(value)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._operands:
+            self._operands[key] = self.constant(array)
+        return self._operands[key]
+
     def _described(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
         element = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         sizes = [
@@ -168,7 +179,7 @@ class OnnxGraph:
 
 
 def _names_read(node: Any) -> Iterator[str]:
-    """Its inputs, and what the graphs of its attributes read, their own tensors among them."""
+    """Yield a node's inputs and those of its inner graphs, with their own tensors among them."""
     yield from node.input
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -178,5 +189,5 @@ def _names_read(node: Any) -> Iterator[str]:
 
 
 def float32(values: Any) -> Array:
-    """An array in the one precision that all operators here have."""
+    """Convert to the one precision of all operators here."""
     return np.asarray(values, "float32")

@@ -10,10 +10,9 @@ from typing import Any
 import keras
 
 from keras_gru.convert.gru_weights import GRUWeights
-from keras_gru.convert.onnx import from_onnx
 from keras_gru.convert.onnx_graph import OnnxGraph, Value
-from keras_gru.convert.onnx_layers import WRITERS, Writer
-from keras_gru.convert.onnx_operations import OPERATIONS, OperationWriter
+from keras_gru.convert.onnx_gru import from_onnx
+from keras_gru.convert.onnx_layers import OPERATIONS, WRITERS, OperationWriter, Writer
 
 
 def to_onnx_model(model: Any, path: str | Path) -> None:
@@ -30,7 +29,7 @@ def to_onnx_model(model: Any, path: str | Path) -> None:
 
     Args:
         model: A built Sequential or functional model in float32.
-        path: Of the file to write.
+        path: Path of the file to write.
 
     Raises:
         ImportError: The package `onnx` is missing.
@@ -55,14 +54,14 @@ def to_onnx_model(model: Any, path: str | Path) -> None:
 
 
 def load_onnx(path: str | Path) -> dict[str, tuple[GRUWeights, ...]]:
-    """The weights of all GRU nodes of an ONNX file, of whatever framework.
+    """Read the weights of all GRU nodes of an ONNX file, of whatever framework.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
 
     Returns:
-        By the name of the node, in the order of the file: one `GRUWeights` per direction, as
-        `from_onnx` gives them. A node without a name gets that of its first output.
+        One `GRUWeights` per direction, as `from_onnx` gives them, by the name of the node, in the
+        order of the file. A node without a name gets that of its first output.
 
     Raises:
         ImportError: The package `onnx` is missing.
@@ -114,11 +113,11 @@ def add_model(
     """Add a functional model to a graph.
 
     Args:
-        graph: To add to.
-        model: As of `to_onnx_model`.
+        graph: The graph to extend.
+        model: A model as `to_onnx_model` takes it.
         given: The values of the model's inputs.
-        writers: By kind of layer, what writes it; for layers of one's own, beside `WRITERS`.
-        operations: By the name of a class of Keras' operations, what writes it.
+        writers: Writers of layers by kind, `WRITERS` and those of one's own.
+        operations: Writers of Keras' operations by the names of their classes.
 
     Returns:
         The model's outputs.
@@ -126,27 +125,7 @@ def add_model(
     Raises:
         ValueError: Something in the model has no equivalent; the message names the layer.
     """
-    made = {id(tensor): value for tensor, value in zip(model.inputs, given, strict=True)}
-
-    def value_of(tensor: Any) -> Value:
-        if id(tensor) not in made:
-            operation, node_index, _ = tensor._keras_history
-            node = operation._inbound_nodes[node_index]
-            tensors, mask = _inputs(operation, node.arguments)
-            inputs = [value_of(source) for source in tensors]
-            if mask is not None:
-                inputs[0] = dataclasses.replace(inputs[0], mask=value_of(mask).name)
-            name = type(operation).__name__  # some operations have the names of layers
-            if name in operations and not isinstance(operation, keras.layers.Layer):
-                write = operations[name]
-                results = [write(graph, operation, inputs, node.arguments)]
-            else:
-                results = _layer(graph, operation, inputs, writers, operations)
-            for result, output in zip(results, node.outputs, strict=True):
-                made[id(output)] = result
-        return made[id(tensor)]
-
-    return [value_of(tensor) for tensor in model.outputs]
+    return _ModelWriter(graph, writers, operations).model(model, given)
 
 
 def _is_graph(layer: Any) -> bool:
@@ -156,8 +135,82 @@ def _is_graph(layer: Any) -> bool:
     return str(type(layer).call.__module__).startswith("keras.")
 
 
+@dataclasses.dataclass(frozen=True)
+class _ModelWriter:
+    """The walk through a model's layers, with the writers that it uses."""
+
+    graph: OnnxGraph
+    writers: Mapping[type, Writer]
+    operations: Mapping[str, OperationWriter]
+
+    def model(self, model: Any, given: Sequence[Value]) -> list[Value]:
+        made = {id(tensor): value for tensor, value in zip(model.inputs, given, strict=True)}
+
+        def value_of(tensor: Any) -> Value:
+            if id(tensor) not in made:
+                operation, node_index, _ = tensor._keras_history
+                node = operation._inbound_nodes[node_index]
+                tensors, mask = _inputs(operation, node.arguments)
+                inputs = [value_of(source) for source in tensors]
+                if mask is not None:
+                    inputs[0] = dataclasses.replace(inputs[0], mask=value_of(mask).name)
+                name = type(operation).__name__  # some operations have the names of layers
+                if name in self.operations and not isinstance(operation, keras.layers.Layer):
+                    write = self.operations[name]
+                    results = [write(self.graph, operation, inputs, node.arguments)]
+                else:
+                    results = self._layer(operation, inputs)
+                for result, output in zip(results, node.outputs, strict=True):
+                    made[id(output)] = result
+            return made[id(tensor)]
+
+        return [value_of(tensor) for tensor in model.outputs]
+
+    def _layer(self, layer: Any, values: Sequence[Value]) -> list[Value]:
+        policy = getattr(layer, "dtype_policy", None)
+        if policy is not None and policy.compute_dtype != "float32":
+            raise ValueError(
+                f"Layer {layer.name!r} must have the dtype policy 'float32' to be written as ONNX. "
+                f"Received: {policy.name!r}"
+            )
+        if _is_graph(layer):
+            return self.model(layer, values)
+        if type(layer) is keras.layers.TimeDistributed:
+            return self._time_distributed(layer, values)
+        write = self.writers.get(type(layer))
+        if write is None:
+            raise ValueError(
+                f"Layer {layer.name!r} cannot be written as ONNX. Received: a "
+                f"{type(layer).__module__}.{type(layer).__qualname__}; known are "
+                f"{sorted({kind.__name__ for kind in self.writers} | {'TimeDistributed'})}"
+            )
+        states = values[1:] if hasattr(layer, "return_state") else ()
+        results = write(self.graph, layer, values, states)
+        if getattr(layer, "supports_masking", False):
+            return results
+        return [dataclasses.replace(result, mask=None) for result in results]
+
+    def _time_distributed(self, layer: Any, values: Sequence[Value]) -> list[Value]:
+        """Write the layer inside on all steps at once: batch and time become one axis."""
+        (value,) = values
+        if isinstance(layer.layer, keras.layers.Dense):
+            return self._layer(layer.layer, values)
+        if value.mask is not None:
+            raise ValueError(
+                f"Layer {layer.name!r} must get no mask to be written as ONNX, unless it holds a "
+                f"Dense layer. Received: a mask, for a {type(layer.layer).__name__}"
+            )
+        add = self.graph.add
+        sizes = add("Concat", [-1], add("Shape", value.name, start=2), axis=0)
+        merged = Value(add("Reshape", value.name, sizes), value.rank - 1)
+        (result,) = self._layer(layer.layer, [merged])
+        front = add("Shape", value.name, start=0, end=2)
+        shape = add("Concat", front, add("Shape", result.name, start=1), axis=0)
+        return [Value(add("Reshape", result.name, shape), result.rank + 1)]
+
+
 def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
-    """The tensors that a layer was called on, and the mask that it was given, or None.
+    """Collect the tensors that a layer was called on, and the mask that it was given, or None.
 
     Keras also lists masks that the tensors carry among the arguments; those do not count.
     """
@@ -175,61 +228,3 @@ def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
                 f"Received: {argument}={arguments.kwargs[argument]!r}"
             )
     return tensors, explicit[0] if explicit else None
-
-
-def _layer(
-    graph: OnnxGraph,
-    layer: Any,
-    values: Sequence[Value],
-    writers: Mapping[type, Writer],
-    operations: Mapping[str, OperationWriter],
-) -> list[Value]:
-    policy = getattr(layer, "dtype_policy", None)
-    if policy is not None and policy.compute_dtype != "float32":
-        raise ValueError(
-            f"Layer {layer.name!r} must have the dtype policy 'float32' to be written as ONNX. "
-            f"Received: {policy.name!r}"
-        )
-    if _is_graph(layer):
-        return add_model(graph, layer, values, writers, operations)
-    if type(layer) is keras.layers.TimeDistributed:
-        return _time_distributed(graph, layer, values, writers, operations)
-    write = writers.get(type(layer))
-    if write is None:
-        raise ValueError(
-            f"Layer {layer.name!r} cannot be written as ONNX. Received: a "
-            f"{type(layer).__module__}.{type(layer).__qualname__}; known are "
-            f"{sorted({kind.__name__ for kind in writers} | {'TimeDistributed'})}"
-        )
-    states = values[1:] if hasattr(layer, "return_state") else ()
-    results = write(graph, layer, values, states)
-    if getattr(layer, "supports_masking", False):
-        return results
-    return [Value(result.name, result.rank) for result in results]
-
-
-def _time_distributed(
-    graph: OnnxGraph,
-    layer: Any,
-    values: Sequence[Value],
-    writers: Mapping[type, Writer],
-    operations: Mapping[str, OperationWriter],
-) -> list[Value]:
-    """The layer inside on all steps at once: batch and time become one axis, and two again."""
-    (value,) = values
-    if isinstance(layer.layer, keras.layers.Dense):
-        return _layer(graph, layer.layer, values, writers, operations)
-    if value.mask is not None:
-        raise ValueError(
-            f"Layer {layer.name!r} must get no mask to be written as ONNX, unless it holds a Dense "
-            f"layer. Received: a mask, for a {type(layer.layer).__name__}"
-        )
-    joined = graph.constant([-1])
-    sizes = graph.add("Shape", value.name, start=2)
-    merged = graph.add("Reshape", value.name, graph.add("Concat", joined, sizes, axis=0))
-    inner = [Value(merged, value.rank - 1)]
-    (result,) = _layer(graph, layer.layer, inner, writers, operations)
-    front = graph.add("Shape", value.name, start=0, end=2)
-    sizes = graph.add("Shape", result.name, start=1)
-    shape = graph.add("Concat", front, sizes, axis=0)
-    return [Value(graph.add("Reshape", result.name, shape), result.rank + 1)]

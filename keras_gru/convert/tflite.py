@@ -16,13 +16,13 @@ QUANTIZATIONS = (None, "float16", "int8")
 def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | None = None) -> bytes:
     """Convert a model for TensorFlow Lite, with its builtin operations alone.
 
-    Batch and time stay open where the model leaves them open: an interpreter is told their sizes by
-    `resize_tensor_input`. Where the sizes are known, so will the converter know them, and the file
-    is smaller and faster: `keras.Input((steps, features), batch_size=1)` for a device.
+    Batch and time stay open where the model leaves them open, and `resize_tensor_input` gives an
+    interpreter their sizes. With known sizes, as in `keras.Input((steps, features), batch_size=1)`
+    for a device, the file is smaller and faster.
 
     Args:
         model: A built Sequential or functional model.
-        path: Of the file to write, if one is wanted.
+        path: Path of the file to write; None writes none.
         quantize: None for float32; `"float16"` for weights of half the size, in which a runtime may
             also compute; `"int8"` for weights of a quarter of the size ("dynamic range"), between
             which values stay in float32.
@@ -32,7 +32,7 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
 
     Raises:
         ValueError: `quantize` is none of these, or the model has not been built.
-        Exception: The converter's own, where an operation is no builtin one.
+        Exception: The converter's own, where an operation is not a builtin one.
     """
     if quantize not in QUANTIZATIONS:
         raise ValueError(
@@ -56,7 +56,7 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
 
 
 def _specs(model: Any) -> Any:
-    """What the model is called on, in its own structure; named as its inputs."""
+    """Describe the model's inputs in its own structure, under their own names."""
     # A Sequential that was never called has no `input`; it takes a single tensor.
     inputs = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
     return keras.tree.map_structure(

@@ -1,4 +1,4 @@
-"""What a comparison found: tables, plots, and whether the GRU was better or not."""
+"""The report of a comparison: tables, plots, and whether the GRU was better or not."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 
 from keras_gru.missing_extra import naming_extra
-from keras_gru.teaching.architectures import ARCHITECTURES
-from keras_gru.teaching.comparison import WINDOW, ComparisonConfig, Run
-from keras_gru.teaching.comparison_tasks import SOLVED, WORD, context_baseline, read_corpus
+from keras_gru.teaching.comparison import (
+    ARCHITECTURES,
+    SOLVED,
+    WINDOW,
+    WORD,
+    ComparisonConfig,
+    Run,
+    context_baseline,
+    read_corpus,
+)
+from keras_gru.teaching.page_file import write_page
 
 _COLOURS = dict(
     zip(ARCHITECTURES, ("#7f7f7f", "#1f77b4", "#d62728", "#2ca02c", "#9467bd"), strict=True)
@@ -27,9 +35,9 @@ def write_runs(config: ComparisonConfig, runs: Sequence[Run], folder: Path) -> N
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "config": {**asdict(config), "corpus": str(config.corpus) if config.corpus else None},
-        "runs": [run.to_json() for run in runs],
+        "runs": [asdict(run) for run in runs],
     }
-    _write(folder / "runs.json", json.dumps(content, indent=1))
+    write_page(folder / "runs.json", json.dumps(content, indent=1))
 
 
 def write_report(config: ComparisonConfig, runs: Sequence[Run], folder: Path) -> Path:
@@ -40,18 +48,12 @@ def write_report(config: ComparisonConfig, runs: Sequence[Run], folder: Path) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     report = folder / "report.md"
-    _write(report, markdown(config, runs, _plots(runs, folder)))
+    write_page(report, markdown(config, runs, _plots(runs, folder)))
     return report
 
 
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[str] = ()) -> str:
-    """The report as text."""
+    """Compose the report as Markdown."""
     same = "the same" if config.match == "units" else "about the same"
     what = "units" if config.match == "units" else "parameters"
     lines = [
@@ -77,19 +79,16 @@ def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[s
 
 
 def tables(config: ComparisonConfig, runs: Sequence[Run]) -> dict[str, tuple[list[str], Rows]]:
-    """Headings and rows by title."""
+    """Compose the tables: headings and rows by title."""
     found: dict[str, tuple[list[str], Rows]] = {}
-    for length in sorted({run.length for run in runs if run.task == "adding"}):
-        chosen = [run for run in runs if run.task == "adding" and run.length == length]
+    for length, chosen in _by_length(_of(runs, "adding")):
         heading = ["cell", "units", "parameters", "solved", "updates until solved"]
         heading += ["last error", "ms per update"]
         found[f"Adding problem, {length} steps"] = (heading, list(_adding_rows(chosen)))
-    chosen = [run for run in runs if run.task == "word"]
-    if chosen:
+    if chosen := _of(runs, "word"):
         heading = ["cell", "units", "parameters", "learnt", "updates until learnt", "accuracy"]
         found[f'Auto-completion of "{WORD}"'] = (heading, list(_word_rows(chosen)))
-    chosen = [run for run in runs if run.task == "corpus"]
-    if chosen:
+    if chosen := _of(runs, "corpus"):
         heading = ["model", "units", "parameters", "accuracy", "bits per character"]
         rows = list(_corpus_rows(chosen))
         text = read_corpus(config.corpus)
@@ -103,17 +102,14 @@ def tables(config: ComparisonConfig, runs: Sequence[Run]) -> dict[str, tuple[lis
 
 
 def findings(runs: Sequence[Run]) -> list[str]:
-    """One sentence per task about the GRU, from the medians over seeds."""
+    """Write one sentence per task about the GRU, from the medians over seeds."""
     sentences = []
-    for length in sorted({run.length for run in runs if run.task == "adding"}):
-        chosen = [run for run in runs if run.task == "adding" and run.length == length]
+    for length, chosen in _by_length(_of(runs, "adding")):
         sentences.append(f"Adding, {length} steps: {_order(chosen)}")
     sentences += _gradient_findings([run for run in runs if run.gradient_after])
-    chosen = [run for run in runs if run.task == "word"]
-    if chosen:
+    if chosen := _of(runs, "word"):
         sentences.append(f'"{WORD}": {_order(chosen)}')
-    chosen = [run for run in runs if run.task == "corpus"]
-    if chosen:
+    if chosen := _of(runs, "corpus"):
         bits = {name: median(r.bits or 0.0 for r in group) for name, group in _groups(chosen)}
         ranked = sorted(bits, key=lambda name: bits[name])
         order = ", ".join(f"{name} {bits[name]:.3f}" for name in ranked)
@@ -123,7 +119,7 @@ def findings(runs: Sequence[Run]) -> list[str]:
 
 
 def _gradient_findings(runs: Sequence[Run]) -> Iterator[str]:
-    """Share of the last state's gradient that reaches the first, over the longest sequences."""
+    """Compare the share of the last state's gradient that reaches the first, at the longest."""
     longest = max((run.length for run in runs), default=0)
     for moment, attribute in (("before", "gradient_before"), ("after", "gradient_after")):
         shares = {
@@ -165,6 +161,15 @@ def _verdict(ranked: Sequence[str]) -> str:
         return "The GRU needed the fewest updates."
     ahead = ", ".join(ranked[: ranked.index("GRU")])
     return f"The GRU has no advantage over: {ahead}."
+
+
+def _of(runs: Sequence[Run], task: str) -> list[Run]:
+    return [run for run in runs if run.task == task]
+
+
+def _by_length(runs: Sequence[Run]) -> list[tuple[int, list[Run]]]:
+    lengths = sorted({run.length for run in runs})
+    return [(length, [run for run in runs if run.length == length]) for length in lengths]
 
 
 def _groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
@@ -216,20 +221,18 @@ def _plots(runs: Sequence[Run], folder: Path) -> list[str]:
 
     matplotlib.use("Agg")
     written = []
-    adding = [run for run in runs if run.task == "adding"]
-    if adding:
+    if adding := _of(runs, "adding"):
         written += [_plot_adding(adding, folder), _plot_gradients(adding, folder)]
-    characters = [run for run in runs if run.task in ("word", "corpus")]
-    if characters:
+    if characters := [*_of(runs, "word"), *_of(runs, "corpus")]:
         written.append(_plot_characters(characters, folder))
     return written
 
 
 def _plot_adding(runs: Sequence[Run], folder: Path) -> str:
-    lengths = sorted({run.length for run in runs})
+    lengths = _by_length(runs)
     figure, axes = _figure(len(lengths))
-    for axis, length in zip(axes, lengths, strict=True):
-        _curves(axis, [run for run in runs if run.length == length])
+    for axis, (length, chosen) in zip(axes, lengths, strict=True):
+        _curves(axis, chosen)
         axis.axhline(1 / 6, color="black", linewidth=0.8, linestyle=":", label="guessing 1")
         axis.axhline(SOLVED, color="black", linewidth=0.8, linestyle="--", label="solved")
         axis.set(title=f"Adding problem, {length} steps", xlabel="updates", yscale="log")
@@ -252,12 +255,12 @@ def _plot_gradients(runs: Sequence[Run], folder: Path) -> str:
 
 
 def _plot_characters(runs: Sequence[Run], folder: Path) -> str:
-    tasks = [task for task in ("word", "corpus") if any(run.task == task for run in runs)]
+    tasks = [task for task in ("word", "corpus") if _of(runs, task)]
     figure, axes = _figure(len(tasks))
     titles = {"word": f'Auto-completion of "{WORD}"', "corpus": "Next character of a text"}
     for axis, task in zip(axes, tasks, strict=True):
         window = 1 if task == "word" else WINDOW
-        _curves(axis, [run for run in runs if run.task == task], window)
+        _curves(axis, _of(runs, task), window)
         axis.set(title=titles[task], xlabel="updates", ylabel="cross-entropy in training, nats")
     return _save(figure, axes[-1], folder / "characters.png")
 

@@ -1,4 +1,4 @@
-"""A trace with blanks: the reader calculates, the exercise checks and gives hints."""
+"""A trace with blanks: the reader calculates, the exercise checks the answers and gives hints."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keras_gru.teaching.cells.cell import Line
+from keras_gru.teaching.cells import Array, Line
 from keras_gru.teaching.network import Network
-from keras_gru.teaching.network_fields import Array
 from keras_gru.teaching.trace import Trace
-from keras_gru.teaching.value_table import number
+from keras_gru.teaching.trace_report import number, step_title
 
 Ask = Callable[[str], str]
-"""Shows a prompt and returns the reader's line.
+"""A function that shows a prompt and returns the reader's line.
 
-Raises EOFError where there is no more input.
+It raises EOFError at the end of the input.
 """
 Say = Callable[[str], None]
 
@@ -40,11 +39,11 @@ class Item:
 
 @dataclass
 class Score:
-    """How an exercise went."""
+    """The result of an exercise: numbers of blanks by outcome."""
 
     blanks: int
     first: int = 0
-    """Right at the first try."""
+    """Blanks answered correctly at the first try."""
     second: int = 0
     shown: int = 0
     skipped: int = 0
@@ -61,10 +60,10 @@ class Score:
 
 
 def items(found: Trace) -> Iterator[Item]:
-    """Every line of the calculation, in the order in which it is done on paper."""
+    """Yield every line of the calculation, in the order of a calculation on paper."""
     network = found.network
     for t, step in enumerate(found.steps):
-        section = f"Forward, {_title(network, t)}"
+        section = f"Forward, {step_title(network, t)}"
         lines = network.cell.forward_lines(network)
         if "y" in step:
             predicted, lost = _OUTPUT[network.loss]
@@ -76,7 +75,7 @@ def items(found: Trace) -> Iterator[Item]:
     if not network.targets:
         return
     for t, step in reversed(list(enumerate(found.steps))):
-        section = f"Backward, {_title(network, t)}"
+        section = f"Backward, {step_title(network, t)}"
         lines = network.cell.backward_lines(network)
         if "d_logits" in step:
             lines.insert(0, Line("18", "δo = c (y − target)", "d_logits"))
@@ -84,23 +83,26 @@ def items(found: Trace) -> Iterator[Item]:
 
 
 def blanks(lines: Sequence[Item], count: int) -> set[int]:
-    """Which lines to leave out: spread evenly over those that need a calculation."""
+    """Choose the lines to leave out, spread evenly over those that need a calculation."""
     worth = [i for i, item in enumerate(lines) if item.line.equation and np.any(item.values)]
     chosen = np.linspace(0, len(worth) - 1, min(count, len(worth)))
     return {worth[round(position)] for position in chosen}
 
 
 def run_exercise(found: Trace, count: int, ask: Ask, say: Say) -> Score:
-    """Go through a trace line by line, and ask for what is left blank.
+    """Go through a trace line by line, and ask for the lines that are left blank.
 
     Args:
         found: The trace.
-        count: Lines to leave blank, at most.
-        ask: Where answers come from.
-        say: Where lines go to.
+        count: Greatest number of lines to leave blank.
+        ask: A function that returns the reader's answer to a prompt.
+        say: A function that shows a line.
 
     Returns:
-        How it went; complete or until the input or the reader's patience ended.
+        The score, of all blanks or of those before the end of the input.
+
+    Raises:
+        KeyboardInterrupt: The reader stopped; the score was shown.
     """
     lines = list(items(found))
     left_out = blanks(lines, count)
@@ -161,7 +163,7 @@ def _ask_for(item: Item, ask: Ask, say: Say, score: Score) -> None:
 
 
 def close_enough(answer: Array, values: Array) -> NDArray[np.bool_]:
-    """Right to three decimals, or to a thousandth of a large value."""
+    """Compare answers to three decimals, or to a thousandth of a large value."""
     tolerance = np.maximum(1.1 * 10.0**-DECIMALS, 1e-3 * np.abs(values))
     # A small gradient must not pass for zero.
     small = np.abs(values) < 2e-3
@@ -201,44 +203,23 @@ def _numbers(values: Array) -> str:
     return " ".join(number(value, DECIMALS + 1) for value in values)
 
 
-def _title(network: Network, t: int) -> str:
-    return f'step {t}: "{network.tokens[t]}"' if network.tokens else f"step {t}"
-
-
 def _given(network: Network) -> str:
-    """Inputs, targets and weights, from which everything follows."""
+    """List the inputs, targets and weights, from which everything follows."""
     lines = [f"{network.cell.title}; {network.cell.convention(network)}.", "Given:"]
     for t, x in enumerate(network.inputs):
         target = network.targets[t] if network.targets else None
-        aim = "" if target is None else f", target {_numbers_given(target)}"
-        lines.append(f"  {_title(network, t)}: x {_numbers_given(x)}{aim}")
-    for block in network.blocks:
-        for letter, arrays in (
-            ("W", network.kernel),
-            ("U", network.recurrent_kernel),
-            ("b", network.bias),
-            ("c", network.recurrent_bias),
-        ):
-            if letter == "c" and not network.reset_after:
-                continue
-            symbol = network.cell.symbol(f"{letter}_{block}")
-            lines += _matrix_given(symbol, arrays[block])
-    if network.output_kernel is not None and network.output_bias is not None:
-        lines += _matrix_given("V", network.output_kernel)
-        lines += _matrix_given("b_y", network.output_bias)
+        aim = "" if target is None else f", target {_short(target)}"
+        lines.append(f"  {step_title(network, t)}: x {_short(x)}{aim}")
+    for name, weight in network.weights.items():
+        head = f"  {network.cell.symbol(name)} = "
+        for row in np.atleast_2d(weight):
+            lines.append(head + _short(row))
+            head = " " * len(head)
+    if network.output_kernel is not None and network.targets:
         mean = f"the {network.reduction} of the losses is differentiated"
-        lines.append(f"  loss {network.loss}; {mean}" if network.targets else "")
-    return "\n".join(line for line in lines if line)
+        lines.append(f"  loss {network.loss}; {mean}")
+    return "\n".join(lines)
 
 
-def _matrix_given(symbol: str, values: Array) -> list[str]:
-    rows = np.atleast_2d(values)
-    indent = " " * (len(symbol) + 5)
-    return [
-        (f"  {symbol} = " if index == 0 else indent) + _numbers_given(row)
-        for index, row in enumerate(rows)
-    ]
-
-
-def _numbers_given(values: Array) -> str:
+def _short(values: Array) -> str:
     return " ".join(f"{value:g}" for value in values)

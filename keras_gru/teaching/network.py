@@ -9,30 +9,27 @@ By gate, as texts write it (each `W` is (units, inputs), each `U` is (units, uni
      "reduction": "mean", "learning_rate": 0.01}
 
 or as `layer.get_weights()` gives it: ``"weights": {"kernel": (D, 3U), "recurrent_kernel":
-(U, 3U), "bias": (3U,) or (2, 3U)}``, gate order z, r, g. `keras_gru.teaching.cells.registry`
-has the other cells and their blocks.
+(U, 3U), "bias": (3U,) or (2, 3U)}``, gate order z, r, g. `keras_gru.teaching.cells.CELLS` has the
+other cells and their blocks.
 """
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_gru.teaching.cells.cell import Cell
-from keras_gru.teaching.cells.registry import CELLS
-from keras_gru.teaching.network_fields import Array, NetworkError, array, choice, mapping, required
-from keras_gru.teaching.network_weights import read_weights
+from keras_gru.teaching.cells import ACTIVATIONS, CELLS, Array, Cell
 
 UPDATE_GATES = ("keep", "replace")
-ACTIVATIONS = ("tanh", "sigmoid", "relu", "linear")
 LOSSES = ("cross_entropy", "binary_cross_entropy", "squared_error")
 REDUCTIONS = ("sum", "mean")
 
-_FIELDS = (
+_FIELDS = [
     "cell",
     "update_gate",
     "reset_after",
@@ -49,7 +46,11 @@ _FIELDS = (
     "tokens",
     "classes",
     "note",
-)
+]
+
+
+class NetworkError(ValueError):
+    """A network file that cannot be run; the message names field, expectation and value."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,15 @@ class Network:
     """Whether a GRU's reset gate acts after the recurrent matmul, (3a), or before it, (3b)."""
     activation: str
     recurrent_activation: str
-    """Of the gates."""
+    """Activation of the gates."""
     kernel: Mapping[str, Array]
-    """By block, (D, U)."""
+    """(D, U) by block."""
     recurrent_kernel: Mapping[str, Array]
-    """By block, (U, U)."""
+    """(U, U) by block."""
     bias: Mapping[str, Array]
-    """By block, (U,)."""
+    """(U,) by block."""
     recurrent_bias: Mapping[str, Array]
-    """By block, (U,); zeros unless a reset gate acts after the matmul."""
+    """(U,) by block; zeros unless a reset gate acts after the matmul."""
     inputs: Array
     """(T, D)."""
     initial_state: Array
@@ -90,12 +91,12 @@ class Network:
     targets: tuple[Array | None, ...]
     """T targets of shape (O,); None where a step has no loss. Empty: no loss at all."""
     reduction: str
-    """How the losses of the steps become one: their `sum` or their `mean`."""
+    """Reduction of the steps' losses to one: their `sum` or their `mean`."""
     learning_rate: float | None
     tokens: tuple[str, ...]
     classes: tuple[str, ...]
     note: str
-    """For the reader of the trace."""
+    """A note for the reader of the trace."""
 
     @property
     def cell(self) -> Cell:
@@ -112,14 +113,23 @@ class Network:
         """Size U of the hidden state."""
         return int(self.initial_state.shape[0])
 
-    def parameter_count(self) -> int:
-        """Trainable numbers in the cell and its output layer."""
-        arrays = [*self.kernel.values(), *self.recurrent_kernel.values(), *self.bias.values()]
-        if self.reset_after:
-            arrays += self.recurrent_bias.values()
+    @property
+    def weights(self) -> dict[str, Array]:
+        """Every trained array by name: W_z, U_z, b_z, …, W_out, b_out."""
+        weights: dict[str, Array] = {}
+        for block in self.blocks:
+            weights[f"W_{block}"] = self.kernel[block]
+            weights[f"U_{block}"] = self.recurrent_kernel[block]
+            weights[f"b_{block}"] = self.bias[block]
+            if self.reset_after:
+                weights[f"c_{block}"] = self.recurrent_bias[block]
         if self.output_kernel is not None and self.output_bias is not None:
-            arrays += [self.output_kernel, self.output_bias]
-        return sum(array.size for array in arrays)
+            weights |= {"W_out": self.output_kernel, "b_out": self.output_bias}
+        return weights
+
+    def parameter_count(self) -> int:
+        """Count the trained numbers of the cell and its output layer."""
+        return sum(weight.size for weight in self.weights.values())
 
 
 def read_network(path: Path) -> Network:
@@ -142,38 +152,37 @@ def parse_network(content: object) -> Network:
     """Check a network's JSON content (see the module's example) and convert it to arrays.
 
     Raises:
-        NetworkError: Naming the field, what was expected and what came.
+        NetworkError: A field is wrong; the message names it, the expectation and the value.
     """
-    fields = mapping(content, "network", _FIELDS)
-    cell_name = choice(fields, "cell", tuple(CELLS), "gru")
+    fields = _Fields(content, "network", _FIELDS, prefix="")
+    cell_name = fields.choice("cell", tuple(CELLS), "gru")
     cell = CELLS[cell_name]
     for name in ("update_gate", "reset_after", "recurrent_activation", "initial_cell"):
         if name not in cell.options and fields.get(name) is not None:
             raise NetworkError(
-                f"{name}: expected nothing for the cell {cell_name!r}, got {fields[name]!r}"
+                f"{name}: expected nothing for the cell {cell_name!r}, got {fields.get(name)!r}"
             )
     has_update_gate = "update_gate" in cell.options
-    update_gate = choice(fields, "update_gate", UPDATE_GATES) if has_update_gate else None
+    update_gate = fields.choice("update_gate", UPDATE_GATES) if has_update_gate else None
     reset_after = "reset_after" in cell.options and _reset_after(fields)
-    inputs = array(required(fields, "inputs", "a list of input vectors"), "inputs", (None, None))
+    inputs = fields.array("inputs", (None, None), expected="a list of input vectors")
     if inputs.size == 0:
         raise NetworkError(
             f"inputs: expected at least one step and one feature, got {inputs.shape}"
         )
     steps, features = inputs.shape
     blocks = tuple(cell.blocks)
-    what = f"an object with {', '.join(blocks)}, or kernel, recurrent_kernel"
-    given = required(fields, "weights", what)
-    weights = read_weights(given, blocks, features, reset_after)
+    weights = _weights(fields, blocks, features, reset_after)
     units = weights.recurrent_kernel[blocks[0]].shape[0]
     output_kernel, output_bias, loss = _output(fields.get("output"), units)
     outputs = 0 if output_kernel is None else output_kernel.shape[1]
+    activations = tuple(ACTIVATIONS)
     return Network(
         cell_name=cell_name,
         update_gate=update_gate,
         reset_after=reset_after,
-        activation=choice(fields, "activation", ACTIVATIONS, "tanh"),
-        recurrent_activation=choice(fields, "recurrent_activation", ACTIVATIONS, "sigmoid"),
+        activation=fields.choice("activation", activations, "tanh"),
+        recurrent_activation=fields.choice("recurrent_activation", activations, "sigmoid"),
         kernel=weights.kernel,
         recurrent_kernel=weights.recurrent_kernel,
         bias=weights.bias,
@@ -187,37 +196,147 @@ def parse_network(content: object) -> Network:
         output_bias=output_bias,
         loss=loss,
         targets=_targets(fields.get("targets"), steps, outputs, loss),
-        reduction=choice(fields, "reduction", REDUCTIONS, "mean"),
-        learning_rate=_learning_rate(fields.get("learning_rate")),
-        tokens=_labels(fields.get("tokens"), "tokens", steps),
-        classes=_labels(fields.get("classes"), "classes", outputs),
-        note=_note(fields.get("note", "")),
+        reduction=fields.choice("reduction", REDUCTIONS, "mean"),
+        learning_rate=_learning_rate(fields),
+        tokens=_labels(fields, "tokens", steps),
+        classes=_labels(fields, "classes", outputs),
+        note=_note(fields),
     )
 
 
-def _reset_after(fields: Mapping[str, Any]) -> bool:
-    value = required(fields, "reset_after", "true or false")
+class _Fields:
+    """The fields of one JSON object, each checked when it is read.
+
+    Args:
+        content: The object.
+        name: Name of the object in error messages.
+        known: Names of the fields that it may have.
+        prefix: Text before a field's name in error messages; `name` and a dot by default.
+    """
+
+    def __init__(
+        self, content: object, name: str, known: Sequence[str], prefix: str | None = None
+    ) -> None:
+        if not isinstance(content, dict):
+            raise NetworkError(
+                f"{name}: expected an object with {', '.join(known)}, got {content!r:.60}"
+            )
+        unknown = [key for key in content if key not in known]
+        if unknown:
+            raise NetworkError(f"{name}: expected only {', '.join(known)}, got {unknown[0]!r}")
+        self._content: dict[str, Any] = content
+        self._prefix = f"{name}." if prefix is None else prefix
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._content.get(name, default)
+
+    def required(self, name: str, expected: str) -> Any:
+        """Return a field that must be there and not null."""
+        if self.get(name) is None:
+            raise NetworkError(f"{self._prefix}{name}: expected {expected}, got nothing")
+        return self.get(name)
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        """Return a field that is one of a few names."""
+        value = self.get(name, default)
+        if not isinstance(value, str) or value not in choices:
+            raise NetworkError(
+                f"{self._prefix}{name}: expected one of {', '.join(choices)}, got {value!r}"
+            )
+        return value
+
+    def array(
+        self, name: str, shape: tuple[int | None, ...], default: Any = None, *, expected: str = ""
+    ) -> Array:
+        """Return a field of nested lists as an array; with `expected` it must be there."""
+        value = self.required(name, expected) if expected else self.get(name, default)
+        return _array(value, self._prefix + name, shape)
+
+
+def _reset_after(fields: _Fields) -> bool:
+    value = fields.required("reset_after", "true or false")
     if not isinstance(value, bool):
         raise NetworkError(f"reset_after: expected true or false, got {value!r}")
     return value
 
 
-def _start(fields: Mapping[str, Any], name: str, units: int) -> Array:
-    given = fields.get(name)
-    return np.zeros(units) if given is None else array(given, name, (units,))
+def _start(fields: _Fields, name: str, units: int) -> Array:
+    return np.zeros(units) if fields.get(name) is None else fields.array(name, (units,))
+
+
+class _Weights(NamedTuple):
+    """Arrays by block, for row vectors: D inputs, U units."""
+
+    kernel: dict[str, Array]
+    """(D, U)."""
+    recurrent_kernel: dict[str, Array]
+    """(U, U)."""
+    bias: dict[str, Array]
+    """(U,)."""
+    recurrent_bias: dict[str, Array]
+    """(U,); zeros without a second bias."""
+
+
+def _weights(
+    fields: _Fields, blocks: tuple[str, ...], features: int, second_bias: bool
+) -> _Weights:
+    """Read the weights, by block as texts write them or as `layer.get_weights()` stacks them."""
+    given = fields.required(
+        "weights", f"an object with {', '.join(blocks)}, or kernel, recurrent_kernel"
+    )
+    if isinstance(given, dict) and "kernel" in given:
+        return _stacked_weights(given, blocks, features, second_bias)
+    parts_of = _Fields(given, "weights", blocks)
+    known = ("W", "U", "b", "b_recurrent") if second_bias else ("W", "U", "b")
+    found = _Weights({}, {}, {}, {})
+    units: int | None = None
+    for block in blocks:
+        at = f"weights.{block}"
+        parts = _Fields(parts_of.required(block, "an object with W, U, b"), at, known)
+        U = parts.array("U", (units, units), expected="a (units, units) matrix")
+        if U.shape[0] != U.shape[1]:
+            raise NetworkError(f"{at}.U: expected a square (units, units) matrix, got {U.shape}")
+        units = U.shape[0]
+        W = parts.array("W", (units, features), expected="a (units, inputs) matrix")
+        found.kernel[block] = W.T
+        found.recurrent_kernel[block] = U.T
+        found.bias[block] = parts.array("b", (units,), [0.0] * units)
+        found.recurrent_bias[block] = parts.array("b_recurrent", (units,), [0.0] * units)
+    return found
+
+
+def _stacked_weights(
+    content: object, blocks: tuple[str, ...], features: int, second_bias: bool
+) -> _Weights:
+    stacked = _Fields(content, "weights", ("kernel", "recurrent_kernel", "bias"))
+    count = len(blocks)
+    what = f"a (units, {'units' if count == 1 else f'{count} * units'}) matrix"
+    U = stacked.array("recurrent_kernel", (None, None), expected=what)
+    units = U.shape[0]
+    if U.shape != (units, count * units) or units == 0:
+        raise NetworkError(f"weights.recurrent_kernel: expected {what}, got {U.shape}")
+    W = stacked.array("kernel", (features, count * units))
+    shape = (2, count * units) if second_bias else (count * units,)
+    rows = stacked.array("bias", shape, np.zeros(shape).tolist()).reshape(-1, count * units)
+    recurrent_bias = rows[1] if second_bias else np.zeros(count * units)
+    return _Weights(
+        *(
+            dict(zip(blocks, np.split(part, count, axis=-1), strict=True))
+            for part in (W, U, rows[0], recurrent_bias)
+        )
+    )
 
 
 def _output(content: object, units: int) -> tuple[Array | None, Array | None, str]:
+    """Read the kernel, the bias and the loss of the output layer."""
     if content is None:
         return None, None, LOSSES[0]
-    parts = mapping(content, "output", ("W", "b", "loss"))
-    W = array(
-        required(parts, "W", "an (outputs, units) matrix", "output."), "output.W", (None, units)
-    )
+    parts = _Fields(content, "output", ("W", "b", "loss"))
+    W = parts.array("W", (None, units), expected="an (outputs, units) matrix")
     if W.shape[0] == 0:
         raise NetworkError(f"output.W: expected at least one row, got {W.shape}")
-    b = array(parts.get("b", [0.0] * W.shape[0]), "output.b", (W.shape[0],))
-    return W.T, b, choice(parts, "loss", LOSSES, prefix="output.")
+    b = parts.array("b", (W.shape[0],), [0.0] * W.shape[0])
+    return W.T, b, parts.choice("loss", LOSSES)
 
 
 def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Array | None, ...]:
@@ -228,7 +347,7 @@ def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Arra
     if not isinstance(content, Sequence) or isinstance(content, str) or len(content) != steps:
         raise NetworkError(f"targets: expected a list of {steps} targets or nulls, got {content!r}")
     targets = tuple(
-        None if target is None else array(target, f"targets[{t}]", (outputs,))
+        None if target is None else _array(target, f"targets[{t}]", (outputs,))
         for t, target in enumerate(content)
     )
     if all(target is None for target in targets):
@@ -247,28 +366,60 @@ def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Arra
     return targets
 
 
-def _learning_rate(content: object) -> float | None:
-    if content is None:
+def _learning_rate(fields: _Fields) -> float | None:
+    if fields.get("learning_rate") is None:
         return None
-    rate = float(array(content, "learning_rate", ()))
+    rate = float(fields.array("learning_rate", ()))
     if rate <= 0:
         raise NetworkError(f"learning_rate: expected a positive number, got {rate}")
     return rate
 
 
-def _note(content: object) -> str:
-    if not isinstance(content, str):
-        raise NetworkError(f"note: expected a string, got {content!r}")
-    return content
+def _note(fields: _Fields) -> str:
+    note = fields.get("note", "")
+    if not isinstance(note, str):
+        raise NetworkError(f"note: expected a string, got {note!r}")
+    return note
 
 
-def _labels(content: object, name: str, count: int) -> tuple[str, ...]:
-    if content is None:
+def _labels(fields: _Fields, name: str, count: int) -> tuple[str, ...]:
+    labels = fields.get(name)
+    if labels is None:
         return ()
     if (
-        not isinstance(content, list)
-        or len(content) != count
-        or not all(isinstance(label, str) for label in content)
+        not isinstance(labels, list)
+        or len(labels) != count
+        or not all(isinstance(label, str) for label in labels)
     ):
-        raise NetworkError(f"{name}: expected a list of {count} strings, got {content!r}")
-    return tuple(content)
+        raise NetworkError(f"{name}: expected a list of {count} strings, got {labels!r}")
+    return tuple(labels)
+
+
+def _array(content: object, name: str, shape: tuple[int | None, ...]) -> Array:
+    """Convert nested lists of finite numbers; None in `shape` stands for any size."""
+    _check_numbers(content, name, len(shape))
+    try:
+        values = np.asarray(content, dtype=np.float64)
+    except ValueError as error:
+        raise NetworkError(
+            f"{name}: expected rows of equal length, got rows that differ"
+        ) from error
+    fits = len(shape) == values.ndim and all(
+        size in (None, got) for size, got in zip(shape, values.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise NetworkError(f"{name}: expected shape ({wanted}), got {values.shape}")
+    return values
+
+
+def _check_numbers(content: object, name: str, depth: int) -> None:
+    if isinstance(content, list):
+        for index, item in enumerate(content):
+            _check_numbers(item, f"{name}[{index}]", depth - 1)
+    elif depth > 0:
+        raise NetworkError(f"{name}: expected a list, got {content!r}")
+    elif isinstance(content, bool) or not isinstance(content, (int, float)):
+        raise NetworkError(f"{name}: expected a number, got {content!r}")
+    elif not abs(content) <= sys.float_info.max:
+        raise NetworkError(f"{name}: expected a finite number, got {content}")

@@ -1,5 +1,6 @@
 """A trace as one page for the browser, which computes everything anew when a number is changed."""
 
+import dataclasses
 import html
 import json
 from collections.abc import Mapping
@@ -8,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.teaching.network import Network
-from keras_gru.teaching.network_fields import Array, NetworkError
+from keras_gru.teaching.cells import Array
+from keras_gru.teaching.network import Network, NetworkError
 from keras_gru.teaching.page_file import write_page
 from keras_gru.teaching.worked_example import Verdict, WorkedExample, target
 
@@ -22,11 +23,11 @@ def write_trace_page(
     """Write a page that holds all it needs: no other file, no server, no network.
 
     Args:
-        network: What is traced.
-        path: Of the page; an old one is replaced.
-        example: The worked example that the network is of; its printed numbers and errata are
-            shown beside the computed ones.
-        variant: The variant of the example.
+        network: The network to trace.
+        path: Path of the page; an existing one is replaced.
+        example: The worked example of the network; its printed numbers and errata are shown
+            beside the computed ones.
+        variant: Name of the example's variant.
 
     Raises:
         NetworkError: The network is not a GRU.
@@ -50,43 +51,26 @@ def write_trace_page(
 
 
 def network_content(network: Network) -> dict[str, Any]:
-    """The network as the page takes it: arrays for row vectors, by gate."""
+    """Convert a GRU's fields to plain values: arrays for row vectors, by gate."""
+    names = [field.name for field in dataclasses.fields(network)]
+    left_out = ("cell_name", "initial_cell", "note")
+    return {name: _plain(getattr(network, name)) for name in names if name not in left_out}
 
-    def by_gate(arrays: Mapping[str, Array]) -> dict[str, Any]:
-        return {gate: array.tolist() for gate, array in arrays.items()}
 
-    def listed(array: Array | None) -> Any:
-        return None if array is None else array.tolist()
-
-    return {
-        "update_gate": network.update_gate,
-        "reset_after": network.reset_after,
-        "activation": network.activation,
-        "recurrent_activation": network.recurrent_activation,
-        "kernel": by_gate(network.kernel),
-        "recurrent_kernel": by_gate(network.recurrent_kernel),
-        "bias": by_gate(network.bias),
-        "recurrent_bias": by_gate(network.recurrent_bias),
-        "inputs": network.inputs.tolist(),
-        "initial_state": network.initial_state.tolist(),
-        "output_kernel": listed(network.output_kernel),
-        "output_bias": listed(network.output_bias),
-        "loss": network.loss,
-        "targets": [listed(target) for target in network.targets],
-        "reduction": network.reduction,
-        "learning_rate": network.learning_rate,
-        "tokens": list(network.tokens),
-        "classes": list(network.classes),
-    }
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _content(
     network: Network, example: WorkedExample | None, variant: str | None
 ) -> dict[str, Any]:
     title, section = "A small GRU, number by number", ""
-    claims: list[dict[str, Any]] = []
-    verdicts: list[dict[str, Any]] = []
-    errata: list[dict[str, Any]] = []
+    errata: list[dict[str, str]] = []
+    verdicts: list[Verdict] = []
     if example is not None:
         title = str(example.content.get("title", example.name))
         section = str(example.content.get("section", ""))
@@ -96,18 +80,15 @@ def _content(
             {key: str(erratum.get(key, "")) for key in ("id", "kind", "cause")}
             for erratum in example.errata
         ]
-        causes = {erratum["id"]: erratum["cause"] for erratum in errata}
-        for verdict in example.verdicts:
-            verdicts.append(_listed(verdict))
-            found = _claim(verdict, causes) if verdict.claim.get("variant") == variant else None
-            if found is not None:
-                claims.append(found)
+        verdicts = example.verdicts
+    causes = {erratum["id"]: erratum["cause"] for erratum in errata}
+    claims = [_claim(v, causes) for v in verdicts if v.claim.get("variant") == variant]
     return {
         "title": title,
         "section": section,
         "network": network_content(network),
-        "claims": claims,
-        "verdicts": verdicts,
+        "claims": [claim for claim in claims if claim is not None],
+        "verdicts": [_listed(verdict) for verdict in verdicts],
         "errata": errata,
     }
 
@@ -116,19 +97,19 @@ def _listed(verdict: Verdict) -> dict[str, str]:
     return {
         "where": str(verdict.claim.get("where", "")),
         "quantity": verdict.quantity,
-        "printed": _written(verdict.printed, verdict.decimals),
-        "computed": _written(verdict.computed, verdict.decimals + 2),
+        "printed": _rounded(verdict.printed, verdict.decimals),
+        "computed": _rounded(verdict.computed, verdict.decimals + 2),
         "status": verdict.status,
         "erratum": str(verdict.claim.get("erratum", "")),
     }
 
 
-def _written(value: Array, decimals: int) -> str:
+def _rounded(value: Array, decimals: int) -> str:
     return str(np.round(value, decimals).tolist())
 
 
 def _claim(verdict: Verdict, causes: Mapping[str, str]) -> dict[str, Any] | None:
-    """Where the printed number stands in the trace; None for formulas and calculations."""
+    """Locate the printed number in the trace; None for formulas and calculations."""
     if "calculation" in verdict.claim or "range" in verdict.claim:
         return None
     name, index, transposed = target(verdict.quantity)

@@ -1,6 +1,8 @@
-"""A trace for people: tables in the terminal, gates as bars, gradients split by path."""
+"""A trace in the terminal: tables of vectors, gates as bars, gradients split by path."""
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -8,25 +10,25 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from keras_gru.teaching.cells.cell import Line
-from keras_gru.teaching.cells.notebook import Values
+from keras_gru.teaching.cells import Array, Line, Values
 from keras_gru.teaching.network import Network
-from keras_gru.teaching.paths import last_paths
-from keras_gru.teaching.trace import Trace
-from keras_gru.teaching.value_table import Layout, ValueTable, matrix
+from keras_gru.teaching.trace import Trace, last_paths
 
-_MOST_PATHS = 4
+_MAX_PATHS = 4
+"""Paths whose gradients are shown in full."""
+_LABEL_WIDTH = 38
+"""Columns of the terminal taken by equation and label."""
 
 
-def render(found: Trace, layout: Layout) -> RenderableType:
-    """The whole trace: conventions, steps, states, losses, gradients, updates."""
+def render(found: Trace, layout: "Layout") -> RenderableType:
+    """Lay out the whole trace: conventions, steps, states, losses, gradients, updates."""
     network = found.network
     parts: list[RenderableType] = [_conventions(network), ""]
     if network.note:
         parts += [Text(network.note), ""]
     for t, step in enumerate(found.steps):
         lines = network.cell.forward_lines(network)
-        parts += [_rule(f"Forward, {_step_title(network, t)}")]
+        parts += [_rule(f"Forward, {step_title(network, t)}")]
         parts += [_lines(network, lines, step, layout).table, ""]
         if "y" in step:
             parts += [_prediction(network, step, layout), ""]
@@ -35,7 +37,7 @@ def render(found: Trace, layout: Layout) -> RenderableType:
         parts += [_rule("Loss"), _losses(found, layout), ""]
         for t in reversed(range(len(found.steps))):
             step = found.steps[t]
-            parts += [_rule(f"Backward, {_step_title(network, t)}")]
+            parts += [_rule(f"Backward, {step_title(network, t)}")]
             parts += [_backward(network, step, layout), "", _input_gradient(step, layout), ""]
         parts += [_rule("Gradients of the states"), _deltas(found, layout), ""]
         parts += [_rule("Paths from the recurrent weights to one state")]
@@ -47,13 +49,114 @@ def render(found: Trace, layout: Layout) -> RenderableType:
     return Group(*parts)
 
 
+def step_title(network: Network, t: int) -> str:
+    """Name a step by its number and, if the network has tokens, its token."""
+    return f'step {t}: "{network.tokens[t]}"' if network.tokens else f"step {t}"
+
+
+def number(value: float, decimals: int) -> str:
+    """Write a number with fixed decimals and no minus before a zero; empty for NaN."""
+    if math.isnan(value):
+        return ""
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The space that a terminal has for numbers."""
+
+    width: int = 120
+    decimals: int = 4
+    most: int = 8
+    """Greatest number of columns of numbers, and of rows of a matrix; the JSON holds all."""
+
+    def shown(self, count: int) -> int:
+        """Count the columns shown of `count`."""
+        fitting = (self.width - _LABEL_WIDTH) // (self.decimals + 5)
+        return count if count <= min(self.most, fitting) else max(1, min(self.most, fitting - 1))
+
+    def bar(self, count: int) -> int:
+        """Compute the width of a bar beside each of `count` numbers; 0 if there is no room."""
+        room = (self.width - _LABEL_WIDTH) // self.shown(count) - (self.decimals + 6)
+        return 0 if room < 3 or self.shown(count) < count else min(10, room)
+
+
+class _ValueTable:
+    """A table of labelled vectors.
+
+    Args:
+        columns: Names of the elements.
+        layout: Layout for the terminal.
+        first: Heading of the labels.
+    """
+
+    def __init__(self, columns: Sequence[str], layout: Layout, first: str = "") -> None:
+        self._layout = layout
+        self._shown = layout.shown(len(columns))
+        self._bar = layout.bar(len(columns))
+        self.table = Table(box=None, pad_edge=False)
+        self.table.add_column("", style="dim", no_wrap=True, min_width=5)
+        self.table.add_column(first, no_wrap=True, min_width=27)
+        for column in columns[: self._shown]:
+            self.table.add_column(column, justify="right", no_wrap=True)
+        if len(columns) > self._shown:
+            self.table.add_column(f"… {len(columns) - self._shown} more", no_wrap=True)
+
+    def add(
+        self,
+        equation: str,
+        label: str,
+        values: Array,
+        *,
+        decimals: int | None = None,
+        bars: bool = False,
+        signed: bool = False,
+        strong: bool = False,
+    ) -> None:
+        """Add one vector; `bars` and `signed` draw its elements where there is room."""
+        places = self._layout.decimals if decimals is None else decimals
+        cells = []
+        for value in values[: self._shown]:
+            text = number(value, places)
+            if self._bar and bars:
+                text = f"{gate_bar(float(value), self._bar)} {text}"
+            elif self._bar and signed:
+                text = f"{signed_bar(float(value), self._bar // 2)} {text:>{places + 3}}"
+            cells.append(Text(text, style="bold" if strong else ""))
+        self.table.add_row(f"({equation})" if equation else "", label, *cells)
+
+
+def gate_bar(value: float, width: int = 10) -> str:
+    """Draw a value in [0, 1] as a bar."""
+    full = round(width * min(max(value, 0.0), 1.0))
+    return "█" * full + "░" * (width - full)
+
+
+def signed_bar(value: float, width: int = 5) -> str:
+    """Draw a value in [−1, 1] as a bar to the left or to the right of the middle."""
+    full = round(width * min(abs(value), 1.0))
+    left, right = ("", "█" * full) if value >= 0 else ("█" * full, "")
+    return f"{left:>{width}}│{right:<{width}}"
+
+
+def _matrix(values: Array, layout: Layout, width: int) -> str:
+    """Write rows of numbers, cut to a width."""
+    digits = layout.decimals + 1
+    shown = min(layout.most, max(1, (width - 2) // (digits + 4)))
+    rows = [
+        " ".join(f"{number(value, digits):>{digits + 3}}" for value in row[:shown])
+        + (" …" if len(row) > shown else "")
+        for row in values[: layout.most]
+    ]
+    return "\n".join([*rows, "…"] if len(values) > layout.most else rows)
+
+
 def _rule(title: str) -> Rule:
     return Rule(title, align="left")
 
 
-def _step_title(network: Network, t: int) -> str:
-    token = f': "{network.tokens[t]}"' if network.tokens else ""
-    return f"step {t}{token}"
+def _unit_table(network: Network, layout: Layout, first: str = "") -> _ValueTable:
+    return _ValueTable([f"unit {unit}" for unit in range(network.units)], layout, first)
 
 
 def _conventions(network: Network) -> Text:
@@ -66,8 +169,8 @@ def _conventions(network: Network) -> Text:
     )
 
 
-def _lines(network: Network, lines: Sequence[Line], step: Values, layout: Layout) -> ValueTable:
-    rows = ValueTable(_units(network), layout)
+def _lines(network: Network, lines: Sequence[Line], step: Values, layout: Layout) -> _ValueTable:
+    rows = _unit_table(network, layout)
     for line in lines:
         bars = line.kind == "gate" and network.recurrent_activation == "sigmoid"
         strong = line.kind == "result"
@@ -77,7 +180,7 @@ def _lines(network: Network, lines: Sequence[Line], step: Values, layout: Layout
 
 def _prediction(network: Network, step: Values, layout: Layout) -> Table:
     names = network.classes or tuple(f"output {i}" for i in range(len(step["y"])))
-    rows = ValueTable(names, layout)
+    rows = _ValueTable(names, layout)
     rows.add("16", "scores o = h′V + b_y", step["logits"])
     rows.add("16", "prediction y", step["y"], bars=network.loss != "squared_error")
     if "loss" in step:
@@ -88,22 +191,22 @@ def _prediction(network: Network, step: Values, layout: Layout) -> Table:
 
 
 def _states(found: Trace, layout: Layout) -> Table:
-    rows = ValueTable(_units(found.network), layout, "after")
+    rows = _unit_table(found.network, layout, "after")
     rows.add("", "start", found.network.initial_state, signed=True)
     for t, step in enumerate(found.steps):
-        rows.add("", _step_title(found.network, t), step["h_new"], signed=True)
+        rows.add("", step_title(found.network, t), step["h_new"], signed=True)
         if "c_new" in step:
             rows.add("", "  its cell", step["c_new"], signed=True)
     return rows.table
 
 
 def _losses(found: Trace, layout: Layout) -> Table:
-    rows = ValueTable(["loss"], layout)
+    rows = _ValueTable(["loss"], layout)
     losses = {t: float(step["loss"]) for t, step in enumerate(found.steps) if "loss" in step}
     largest = max(losses.values()) or 1.0
     for t, loss in losses.items():
         bar = "█" * round(24 * loss / largest)
-        rows.table.add_row("", _step_title(found.network, t), f"{bar} {loss:.{layout.decimals}f}")
+        rows.table.add_row("", step_title(found.network, t), f"{bar} {loss:.{layout.decimals}f}")
     for name in ("sum", "mean"):
         used = " (differentiated below)" if found.network.reduction == name else ""
         rows.add("17", f"{name}{used}", np.atleast_1d(found.totals[f"loss_{name}"]))
@@ -119,12 +222,18 @@ def _backward(network: Network, step: Values, layout: Layout) -> Table:
     return rows.table
 
 
+def _input_gradient(step: Values, layout: Layout) -> Table:
+    rows = _ValueTable([f"input {i}" for i in range(len(step["dx"]))], layout)
+    rows.add("14", "δx", step["dx"])
+    return rows.table
+
+
 def _deltas(found: Trace, layout: Layout) -> Table:
-    """The gradient of every state: from the loss of its own step, and from all later ones."""
-    rows = ValueTable(_units(found.network), layout, "δ of the state after")
+    """Tabulate the gradient of every state: from its own step's loss and from all later ones."""
+    rows = _unit_table(found.network, layout, "δ of the state after")
     for t in reversed(range(len(found.steps))):
         step = found.steps[t]
-        rows.add("", _step_title(found.network, t), step["dh_new"], strong=True)
+        rows.add("", step_title(found.network, t), step["dh_new"], strong=True)
         rows.add("20", "  own loss", step["dh_output"])
         rows.add("6", "  later losses", step["dh_future"])
         if "dc_new" in step:
@@ -133,7 +242,7 @@ def _deltas(found: Trace, layout: Layout) -> Table:
 
 
 def _paths(found: Trace, layout: Layout) -> Iterator[RenderableType]:
-    """The derivative of one state by the recurrent weights, by the steps at which they act."""
+    """Split the derivative of one state by the recurrent weights by the step where they act."""
     network, split = found.network, last_paths(found)
     if split is None:
         yield Text("(left out: too many numbers for a network of this size)")
@@ -145,7 +254,7 @@ def _paths(found: Trace, layout: Layout) -> Iterator[RenderableType]:
         "the states between. Norms of ∂h_t/∂h_k, and of each path's part of ∂h_t/∂U, all blocks "
         "of U together:"
     )
-    norms = ValueTable(["∂h_t/∂h_k", "∂h_t/∂U"], layout, "path")
+    norms = _ValueTable(["∂h_t/∂h_k", "∂h_t/∂U"], layout, "path")
     for path in split.paths:
         between = t - path.step
         way = "direct" if between == 0 else f"over {between} step{'s' if between > 1 else ''}"
@@ -162,9 +271,9 @@ def _paths(found: Trace, layout: Layout) -> Iterator[RenderableType]:
         yield Text(f"\n(24) δ{symbol} from the loss of step {t}, path by path", style="dim")
         shares = split.shares(weight)
         parts = [(f"k = {p.step}", share) for p, share in zip(split.paths, shares, strict=True)]
-        shown = [*parts[:_MOST_PATHS], ("sum", np.sum(shares, axis=0))]
-        if len(parts) > _MOST_PATHS:
-            yield Text(f"(the {_MOST_PATHS} shortest of {len(parts)} paths, and the sum of all)")
+        shown = [*parts[:_MAX_PATHS], ("sum", np.sum(shares, axis=0))]
+        if len(parts) > _MAX_PATHS:
+            yield Text(f"(the {_MAX_PATHS} shortest of {len(parts)} paths, and the sum of all)")
         beside = max(
             1, layout.width // ((layout.decimals + 5) * min(network.units, layout.most) + 3)
         )
@@ -173,37 +282,26 @@ def _paths(found: Trace, layout: Layout) -> Iterator[RenderableType]:
             table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
             for heading, _ in row:
                 table.add_column(heading, no_wrap=True)
-            table.add_row(*(matrix(part, layout, layout.width // len(row) - 1) for _, part in row))
+            table.add_row(*(_matrix(part, layout, layout.width // len(row) - 1) for _, part in row))
             yield table
-
-
-def _input_gradient(step: Values, layout: Layout) -> Table:
-    rows = ValueTable([f"input {i}" for i in range(len(step["dx"]))], layout)
-    rows.add("14", "δx", step["dx"])
-    return rows.table
 
 
 def _weights(found: Trace, layout: Layout) -> Iterator[RenderableType]:
     network = found.network
-    updated = network.learning_rate is not None
     names = {**network.cell.blocks, "out": "output layer"}
-    for block, name in names.items():
-        for letter in "WUbc":
-            weight = f"{letter}_{block}"
-            if f"d{weight}" not in found.totals:
-                continue
-            symbol = network.cell.symbol(weight)
-            equation = "19" if block == "out" else network.cell.weight_equation
-            blocks = {f"({equation}) δ{symbol}, {name}": f"d{weight}"}
-            if updated:
-                blocks[f"(21) new {symbol}"] = f"new_{weight}"
-            table = Table(box=None, pad_edge=False)
-            for heading in blocks:
-                table.add_column(heading, min_width=min(44, layout.width // 2 - 2), no_wrap=True)
-            matrices = (np.atleast_2d(found.totals[value]) for value in blocks.values())
-            table.add_row(*(matrix(part, layout, layout.width // 2 - 2) for part in matrices))
-            yield table
-
-
-def _units(network: Network) -> list[str]:
-    return [f"unit {unit}" for unit in range(network.units)]
+    for weight in network.weights:
+        if f"d{weight}" not in found.totals:
+            continue
+        block = weight.split("_")[1]
+        symbol = network.cell.symbol(weight)
+        equation = "19" if block == "out" else network.cell.weight_equation
+        matrices = {f"({equation}) δ{symbol}, {names[block]}": f"d{weight}"}
+        if network.learning_rate is not None:
+            matrices[f"(21) new {symbol}"] = f"new_{weight}"
+        width = layout.width // 2 - 2
+        table = Table(box=None, pad_edge=False)
+        for heading in matrices:
+            table.add_column(heading, min_width=min(44, width), no_wrap=True)
+        parts = (np.atleast_2d(found.totals[name]) for name in matrices.values())
+        table.add_row(*(_matrix(part, layout, width) for part in parts))
+        yield table

@@ -2,13 +2,15 @@
 
 A file holds a network (see `keras_gru.teaching.network`), claims and errata. A claim is either a
 quantity of the trace with the value that the text prints for it, or a calculation as printed,
-stage after stage; errata say why a claim is wrong.
+stage after stage; errata say why a claim is wrong. Quantities and calculations are arithmetic
+written as text: numbers, named arrays and a few functions, evaluated without `eval`.
 """
 
 import ast
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.teaching.cells.notebook import Substitutes, Values
-from keras_gru.teaching.expression import addends, decimals, evaluate, parse
-from keras_gru.teaching.network import Network, parse_network
-from keras_gru.teaching.network_fields import Array, NetworkError
-from keras_gru.teaching.trace import Trace, trace
+from keras_gru.teaching.cells import Array, Values, sigmoid
+from keras_gru.teaching.network import Network, NetworkError, parse_network
+from keras_gru.teaching.trace import Substitutes, Trace, trace
 
 _PACKAGED = Path(__file__).parents[1] / "worked_examples"
 _CHECKOUT = Path(__file__).parents[2] / "docs" / "worked_examples"
@@ -34,16 +34,16 @@ AGREES, CARRIED, DIFFERS = "agrees", "rounding carried", "differs"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A printed number set beside ours."""
+    """A printed number compared with the computed one."""
 
     claim: Mapping[str, Any]
     quantity: str
     """The expression evaluated, or the printed calculation."""
     printed: Array
     computed: Array
-    """In float64 from the network's weights and inputs alone."""
+    """Value in float64 from the network's weights and inputs alone."""
     from_printed: Array
-    """From the numbers that the text prints one line before."""
+    """Value from the numbers that the text prints one line before."""
     decimals: int
     status: str
     """`agrees`: equal to the printed precision. `rounding carried`: the printed line follows
@@ -63,22 +63,22 @@ class WorkedExample:
 
     @property
     def claims(self) -> list[Mapping[str, Any]]:
-        """What the text prints, in its order."""
+        """The text's printed numbers and calculations, in its order."""
         return list(self.content["claims"])
 
     @property
     def errata(self) -> list[Mapping[str, Any]]:
-        """What the text has wrong: id, kind, cause, equation."""
+        """The text's errors: id, kind, cause and equation of each."""
         return list(self.content.get("errata", []))
 
     @property
     def variants(self) -> dict[str, str]:
-        """What each variant of the network is about, by name."""
+        """Descriptions of the network's variants, by name."""
         named = self.content.get("variants", {})
         return {name: str(fields["about"]) for name, fields in named.items()}
 
     def network(self, variant: str | None = None) -> Network | None:
-        """The network, or one of its named variants; None for pure arithmetic.
+        """Read the network or one of its named variants; None for pure arithmetic.
 
         Raises:
             NetworkError: The example has no such variant.
@@ -100,7 +100,7 @@ class WorkedExample:
         return parse_network({**fields, **changed})
 
     def variant_with(self, cell: str) -> str | None:
-        """The first variant whose network has a cell; None for the network as it stands.
+        """Find the first variant whose network has a cell; None for the network as it stands.
 
         Raises:
             NetworkError: No variant has it.
@@ -113,14 +113,11 @@ class WorkedExample:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Every claim, judged."""
-        return [verdict for claim in self.claims for verdict in self._judge(claim)]
-
-    def _judge(self, claim: Mapping[str, Any]) -> Iterator[Verdict]:
-        if "calculation" in claim:
-            yield judge_calculation(claim)
-        else:
-            yield self._judge_quantity(claim)
+        """The verdict on every claim."""
+        return [
+            judge_calculation(claim) if "calculation" in claim else self._judge_quantity(claim)
+            for claim in self.claims
+        ]
 
     def _judge_quantity(self, claim: Mapping[str, Any]) -> Verdict:
         variant = claim.get("variant")
@@ -156,7 +153,7 @@ class WorkedExample:
     def _rounding(
         self, quantity: str, names: Values, variant: str | None, step: int | None
     ) -> float:
-        """How far a formula moves if each printed number in it moves by one in its last place."""
+        """Bound a formula's change if each printed number in it moves by one in its last place."""
         if quantity in _names(self._traces.get(variant, (None, None))[1], step):
             return 0.0
         centre = evaluate(quantity, names)
@@ -181,7 +178,7 @@ class WorkedExample:
         return traces
 
     def _substitutes(self, variant: str | None) -> Substitutes:
-        """First printed value of every quantity that the text prints whole or in part."""
+        """Collect the first printed value of every quantity, whole or in part."""
         found: dict[tuple[int | None, str], Array] = {}
         network = self.network(variant)
         if network is None:
@@ -220,17 +217,17 @@ def judge_calculation(claim: Mapping[str, Any]) -> Verdict:
     values = [evaluate(stage) for stage in stages]
     status = AGREES
     for after in range(1, len(stages)):
-        tolerance = 0.5 * 10.0 ** -decimals(stages[after])
+        tolerance = 0.5 * 10.0 ** -_decimals(stages[after])
         agrees = any(_within(values[i], values[after], tolerance) for i in (after - 1, 0))
         if not agrees and not _termwise(stages[after - 1], stages[after]):
             status = DIFFERS
     text = " = ".join(stages)
-    places = decimals(stages[-1])
+    places = _decimals(stages[-1])
     return Verdict(claim, text, values[-1], values[0], values[-2], places, status)
 
 
 def example_paths() -> dict[str, Path]:
-    """The worked examples that come with the package, by name."""
+    """List the worked examples that come with the package, by name."""
     folder = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
     return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
@@ -248,7 +245,7 @@ def load_example(name: str) -> WorkedExample:
 
 
 def load_examples() -> list[WorkedExample]:
-    """All worked examples, in the order of their texts."""
+    """Load all worked examples, in the order of their texts."""
     examples = [load_example(name) for name in example_paths()]
     return sorted(examples, key=lambda example: int(example.content["order"]))
 
@@ -260,8 +257,8 @@ def _names(found: Trace | None, step: int | None) -> Values:
 
 
 def target(quantity: str) -> tuple[str, Any, bool]:
-    """Name, index and transposition of `z`, `z[1]` or `T(dW_z)`; formulas stay whole."""
-    match parse(quantity):
+    """Split `z`, `z[1]` or `T(dW_z)` into name, index and transposition; formulas stay whole."""
+    match _parse(quantity):
         case ast.Subscript(value=ast.Name(id=name), slice=index):
             return name, ast.literal_eval(index), False
         case ast.Call(func=ast.Name(id="T"), args=[ast.Name(id=name)]):
@@ -279,12 +276,104 @@ def _inside(value: Array, limits: Array, tolerance: float) -> bool:
 
 
 def _termwise(before: str, after: str) -> bool:
-    terms, rounded = addends(before), addends(after)
+    terms, rounded = _addends(before), _addends(after)
     if len(terms) != len(rounded):  # terms that are zero may be left out
         terms = [term for term in terms if evaluate(term) != 0]
     if len(terms) != len(rounded) or len(terms) == 1:
         return False
     return all(
-        _within(evaluate(term), evaluate(other), 0.5 * 10.0 ** -decimals(other))
+        _within(evaluate(term), evaluate(other), 0.5 * 10.0 ** -_decimals(other))
         for term, other in zip(terms, rounded, strict=True)
     )
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Array, Array], Array]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": sigmoid,
+    "abs": np.abs,
+    "sum": np.sum,
+    "max": np.max,
+    "T": np.transpose,
+    "concat": lambda *parts: np.concatenate(parts, axis=-1),
+}
+
+
+def evaluate(expression: str, names: Mapping[str, Array] | None = None) -> Array:
+    """Evaluate arithmetic such as `"100 * (h_new[0] - h[0]) / h[0]"` in float64.
+
+    Args:
+        expression: Numbers, lists, + - * / **, indexing by integers, the names given, and
+            exp, log, tanh, sigmoid, abs, sum, max, T (transpose), concat (last axis).
+        names: Values of the names in the expression.
+
+    Raises:
+        ValueError: The expression contains anything else; the message names it.
+    """
+    return np.asarray(_value(_parse(expression), names or {}), dtype=np.float64)
+
+
+def _parse(expression: str) -> ast.expr:
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"expression: expected arithmetic, got {expression!r}") from error
+
+
+def _addends(expression: str, tree: ast.expr | None = None) -> list[str]:
+    """Split the outermost sum into terms, with a minus sign before the subtracted ones."""
+    tree = _parse(expression) if tree is None else tree
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Add, ast.Sub)):
+        last = ast.get_source_segment(expression.strip(), tree.right) or ""
+        sign = "-" if isinstance(tree.op, ast.Sub) else ""
+        return [*_addends(expression, tree.left), f"{sign}({last})"]
+    return [ast.get_source_segment(expression.strip(), tree) or ""]
+
+
+def _decimals(expression: str) -> int:
+    """Count the decimals of the finest number written in an expression; 0 without any."""
+    fractions = re.findall(r"\d\.(\d+)", expression)
+    return max((len(fraction) for fraction in fractions), default=0)
+
+
+def _value(tree: ast.expr, names: Mapping[str, Array]) -> Array:
+    match tree:
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float() as number):
+            return np.asarray(number, dtype=np.float64)
+        case ast.Name(id="inf"):
+            return np.asarray(np.inf)
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.List(elts=items):
+            return np.array([_value(item, names) for item in items])
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, names)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_value(left, names), _value(right, names))
+        case ast.Subscript(value=array, slice=index):
+            return np.asarray(_value(array, names)[_index(index)])
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+            return np.asarray(_FUNCTIONS[name](*(_value(part, names) for part in parts)))
+    raise ValueError(f"expression: expected arithmetic over known names, got {ast.unparse(tree)!r}")
+
+
+def _index(tree: ast.expr) -> int | tuple[int, ...]:
+    try:
+        index = ast.literal_eval(tree)
+    except ValueError:
+        index = None
+    if isinstance(index, int) or (
+        isinstance(index, tuple) and all(isinstance(i, int) for i in index)
+    ):
+        return index
+    raise ValueError(f"expression: expected an integer index, got {ast.unparse(tree)!r}")

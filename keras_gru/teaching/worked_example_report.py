@@ -1,16 +1,75 @@
-"""The worked examples as one Markdown document: texts' numbers beside ours, and the errata."""
+"""The worked examples in tables and as one Markdown document, and the texts that they quote."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
-from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.cells import Array
 from keras_gru.teaching.page_file import write_page
-from keras_gru.teaching.texts import TEXTS
 from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
+
+
+@dataclass(frozen=True)
+class Text:
+    """A teaching text and the published conventions that it follows."""
+
+    name: str
+    """Its name in the worked examples."""
+    title: str
+    """Its heading."""
+    about: str
+    update_gate: str
+    """`keep` (4a) or `replace` (4b)."""
+    credited: str
+    """The source that the text credits with its GRU, and whether that is right."""
+    reset: str
+    reduction: str
+    """Reduction of the steps' losses to one."""
+
+
+TEXTS = (
+    Text(
+        "gru_explained",
+        "Gated Recurrent Unit (GRU)",
+        'from plain English to backpropagation through time, in boxes and diagrams; "good movie"',
+        "keep",
+        "Cho et al. 2014: right",
+        "before the matmul",
+        "mean; its gradients are those of the sum (EX-11)",
+    ),
+    Text(
+        "gru_numerical_notes",
+        "Numerical RNN - notes; Deep Neural Networks, AIML ZG511, BITS Pilani",
+        "one training step with all its arithmetic; x_t = [0.8, 0.6]",
+        "replace",
+        "nobody",
+        "before the matmul",
+        "one step: sum and mean are the same",
+    ),
+    Text(
+        "gru_architecture",
+        "GRU Architecture",
+        "equations, comparison with the LSTM, PyTorch classes, variants",
+        "replace",
+        "Cho et al. 2014: wrong, it is the GRU of Chung et al. 2014 (AR-6)",
+        "before in one class, after in the other (AR-2)",
+        "none",
+    ),
+    Text(
+        "rnn_lstm_gru_notes",
+        "Recurrent Neural Networks; Recurrent Neural Networks (RNNs) Overview",
+        'RNN, backpropagation through time, LSTM, GRU; "de" → "p"; state s, gates o and i',
+        "replace",
+        "nobody",
+        "before the matmul",
+        "sum",
+    ),
+)
+"""The four teaching texts that the worked examples quote."""
 
 _INTRODUCTION = """# Worked examples
 
@@ -36,7 +95,7 @@ TensorFlow tape and against central differences over a plain forward pass (float
 
 
 def summary_table(examples: Sequence[WorkedExample]) -> Table:
-    """One line per example: its text and how many of its numbers hold."""
+    """Tabulate the examples: counts of numbers by verdict, and of errata."""
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)
     for heading in ("lines", "agree", "rounding", "differ", "errata"):
@@ -51,7 +110,7 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
 
 
 def texts_table() -> Table:
-    """One line per text: its title, and what a reader knows it by."""
+    """Tabulate the texts: title and content of each."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
@@ -61,7 +120,7 @@ def texts_table() -> Table:
 
 
 def variants_table(examples: Sequence[WorkedExample]) -> Table:
-    """One line per variant of an example's network."""
+    """Tabulate the variants of the examples' networks."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -78,7 +137,7 @@ def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
 
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
-    """The whole document."""
+    """Compose the whole document."""
     lines = [_INTRODUCTION, "## The texts", "", *_texts(), "", "## Inventory", ""]
     lines += [*_inventory(examples), "", "### Variants", "", *_variants(examples), ""]
     lines += ["## Errata", ""]

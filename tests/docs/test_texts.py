@@ -10,8 +10,8 @@ import tyro
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.sentiment.config import SentimentConfig
 from keras_gru.__main__ import main
-from keras_gru.teaching.texts import TEXTS
 from keras_gru.teaching.worked_example import load_examples
+from keras_gru.teaching.worked_example_report import TEXTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "texts.md").read_text("utf-8")

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from keras_gru.__main__ import main
-from keras_gru.teaching.columns.drawing import Drawing
-from keras_gru.teaching.columns.entry import Entry, Product
-from keras_gru.teaching.columns.report import columns_report
+from keras_gru.teaching.columns import Drawing, Entry, Product, columns_report
 from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
@@ -87,7 +85,7 @@ def test_every_kind_of_network_fits(name, width):
 
 
 def test_what_is_too_wide_is_broken_before_its_signs():
-    products = [Product("A", np.full((2, 3), 0.25), name, np.ones(3)) for name in ("u", "v")]
+    products = [Product(np.full((2, 3), 0.25), name, np.ones(3)) for name in ("u", "v")]
     entry = Entry("s", "A u + A v", np.full(2, 1.5), tuple(products))
     wide, narrow = Drawing(80, 2).entry(entry), Drawing(30, 2).entry(entry)
     assert len(wide.splitlines()) == 3

@@ -9,18 +9,24 @@ import pytest
 import tensorflow as tf
 
 from keras_gru.__main__ import _parser, main
-from keras_gru.teaching.architectures import ARCHITECTURES, build_model, parameters, units_with
-from keras_gru.teaching.comparison import ComparisonConfig, Run, gradient_flow, train
-from keras_gru.teaching.comparison_report import findings, markdown
-from keras_gru.teaching.comparison_tasks import (
+from keras_gru.teaching.comparison import (
+    ARCHITECTURES,
+    ComparisonConfig,
+    Run,
     adding_batch,
     adding_run,
+    build_model,
     context_baseline,
     corpus_run,
+    gradient_flow,
+    parameters,
     read_corpus,
     run_comparison,
+    train,
+    units_with,
     word_run,
 )
+from keras_gru.teaching.comparison_report import findings, markdown
 
 TEXT = "the quick brown fox jumps over the lazy dog, and the dog sleeps.\n" * 80
 
@@ -234,7 +240,7 @@ def test_an_interrupted_command_reports_what_is_complete(tmp_path, monkeypatch, 
         yield from islice(run_comparison(config, ("word",), progress), 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_gru.teaching.comparison_tasks.run_comparison", interrupted)
+    monkeypatch.setattr("keras_gru.teaching.comparison.run_comparison", interrupted)
     arguments = ["compare", "--updates", "2", "--tasks", "word", "--output", str(tmp_path / "out")]
     assert main(arguments) == 130
     assert len(json.loads((tmp_path / "out" / "runs.json").read_text())["runs"]) == 2

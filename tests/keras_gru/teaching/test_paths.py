@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru.teaching.network import parse_network
-from keras_gru.teaching.paths import last_paths, state_paths
-from keras_gru.teaching.trace import trace
+from keras_gru.teaching.trace import last_paths, state_paths, trace
 from tests.keras_gru.plain_network import NUMPY, TENSORFLOW, forward, probe_shapes
 from tests.keras_gru.teaching.random_networks import NETWORKS, random_fields
 

@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from keras_gru import GRU, MGU, CoupledGRU
 from keras_gru.kernel.weights import Gates
-from keras_gru.teaching.cells.registry import CELLS
-from keras_gru.teaching.network import parse_network, read_network
-from keras_gru.teaching.network_fields import NetworkError
+from keras_gru.teaching.cells import CELLS
+from keras_gru.teaching.network import NetworkError, parse_network, read_network
 from keras_gru.teaching.trace import trace
 from tests import oracle
 from tests.keras_gru.plain_network import by_autodiff, by_differences

@@ -11,10 +11,8 @@ from rich.console import Console
 
 from keras_gru.__main__ import main
 from keras_gru.teaching.network import parse_network
-from keras_gru.teaching.paths import last_paths
-from keras_gru.teaching.trace import trace
-from keras_gru.teaching.trace_report import render
-from keras_gru.teaching.value_table import Layout, gate_bar, signed_bar
+from keras_gru.teaching.trace import last_paths, trace
+from keras_gru.teaching.trace_report import Layout, gate_bar, render, signed_bar
 from keras_gru.teaching.worked_example import load_example
 from tests.keras_gru.teaching.random_networks import NETWORKS, random_fields
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from keras_gru.teaching.expression import evaluate
 from keras_gru.teaching.worked_example import (
     AGREES,
     CARRIED,
     DIFFERS,
     WorkedExample,
+    evaluate,
     judge_calculation,
     load_example,
 )

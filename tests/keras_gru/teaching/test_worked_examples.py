@@ -5,9 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from keras_gru.teaching.expression import evaluate
 from keras_gru.teaching.trace import trace
-from keras_gru.teaching.worked_example import AGREES, DIFFERS
+from keras_gru.teaching.worked_example import AGREES, DIFFERS, evaluate
 from tests.keras_gru.plain_network import by_autodiff, by_differences
 from tests.keras_gru.teaching.worked_examples import EXAMPLES, WITH_NETWORK, names_at
 

@@ -10,8 +10,7 @@ import tensorflow as tf
 from keras_gru import GRU
 from keras_gru.kernel.step import step, step_backward
 from keras_gru.kernel.weights import Gates, split_gates, step_weights
-from keras_gru.teaching.expression import evaluate
-from keras_gru.teaching.worked_example import AGREES, load_example
+from keras_gru.teaching.worked_example import AGREES, evaluate, load_example
 from tests.keras_gru.teaching.worked_examples import EXAMPLES, WITH_NETWORK, names_at
 
 OF_GRU = [name for name in WITH_NETWORK if EXAMPLES[name].network().cell_name == "gru"]

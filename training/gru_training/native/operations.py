@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_gru.convert.onnx_graph import END, OnnxGraph, Value
-from keras_gru.convert.onnx_operations import OPERATIONS, OperationWriter
+from keras_gru.convert.onnx_layers import OPERATIONS, OperationWriter
 
 
 def _binary(operator: str) -> OperationWriter:

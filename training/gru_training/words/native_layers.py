@@ -13,7 +13,7 @@ from gru_training.words.ngram_layer import NgramLogits
 from gru_training.words.ngram_model import first_key
 from gru_training.words.vocabulary import PADDING, UNKNOWN
 from keras_gru.convert.onnx_graph import INT64, OnnxGraph, Value, float32
-from keras_gru.convert.onnx_operations import OPERATIONS
+from keras_gru.convert.onnx_layers import OPERATIONS
 
 _ML = "ai.onnx.ml"
 

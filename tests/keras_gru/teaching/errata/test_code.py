@@ -241,7 +241,7 @@ def test_the_recurrent_matrix_cannot_read_the_input():
 
 @confirms("RN-19")
 def test_four_paths_lead_to_the_fourth_state():
-    from keras_gru.teaching.paths import state_paths
+    from keras_gru.teaching.trace import state_paths
 
     found = trace(load_example("de_to_p").network("deep"))
     split = state_paths(found, 3)

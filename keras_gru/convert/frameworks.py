@@ -1,0 +1,338 @@
+"""Weights of the GRUs of PyTorch, Flax and Sonnet, in and out, as NumPy arrays.
+
+`torch.nn.GRU`: a state dict packs r | z | n along the first axis of `weight_ih_l0` (3U, D),
+`weight_hh_l0` (3U, U), `bias_ih_l0` and `bias_hh_l0` (3U,); further layers count up (`_l1`) and the
+backward direction adds `_reverse`. The reset gate comes after the matmul and the update gate keeps.
+
+`flax.linen.GRUCell`: the parameters are one Dense layer per gate and matmul: `ir`, `iz`, `in` with
+kernel (D, U) and bias, `hr`, `hz` with kernel (U, U) only, and `hn` with kernel and bias. The reset
+gate comes after the matmul and the update gate keeps. A gate's two biases are only ever added, so
+the second one is folded into the first on the way out; the candidate's two are separated by the
+reset gate.
+
+`flax.nnx.GRUCell`: the same GRU in two Linear layers, `dense_i` with kernel (D, 3U) and bias (3U,),
+and `dense_h` with kernel (U, 3U) only; the gates stand in the order r, z, candidate. It lacks the
+candidate's second bias, and so cannot be every GRU.
+
+`snt.GRU` of Sonnet 2: the variables are packed as ours, z | r | a on the last axis: `w_i` (D, 3U),
+`w_h` (U, 3U), `b` (3U,). The reset gate comes before the matmul and the update gate replaces (Chung
+et al. 2014).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_gru.convert.gru_weights import Array, GRUWeights, pack, require_names, split, take
+from keras_gru.functional import GATE_COUNT, Gates
+
+_DIRECTIONS = ("forward", "backward")
+_INPUT_WEIGHT = re.compile(r"weight_ih(?:_l(\d+)(_reverse)?)?")
+"""Names of the input weights of a PyTorch GRU, by layer and direction, and of a GRUCell."""
+_FLAX_INPUT = Gates("iz", "ir", "in")
+_FLAX_RECURRENT = Gates("hz", "hr", "hn")
+_NNX_NAMES = ("dense_i", "dense_h")
+_SONNET_NAMES = ("w_i", "w_h", "b")
+
+
+def from_pytorch(
+    state_dict: Mapping[str, Any],
+    layer: int = 0,
+    direction: str = "forward",
+    *,
+    prefix: str = "",
+) -> GRUWeights:
+    """Read one layer and direction of a `torch.nn.GRU`.
+
+    Args:
+        state_dict: `module.state_dict()` of a GRU or a GRUCell, or its names with NumPy arrays.
+        layer: Index of the layer in the stack.
+        direction: `"forward"` or `"backward"`.
+        prefix: Name of the GRU in a larger model, the part before `weight_ih_l0`, as in
+            `"encoder.gru"`.
+
+    Returns:
+        The weights, without biases if the module has none.
+
+    Raises:
+        ValueError: A weight is missing.
+    """
+    suffix = _suffix(layer, direction)
+    state_dict = _of_module(state_dict, prefix)
+    if "weight_ih" in state_dict and suffix == "_l0":  # torch.nn.GRUCell
+        suffix = ""
+    kernel, recurrent = take("PyTorch", state_dict, ("weight_ih" + suffix, "weight_hh" + suffix))
+    biases: list[Array] = []
+    names = ("bias_ih" + suffix, "bias_hh" + suffix)
+    if any(name in state_dict for name in names):
+        biases = take("PyTorch", state_dict, names)
+    for array in (kernel, recurrent, *biases):
+        if array.shape[0] % GATE_COUNT:
+            raise ValueError(
+                "The weights of a PyTorch GRU must have 3·hidden_size rows. "
+                f"Received: {array.shape[0]} rows"
+            )
+    bias = np.stack([_exchange(bias) for bias in biases]) if biases else None
+    return GRUWeights(_exchange(kernel.T), _exchange(recurrent.T), bias)
+
+
+def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") -> dict[str, Array]:
+    """Convert weights to entries of a state dict for one layer and direction of `torch.nn.GRU`.
+
+    Merge the dicts of all layers and directions and wrap the arrays with `torch.from_numpy`
+    before `module.load_state_dict`.
+
+    Args:
+        weights: Weights with the reset gate after the matmul.
+        layer: Index of the layer in the stack.
+        direction: `"forward"` or `"backward"`.
+
+    Returns:
+        `weight_ih_l0`, `weight_hh_l0` and, unless there are no biases, `bias_ih_l0` and
+        `bias_hh_l0`, named for the layer and direction.
+
+    Raises:
+        ValueError: PyTorch's GRU cannot be this one.
+    """
+    weights.require("PyTorch", reset_after=True)
+    weights = weights.with_update_gate("keep")
+    suffix = _suffix(layer, direction)
+    arrays = {
+        "weight_ih" + suffix: _exchange(weights.kernel).T,
+        "weight_hh" + suffix: _exchange(weights.recurrent_kernel).T,
+    }
+    if weights.bias is not None:
+        arrays["bias_ih" + suffix] = _exchange(weights.input_bias)
+        arrays["bias_hh" + suffix] = _exchange(weights.recurrent_bias)
+    return {name: np.ascontiguousarray(_as_numpy_dtype(array)) for name, array in arrays.items()}
+
+
+def load_pytorch(target: Any, source: Any, *, prefix: str = "") -> None:
+    """Give a layer the weights of a whole `torch.nn.GRU`, or of a `torch.nn.GRUCell`.
+
+    A `keras_gru.GRUEncoder(units, num_layers, bidirectional)` computes what
+    `torch.nn.GRU(features, units, num_layers, batch_first=True, bidirectional=bidirectional)`
+    does; a GRU or a `keras.layers.Bidirectional` one does for a single layer.
+
+    Args:
+        target: A GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
+        source: The module or its state dict. Weight normalisation, pruning and other
+            reparametrisations rename weights and must be removed before.
+        prefix: Name of the GRU in a larger model, the part before `weight_ih_l0` in its state
+            dict, as in `"encoder.gru"`.
+
+    Raises:
+        ValueError: A weight is missing, or the two differ in layers, directions or sizes; nothing
+            is assigned.
+    """
+    state_dict = source.state_dict() if hasattr(source, "state_dict") else source
+    state_dict = _of_module(state_dict, prefix)
+    layers = dict(_layers_of(target))
+    available = {
+        (int(found[1] or 0), _DIRECTIONS[bool(found[2])])
+        for found in map(_INPUT_WEIGHT.fullmatch, state_dict)
+        if found
+    }
+    if not available:
+        from_pytorch(state_dict)  # tells what is missing and what came
+    if available != set(layers):
+        raise ValueError(
+            "Arguments `target` and `source` must have the same layers and directions. Received: "
+            f"target with {sorted(layers)}, source with {sorted(available)}"
+        )
+    loaded = {key: from_pytorch(state_dict, *key) for key in layers}
+    for key, layer in layers.items():
+        loaded[key].check_fits(layer)
+    if not target.built:
+        target.build((None, None, loaded[0, "forward"].features))
+    for key, layer in layers.items():
+        loaded[key].assign_to(layer)
+
+
+def pytorch_state_dict(source: Any) -> dict[str, Array]:
+    """Convert all layers and directions of a layer to a state dict for `torch.nn.GRU`.
+
+    Args:
+        source: A built GRU, Bidirectional of GRUs, or GRUEncoder.
+
+    Raises:
+        ValueError: PyTorch's GRU cannot be this one.
+    """
+    arrays: dict[str, Array] = {}
+    for key, layer in _layers_of(source):
+        arrays.update(to_pytorch(GRUWeights.of(layer), *key))
+    return arrays
+
+
+def from_flax(params: Mapping[str, Any]) -> GRUWeights:
+    """Read the parameters of a linen GRUCell.
+
+    Args:
+        params: The cell's own dict, `{"ir": {"kernel": ..., "bias": ...}, ...}`, or the variables
+            around it, `{"params": {...}}`.
+
+    Raises:
+        ValueError: A parameter is missing.
+    """
+    params = params.get("params", params)
+    require_names("The parameters of a Flax GRUCell", params, (*_FLAX_INPUT, *_FLAX_RECURRENT))
+    kernels, biases = zip(
+        *(take("Flax", params[name], ("kernel", "bias")) for name in _FLAX_INPUT), strict=True
+    )
+    recurrent = [take("Flax", params[name], ("kernel",))[0] for name in _FLAX_RECURRENT]
+    (candidate_bias,) = take("Flax", params[_FLAX_RECURRENT.g], ("bias",))
+    zeros = np.zeros_like(candidate_bias)
+    bias = np.stack([pack(Gates(*biases)), pack(Gates(zeros, zeros, candidate_bias))])
+    return GRUWeights(pack(Gates(*kernels)), pack(Gates(*recurrent)), bias)
+
+
+def to_flax(weights: GRUWeights) -> dict[str, dict[str, Array]]:
+    """Convert weights to a linen GRUCell's parameters, the `"params"` of its variables.
+
+    Args:
+        weights: Weights with the reset gate after the matmul. Missing biases become zeros, which
+            Flax's cell always has.
+
+    Raises:
+        ValueError: Flax's GRU cannot be this one.
+    """
+    weights.require("Flax", reset_after=True)
+    weights = weights.with_update_gate("keep")
+    recurrent_bias = split(weights.recurrent_bias)
+    input_bias = split(weights.input_bias)
+    folded = Gates(input_bias.z + recurrent_bias.z, input_bias.r + recurrent_bias.r, input_bias.g)
+    params: dict[str, dict[str, Array]] = {}
+    for name, kernel, bias in zip(_FLAX_INPUT, split(weights.kernel), folded, strict=True):
+        params[name] = {"kernel": kernel, "bias": bias}
+    for name, kernel in zip(_FLAX_RECURRENT, split(weights.recurrent_kernel), strict=True):
+        params[name] = {"kernel": kernel}
+    params[_FLAX_RECURRENT.g]["bias"] = recurrent_bias.g
+    return params
+
+
+def from_flax_nnx(params: Mapping[str, Any]) -> GRUWeights:
+    """Read the parameters of an nnx GRUCell.
+
+    Args:
+        params: The cell's own dict, `{"dense_i": {"kernel": ..., "bias": ...}, "dense_h": ...}`, as
+            `nnx.to_pure_dict(nnx.state(cell, nnx.Param))` or the state itself.
+
+    Raises:
+        ValueError: A parameter is missing.
+    """
+    require_names("The parameters of a Flax nnx GRUCell", params, _NNX_NAMES)
+    kernel, bias = take("Flax nnx", params["dense_i"], ("kernel", "bias"))
+    (recurrent,) = take("Flax nnx", params["dense_h"], ("kernel",))
+    return GRUWeights(
+        _exchange(kernel),
+        _exchange(recurrent),
+        np.stack([_exchange(bias), np.zeros_like(bias)]),
+    )
+
+
+def to_flax_nnx(weights: GRUWeights) -> dict[str, dict[str, Array]]:
+    """Convert weights to the parameters of an nnx GRUCell, which `nnx.update` sets.
+
+    Args:
+        weights: Weights with the reset gate after the matmul, whose candidate has no recurrent
+            bias. Missing biases become zeros, which Flax's cell always has.
+
+    Raises:
+        ValueError: Flax's GRU cannot be this one.
+    """
+    weights.require("Flax nnx", reset_after=True)
+    weights = weights.with_update_gate("keep")
+    recurrent_bias = split(weights.recurrent_bias)
+    if np.any(recurrent_bias.g):
+        raise ValueError(
+            "Flax nnx's GRU has no recurrent bias of the candidate: it must be 0, as in a layer "
+            f"that was never trained. Received: values up to {np.abs(recurrent_bias.g).max():.3g}"
+        )
+    return {
+        "dense_i": {
+            "kernel": _exchange(weights.kernel),
+            "bias": _exchange(weights.input_bias + weights.recurrent_bias),
+        },
+        "dense_h": {"kernel": _exchange(weights.recurrent_kernel)},
+    }
+
+
+def from_sonnet(variables: Mapping[str, Any]) -> GRUWeights:
+    """Read the variables of a `snt.GRU`.
+
+    Args:
+        variables: `{"w_i": core.input_to_hidden, "w_h": core.hidden_to_hidden, "b": core.b}`.
+
+    Raises:
+        ValueError: A variable is missing.
+    """
+    kernel, recurrent_kernel, bias = take("Sonnet", variables, _SONNET_NAMES)
+    return GRUWeights(kernel, recurrent_kernel, bias, reset_after=False, update_gate="replace")
+
+
+def to_sonnet(weights: GRUWeights) -> dict[str, Array]:
+    """Convert weights to the values of a `snt.GRU`'s variables.
+
+    Args:
+        weights: Weights with the reset gate before the matmul. Missing biases become zeros, which
+            Sonnet's core always has.
+
+    Raises:
+        ValueError: Sonnet's GRU cannot be this one.
+    """
+    weights.require("Sonnet", reset_after=False)
+    weights = weights.with_update_gate("replace")
+    arrays = (weights.kernel, weights.recurrent_kernel, weights.input_bias)
+    return {name: np.asarray(array) for name, array in zip(_SONNET_NAMES, arrays, strict=True)}
+
+
+def _layers_of(target: Any) -> Iterator[tuple[tuple[int, str], Any]]:
+    """Yield ((index, direction), GRU) pairs."""
+    for index, layer in enumerate(getattr(target, "layers", [target])):
+        if hasattr(layer, "forward_layer"):
+            yield (index, "forward"), layer.forward_layer
+            yield (index, "backward"), layer.backward_layer
+        else:
+            yield (index, "forward"), layer
+
+
+def _of_module(state_dict: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    """Take the entries of one module, under its own names.
+
+    Raises:
+        ValueError: The module holds no GRU, but others do.
+    """
+    start = prefix + "." if prefix and not prefix.endswith(".") else prefix
+    own = {name[len(start) :]: v for name, v in state_dict.items() if name.startswith(start)}
+    if any(map(_INPUT_WEIGHT.fullmatch, own)):
+        return own
+    ends = (name.rpartition(".") for name in state_dict)
+    if there := sorted({module for module, _, name in ends if _INPUT_WEIGHT.fullmatch(name)}):
+        raise ValueError(
+            f"Argument `prefix` must name a PyTorch GRU of the state dict: one of {there}. "
+            f"Received: prefix={prefix!r}"
+        )
+    return own
+
+
+def _suffix(layer: int, direction: str) -> str:
+    if direction not in _DIRECTIONS:
+        raise ValueError(
+            f"Argument `direction` must be one of {_DIRECTIONS}. Received: direction={direction!r}"
+        )
+    return f"_l{layer}" + ("_reverse" if direction == "backward" else "")
+
+
+def _exchange(packed: Array) -> Array:
+    """Exchange the first two gates of (..., 3U): z | r | g becomes r | z | g, or the reverse."""
+    first, second, candidate = split(packed)
+    return pack(Gates(second, first, candidate))
+
+
+def _as_numpy_dtype(array: Array) -> Array:
+    """Convert bfloat16 to float32, a dtype of NumPy's own, which `torch.from_numpy` needs."""
+    return array.astype("float32") if array.dtype.name == "bfloat16" else array

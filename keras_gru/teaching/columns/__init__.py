@@ -1,1 +1,0 @@
-"""A trace as texts draw it: columns, matrices, and [h, x] in one column."""
