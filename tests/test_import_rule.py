@@ -201,13 +201,13 @@ def loaded_after(program):
 
 
 def test_rest_answers_without_grpc():
-    loaded = loaded_after("import gru_serving.server.rest.app, gru_serving.server.rest.middleware")
+    loaded = loaded_after("import gru_serving.server.rest.listener")
     assert "starlette" in loaded
     assert [name for name in loaded if name.startswith(("grpc", "gru_serving.server.grpc"))] == []
 
 
 def test_use_cases_load_no_transport():
-    loaded = loaded_after("import gru_serving.inference.service, gru_serving.inference.examples")
+    loaded = loaded_after("import gru_serving.inference.service")
     transports = ("grpc", "starlette", "uvicorn", "httptools", "gru_serving.server")
     assert [name for name in loaded if name.startswith(transports)] == []
 

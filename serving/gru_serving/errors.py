@@ -2,7 +2,7 @@
 
 The canonical status codes are the common language of TensorFlow, gRPC and TF Serving's REST API.
 Each transport has one table from them to its own codes
-(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.service.GRPC_STATUS`).
+(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.services.GRPC_STATUS`).
 
     ServingError
     ├── InvalidArgument       the request is wrong whatever the state of the server

@@ -215,12 +215,12 @@ def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
         classification = log.classify_log.request
         spec, examples = classification.model_spec, decode_input(classification.input)
         with metrics.runtime(spec.name, "Classify"):
-            classify(predictor, spec.signature_name, examples)
+            classify(predictor, spec.signature_name, examples).run()
     elif kind == "regress_log":
         regression = log.regress_log.request
         spec, examples = regression.model_spec, decode_input(regression.input)
         with metrics.runtime(spec.name, "Regress"):
-            regress(predictor, spec.signature_name, examples)
+            regress(predictor, spec.signature_name, examples).run()
     elif kind == "multi_inference_log":
         _infer(predictor, log.multi_inference_log.request, metrics)
     elif kind is not None:  # TF Serving counts a record without a request as well.
@@ -238,7 +238,7 @@ def _predict(predictor: Predictor, request: PredictRequest, metrics: Metrics) ->
 
 def _infer(predictor: Predictor, request: MultiInferenceRequest, metrics: Metrics) -> None:
     examples = decode_input(request.input)
-    infer(predictor, Task.listed_in(request), examples)
+    infer(predictor, Task.listed_in(request), examples).run()
     metrics.examples(request.tasks[0].model_spec.name, len(examples))
 
 

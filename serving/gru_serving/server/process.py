@@ -11,22 +11,29 @@ import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from gru_serving.config.files import (
+    ServedModel,
+    read_model_config,
+    read_monitoring_config,
+    single_model,
+)
 from gru_serving.config.flags import Flags
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import ServingError
+from gru_serving.inference.service import Inference
 from gru_serving.inference.turns import Turns
+from gru_serving.repository.repository import Repository
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
-from gru_serving.server.descriptors import watch_descriptors
-from gru_serving.server.free_memory import give_back
-from gru_serving.server.transports import GrpcTransport, RestTransport
+from gru_serving.server.housekeeping import give_back_memory, watch_descriptors
+from gru_serving.server.loader_flags import repository_options, version_loader
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
 from gru_serving.telemetry.refusals import Refusals
 
 if TYPE_CHECKING:
-    from gru_serving.config.files import ServedModel
     from gru_serving.engine.version_loader import VersionLoader
-    from gru_serving.repository.repository import Repository
+    from gru_serving.server.grpc.listener import GrpcListener
+    from gru_serving.server.rest.listener import RestListener
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +42,7 @@ UNLOAD_SECONDS = 5.0
 
 
 class Server:
-    """Repository, transports and their life in one process.
+    """Repository, listeners and their life in one process.
 
     Args:
         flags: Checked flags.
@@ -59,11 +66,13 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
+        from gru_serving.server.grpc.listener import GrpcListener
+
         # Ports are claimed first, so that a taken port is reported before the models are loaded.
         async with contextlib.AsyncExitStack() as closing:
-            grpc = GrpcTransport(self._flags)
+            grpc = GrpcListener(self._flags)
             closing.callback(grpc.close)
-            rest = _rest_transport(self._flags)
+            rest = _rest_listener(self._flags)
             if rest is not None:
                 closing.callback(rest.close)
             repository = self._repository(models)
@@ -112,8 +121,8 @@ class Server:
     async def _serve(
         self,
         repository: Repository,
-        grpc: GrpcTransport,
-        rest: RestTransport | None,
+        grpc: GrpcListener,
+        rest: RestListener | None,
         metrics_path: str,
         additions: Additions,
     ) -> None:
@@ -127,15 +136,15 @@ class Server:
             WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
-            trimming = asyncio.ensure_future(give_back())
+            trimming = asyncio.ensure_future(give_back_memory())
             counting = asyncio.ensure_future(watch_descriptors(self._metrics))
             try:
                 metrics = self._metrics
-                await grpc.start(repository, grpc_threads, turns, metrics, additions, budget)
+                inference = Inference(repository, grpc_threads, turns, metrics)
+                await grpc.start(inference, metrics, budget, additions)
                 if rest is not None:
-                    await rest.start(
-                        repository, rest_threads, turns, metrics, metrics_path, additions, budget
-                    )
+                    inference = Inference(repository, rest_threads, turns, metrics)
+                    await rest.start(inference, metrics, metrics_path, budget, additions)
                 await self._stop.wait()
                 log.info(
                     "Stopping: no new requests, up to %d s for those in progress ...",
@@ -181,9 +190,6 @@ class Server:
     def _repository(self, models: list[ServedModel] | None) -> Repository:
         for model in models or ():
             log.info("Starting to serve %s from %s ...", model.name, model.base_path)
-        from gru_serving.repository.repository import Repository
-        from gru_serving.server.loader_flags import repository_options, version_loader
-
         self._loader = loader = version_loader(self._flags, self._metrics)
         options = repository_options(self._flags)
         return Repository(models, loader, options, loader.note_metadata, loader.forget)
@@ -197,8 +203,6 @@ def _leave() -> None:
 
 
 def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:
-    from gru_serving.config.files import read_model_config, single_model
-
     if flags.model_config_file:
         may_log = bool(flags.prediction_log_directory)
         return read_model_config(flags.model_config_file, may_log, known)
@@ -209,13 +213,11 @@ def _metrics_path(flags: Flags) -> str:
     """Where REST serves Prometheus' metrics; empty for nowhere."""
     if not flags.monitoring_config_file:
         return ""
-    from gru_serving.config.files import read_monitoring_config
-
     config = read_monitoring_config(flags.monitoring_config_file).prometheus_config
     return (config.path or DEFAULT_PATH) if config.enable else ""
 
 
-def _rest_transport(flags: Flags) -> RestTransport | None:
+def _rest_listener(flags: Flags) -> RestListener | None:
     if flags.rest_api_port == 0:
         return None
     if flags.rest_api_port == flags.port:
@@ -224,4 +226,6 @@ def _rest_transport(flags: Flags) -> RestTransport | None:
             "API. Skipped exporting HTTP/REST API."
         )
         return None
-    return RestTransport(flags)
+    from gru_serving.server.rest.listener import RestListener
+
+    return RestListener(flags)

@@ -270,7 +270,7 @@ def test_method_names(models, load):
     first, _ = load(models / "half_plus_two" / "1", enable_signature_method_name_check=True)
     two = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[2.0]))}
     serialized = tf.train.Example(features=tf.train.Features(feature=two)).SerializeToString()
-    assert regress(first, "regress_x_to_y", [serialized]) == [3]
+    assert regress(first, "regress_x_to_y", [serialized]).run() == [3]
     # A signature without a method, which is how TensorFlow 2 stores its initialiser.
     with pytest.raises(Internal) as caught:
         checked.predict({}, "__saved_model_init_op")

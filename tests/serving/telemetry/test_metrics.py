@@ -10,7 +10,7 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.errors import ServingError
-from gru_serving.server.rest.pages import metrics_page
+from gru_serving.server.rest.app import metrics_page
 from gru_serving.telemetry.metrics import DEFAULT_PATH, MICROSECONDS, Counter, Histogram, Metrics
 from gru_serving.telemetry.request_record import RequestRecord
 from gru_serving.telemetry.version_metrics import VersionMetrics

@@ -1,11 +1,13 @@
-"""The descriptors of the process: how many are open, and a warning before there are no more."""
+"""What a server looks after while it serves: descriptors, and memory that is free but kept."""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 from gru_serving.telemetry.metrics import Metrics
 
@@ -14,6 +16,9 @@ log = logging.getLogger(__name__)
 _SECONDS = 2.0
 _FULL = 0.9
 _OPEN = Path("/proc/self/fd")
+_WORTH_IT = 32 << 20
+# Memory freed after the last large request does not show up as a change in size.
+_TIMES = 5
 
 
 async def watch_descriptors(metrics: Metrics) -> None:
@@ -43,3 +48,36 @@ async def watch_descriptors(metrics: Metrics) -> None:
             )  # fmt: skip
         warned = is_full
         await asyncio.sleep(_SECONDS)
+
+
+async def give_back_memory() -> None:
+    """Whenever the process has grown or shrunk, have the C library return what it keeps, for ever.
+
+    Large requests leave free memory behind, even those that gRPC itself refuses; and more of it
+    is free when a process begins to shrink than when it had just grown.
+    """
+    trim = _trim()
+    if trim is None:
+        return
+    before = _resident()
+    left = 0
+    while True:
+        await asyncio.sleep(_SECONDS)
+        if abs(_resident() - before) > _WORTH_IT:
+            left = _TIMES
+        if left:
+            left -= 1
+            await asyncio.to_thread(trim, 0)
+            before = _resident()
+
+
+def _trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # no glibc
+        return None
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
