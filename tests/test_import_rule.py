@@ -61,7 +61,7 @@ LIGHT = (
     "gru_serving.commands.diff",
     "gru_serving.commands.predict",
     "gru_serving.config.flags",
-    "gru_serving.config.command_line",
+    "gru_serving.config.flags",
     "gru_serving.config.files",
     "gru_serving.__main__",
     "gru_serving.server.process",

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal import HelpFormatter
+from gru_serving.engine.golden import VerificationError
 from gru_serving.errors import ServingError
-from gru_serving.release.golden import VerificationError
 from gru_serving.release.verify import verify_files
 from gru_serving.storage.digests import check_digests, has_digests, write_digests
 from gru_serving.storage.publishing import (

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from gru_serving.config.command_line import HelpRequested, parse_flags, usage
-from gru_serving.config.flags import Flags, check, notes
+from gru_serving.config.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from gru_serving.errors import NO_MEMORY, InvalidArgument, ServingError, Unimplemented
 from gru_serving.missing_extra import require_extra
 from gru_serving.server.process import Server

@@ -9,12 +9,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gru_serving.codecs.dtypes import STRING, string_array
+from gru_serving.codecs.dtypes import STRING, check_array, string_array
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
-from gru_serving.codecs.tensor_shape import check_array
 from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import FailedPrecondition, InvalidArgument
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 

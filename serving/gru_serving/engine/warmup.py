@@ -25,9 +25,9 @@ from gru_serving.codecs.tensor_proto import decode_input, decode_inputs, encode_
 from gru_serving.codecs.tfrecord import CorruptRecordError, framed, read_records
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.examples import Task, classify, infer, regress
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import (
     Code,
     FailedPrecondition,

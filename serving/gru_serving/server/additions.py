@@ -11,11 +11,10 @@ from gru_serving.repository.repository import Repository
 from gru_serving.server.rest.guards import Hosts, Observed, TokenGuard, cors_headers
 from gru_serving.server.tokens import Tokens
 from gru_serving.telemetry.access_log import AccessLog
-from gru_serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
 from gru_serving.telemetry.refusals import Refusals
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.version_metrics import VersionMetrics
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

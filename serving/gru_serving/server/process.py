@@ -1,32 +1,38 @@
-"""A server in its process: repository, listeners, signals, start and stop."""
+"""A server in its process: options from flags, listeners, signals, start, stop, housekeeping."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.config.files import (
     ServedModel,
+    read_batching_parameters,
     read_model_config,
     read_monitoring_config,
     single_model,
 )
 from gru_serving.config.flags import Flags
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.load_options import LoadOptions, SessionOptions, read_session_config
+from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import ServingError
 from gru_serving.inference.service import Inference
 from gru_serving.inference.turns import Turns
-from gru_serving.repository.repository import Repository
+from gru_serving.repository.repository import Repository, RepositoryOptions
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
-from gru_serving.server.housekeeping import give_back_memory, watch_descriptors
-from gru_serving.server.loader_flags import repository_options, version_loader
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
 from gru_serving.telemetry.refusals import Refusals
 
@@ -35,7 +41,144 @@ if TYPE_CHECKING:
     from gru_serving.server.grpc.listener import GrpcListener
     from gru_serving.server.rest.listener import RestListener
 
+
+def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
+    """The version loader that these flags configure; starts the batch threads, if any.
+
+    Raises:
+        ServingError: A file that the flags name cannot be read, or asks for the impossible.
+    """
+    scheduler = batching = None
+    if flags.enable_batching:
+        batching, pool = _batching(flags)
+        scheduler = BatchScheduler(pool)
+    repeats = max(1, flags.num_request_iterations_for_warmup)
+    options = LoadOptions(
+        tags=tuple(flags.saved_model_tags.split(",")),
+        session=_session_options(flags),
+        warmup_iterations=repeats if flags.enable_model_warmup else 0,
+        check_method_names=flags.enable_signature_method_name_check,
+        batching=batching,
+        per_model_batching=flags.enable_per_model_batching_parameters,
+        prefer_tflite=flags.prefer_tflite_model,
+        tflite_interpreters=max(1, flags.num_tflite_pools)
+        * max(1, flags.num_tflite_interpreters_per_pool),
+        trial=flags.trial_load,
+        runtime=flags.runtime,
+        seconds=max(0, flags.load_timeout_seconds),
+    )
+    return VersionLoader(options, metrics, scheduler)
+
+
+def repository_options(flags: Flags) -> RepositoryOptions:
+    """The options for scanning and loading versions."""
+    return RepositoryOptions(
+        poll_seconds=flags.file_system_poll_wait_seconds,
+        max_load_retries=flags.max_num_load_retries,
+        retry_seconds=flags.load_retry_interval_micros / 1e6,
+        initial_threads=4 * schedulable_cpus(),
+        load_threads=max(0, flags.num_load_threads),
+        isolate_models=flags.isolate_models,
+        unload_threads=max(0, flags.num_unload_threads),
+        allow_labels_for_unavailable=flags.allow_version_labels_for_unavailable_models,
+    )
+
+
+def _batching(flags: Flags) -> tuple[BatchingOptions, PoolOptions]:
+    if not flags.batching_parameters_file:
+        return BatchingOptions(), PoolOptions()
+    parameters = read_batching_parameters(flags.batching_parameters_file)
+    pool = PoolOptions.from_proto(parameters)
+    if flags.enable_per_model_batching_parameters:
+        return BatchingOptions(), pool
+    return BatchingOptions.from_proto(parameters), pool
+
+
+def _session_options(flags: Flags) -> SessionOptions:
+    """The two separate numbers of threads win over the common one, together."""
+    intra = flags.tensorflow_intra_op_parallelism
+    inter = flags.tensorflow_inter_op_parallelism
+    if intra <= 0 and inter <= 0:
+        intra = inter = flags.tensorflow_session_parallelism
+    config = b""
+    if flags.tensorflow_session_config_file:
+        config = read_session_config(flags.tensorflow_session_config_file)
+    return SessionOptions(
+        max(0, intra), max(0, inter), max(0.0, flags.per_process_gpu_memory_fraction), config
+    )
+
+
 log = logging.getLogger(__name__)
+
+_SECONDS = 2.0
+_FULL = 0.9
+_OPEN = Path("/proc/self/fd")
+_WORTH_IT = 32 << 20
+# Memory freed after the last large request does not show up as a change in size.
+_TIMES = 5
+
+
+async def watch_descriptors(metrics: Metrics) -> None:
+    """Keep the gauges of descriptors up to date, for ever, and warn while few are left.
+
+    Without a descriptor a connection cannot be accepted: its client sees a reset, or waits.
+    """
+    if not _OPEN.is_dir():  # not Linux
+        return
+    import resource
+
+    warned = False
+    while True:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        try:
+            count = len(await asyncio.to_thread(os.listdir, _OPEN))
+        except OSError:  # it takes a descriptor to look
+            count = most
+        metrics.process_max_fds.set(most)
+        metrics.process_open_fds.set(count)
+        is_full = count > _FULL * most
+        if is_full and not warned:
+            log.warning(
+                "%d of %d descriptors are open: connections beyond them fail. Allow more with "
+                "`ulimit -n`, or put a proxy with fewer connections in front",
+                count, most,
+            )  # fmt: skip
+        warned = is_full
+        await asyncio.sleep(_SECONDS)
+
+
+async def give_back_memory() -> None:
+    """Whenever the process has grown or shrunk, have the C library return what it keeps, for ever.
+
+    Large requests leave free memory behind, even those that gRPC itself refuses; and more of it
+    is free when a process begins to shrink than when it had just grown.
+    """
+    trim = _trim()
+    if trim is None:
+        return
+    before = _resident()
+    left = 0
+    while True:
+        await asyncio.sleep(_SECONDS)
+        if abs(_resident() - before) > _WORTH_IT:
+            left = _TIMES
+        if left:
+            left -= 1
+            await asyncio.to_thread(trim, 0)
+            before = _resident()
+
+
+def _trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # no glibc
+        return None
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
 
 ANSWER_SECONDS = 2.0
 UNLOAD_SECONDS = 5.0

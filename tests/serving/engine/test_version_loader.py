@@ -10,11 +10,11 @@ import tensorflow as tf
 from gru_serving.config.batching_options import PER_MODEL_FILE
 from gru_serving.config.flags import Flags
 from gru_serving.engine.examples import classify, regress
+from gru_serving.engine.load_options import SessionOptions, read_session_config
 from gru_serving.engine.session import GraphSession
-from gru_serving.engine.session_options import SessionOptions, read_session_config
 from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import Internal, InvalidArgument, NotFound
-from gru_serving.server.loader_flags import repository_options, version_loader
+from gru_serving.server.process import repository_options, version_loader
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.scrape import parsed
 

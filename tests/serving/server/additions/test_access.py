@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_serving.config.command_line import parse_flags
+from gru_serving.config.flags import parse_flags
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
 from gru_serving.protos.services import MODEL_SERVICE, Stub
