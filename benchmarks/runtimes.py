@@ -18,9 +18,9 @@ import numpy as np
 
 from gru_serving.codecs.coerce import coerce
 from gru_serving.engine.golden import read_golden
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 
 RUNTIMES = ("tensorflow", "onnx")
 _ROWS = (1, 8, 32)

@@ -26,8 +26,8 @@ import numpy as np
 from benchmarks.first_answer import LAYERS, MODELS, UNITS, export_both, fresh, request_ids
 from benchmarks.server_process import NAME, RunningServer, await_version, publish, running_server
 from gru_serving.client import connect
+from gru_serving.engine.golden import read_golden, to_array
 from gru_serving.engine.warmup import predict_record, write_records
-from gru_serving.release.golden import read_golden, to_array
 from gru_serving.storage.digests import write_digests
 
 _LOADED = re.compile(r"Successfully loaded servable version .* in ([\d.]+) s")

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.server_process import NAME, await_version, publish, running_server
 from gru_serving.client import connect
-from gru_serving.release.golden import Request, read_golden, to_array
+from gru_serving.engine.golden import Request, read_golden, to_array
 
 CALM = 3.0  # seconds between two swaps
 

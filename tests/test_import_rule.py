@@ -61,7 +61,7 @@ LIGHT = (
     "gru_serving.commands.diff",
     "gru_serving.commands.predict",
     "gru_serving.config.flags",
-    "gru_serving.config.command_line",
+    "gru_serving.config.flags",
     "gru_serving.config.files",
     "gru_serving.__main__",
     "gru_serving.server.process",
@@ -201,13 +201,13 @@ def loaded_after(program):
 
 
 def test_rest_answers_without_grpc():
-    loaded = loaded_after("import gru_serving.server.rest.app, gru_serving.server.rest.middleware")
+    loaded = loaded_after("import gru_serving.server.rest.listener")
     assert "starlette" in loaded
     assert [name for name in loaded if name.startswith(("grpc", "gru_serving.server.grpc"))] == []
 
 
 def test_use_cases_load_no_transport():
-    loaded = loaded_after("import gru_serving.inference.service, gru_serving.inference.examples")
+    loaded = loaded_after("import gru_serving.inference.service")
     transports = ("grpc", "starlette", "uvicorn", "httptools", "gru_serving.server")
     assert [name for name in loaded if name.startswith(transports)] == []
 

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from benchmarks.serving.model import tokens
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 
 
 def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> dict[str, float]:

@@ -40,8 +40,7 @@ def save(directory: Path) -> Artifacts:
     import tensorflow as tf
 
     from gru_serving.engine.golden import write_golden
-    from gru_serving.export.native import write_native
-    from gru_serving.export.requests import golden_request
+    from gru_serving.export.files import golden_request, write_native
     from gru_training.native.signatures import NativeModel, NativeSignature
     from gru_training.servable import Request
     from keras_gru import GRU

@@ -23,8 +23,8 @@ import numpy as np
 
 from gru_serving.client import Client, connect
 from gru_serving.client.streaming import StreamingSession
+from gru_serving.engine.golden import difference, read_golden
 from gru_serving.errors import ServingError
-from gru_serving.release.golden import difference, read_golden
 from gru_serving.storage.publishing import find_version
 from tests.ports import free_ports
 

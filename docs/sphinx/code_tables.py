@@ -60,8 +60,7 @@ class ServerMetrics(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The table, by name."""
-        from gru_serving.telemetry.metrics import Metrics
-        from gru_serving.telemetry.version_metrics import VersionMetrics
+        from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 
         metrics = Metrics()
         VersionMetrics(metrics)

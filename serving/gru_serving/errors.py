@@ -2,7 +2,7 @@
 
 The canonical status codes are the common language of TensorFlow, gRPC and TF Serving's REST API.
 Each transport has one table from them to its own codes
-(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.service.GRPC_STATUS`).
+(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.services.GRPC_STATUS`).
 
     ServingError
     ├── InvalidArgument       the request is wrong whatever the state of the server
@@ -20,9 +20,35 @@ Each transport has one table from them to its own codes
 # ruff: noqa: N818 (the classes are named after the canonical codes)
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
-from gru_serving.graph_names import without_node_names
+# Blanks are counted with a limit: messages may quote megabytes of them.
+# Of several errors only the first is reported: the others follow from it, or repeat it.
+_SEVERAL = re.compile(
+    r"^\d+ root error\(s\) found\.\s*\(0\) (?:[A-Z_]+: |[A-Z][\w ]+: )?(.*?)(?=\n\s*\(1\) |\Z)",
+    re.S,
+)
+_PLACE = re.compile(r"\s{0,4}\[\[(?:\{\{[^{}]*\}\})+[^\[\]]*\]\]|\n\t \[\[[^\s\[\]]*\]\]")
+_NAME = re.compile(r"(?:\[_Derived_\])?\s{0,4}\{\{(?:function_node|node) [^{}]*\}\} ?")
+_ASSERTED = re.compile(r"(\[\w+) \([\w./]+:\d+\)( = \])")
+_STACK = re.compile(
+    r"\n\s{0,4}(?:Detected at node|Original stack trace for|Stack trace for op).*", re.S
+)
+_EAGER = re.compile(r" \[Op:\w+\].*$", re.S)
+_ENDS = re.compile(r"\n\d+ (?:successful operations|derived errors ignored)\.", re.S)
+
+
+def without_node_names(message: str) -> str:
+    """The message as it would be for a function without a graph behind it."""
+    several = _SEVERAL.match(message)
+    if several is not None:
+        message = _ENDS.sub("", several[1])
+    if "{{" in message:
+        message = _NAME.sub("", _PLACE.sub("", message))
+    message = _ASSERTED.sub(r"\1\2", _STACK.sub("", message))
+    return _EAGER.sub("", message)
+
 
 NO_MEMORY = "the process got no more memory from the system; send less at once, or allow it more"
 

@@ -48,7 +48,7 @@ def listen(port, mode):
 def listen_for_grpc(port, mode):
     import grpc
 
-    from gru_serving.server.grpc.drain import DrainGate
+    from gru_serving.server.grpc.listener import DrainGate
 
     class Answers(grpc.GenericRpcHandler):
         def service(self, details):

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from gru_serving.config.files import read_model_config, read_monitoring_config
-from gru_serving.telemetry.metrics import Metrics
-from gru_serving.telemetry.version_metrics import VersionMetrics
+from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 METRIC = re.compile(r"(?::tensorflow|gru_serve)[\w:]+")
@@ -89,8 +88,7 @@ def test_the_server_reads_its_files():
 
 
 def test_the_entrypoints_flags_are_known():
-    from gru_serving.config.command_line import parse_flags
-    from gru_serving.config.flags import check
+    from gru_serving.config.flags import check, parse_flags
 
     text = (DOCKER / "Dockerfile").read_text()
     (entrypoint,) = re.findall(r'ENTRYPOINT (\["tensorflow_model_server".*?\])', text, re.S)

@@ -109,8 +109,7 @@ def test_references_hold(overlay):
 @kubectl
 def test_the_engine_wants_tokens():
     """Tokens come from a Secret that must exist, and the patch keeps the flags of the base."""
-    from gru_serving.config.command_line import parse_flags
-    from gru_serving.config.flags import check
+    from gru_serving.config.flags import check, parse_flags
 
     plain, tokens = (
         one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]

@@ -11,8 +11,7 @@ import sys
 from unittest import mock
 
 from gru_serving.__main__ import COMMANDS
-from gru_serving.config.command_line import HelpRequested, parse_flags
-from gru_serving.config.flags import check
+from gru_serving.config.flags import HelpRequested, check, parse_flags
 from gru_serving.errors import ServingError
 from gru_training import command_line
 from gru_training.check_command import CheckConfig

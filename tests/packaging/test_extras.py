@@ -69,7 +69,7 @@ def modules(*rooms, without=()):
 
 
 EXPORT = ("gru_serving.export", "gru_serving.commands.export")
-TABLES = ("gru_serving.commands.files.served_model",)
+TABLES = ("gru_serving.commands.files.score_file",)
 SERVING, TRAINING = PACKAGES["gru_serving"], PACKAGES["gru_training"]
 CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "protos", "release",
                                       "storage", "telemetry")]  # fmt: skip

@@ -2,8 +2,7 @@ import time
 
 import pytest
 
-from gru_serving.errors import from_code
-from gru_serving.graph_names import without_node_names
+from gru_serving.errors import from_code, without_node_names
 
 ASSERTED = (
     "assertion failed: [history: expected shape [?, 4], got [1 2]] [Condition x == y did not hold "

@@ -7,12 +7,9 @@ from typing import Any
 from gru_serving.missing_extra import naming_extra
 
 with naming_extra("gru_serving.client"):
-    from gru_serving.client.async_interface import AsyncClient
-    from gru_serving.client.interface import Client
-    from gru_serving.client.metadata import Metadata, VersionState
+    from gru_serving.client.interface import AsyncClient, Client
+    from gru_serving.client.metadata import Metadata, Target, VersionState
     from gru_serving.client.options import ClientOptions
-    from gru_serving.client.server_url import grpc_address, is_rest
-    from gru_serving.client.target import Target
 
 __all__ = [
     "AsyncClient",
@@ -41,23 +38,56 @@ def connect(url: str, **options: Any) -> Client:
     """
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
-        if is_rest(url):
+        if _is_rest(url):
             from gru_serving.client.rest.client import RestClient
 
             return RestClient(url, settings)
         from gru_serving.client.grpc.client import GrpcClient
 
-        return GrpcClient(*grpc_address(url), settings)
+        return GrpcClient(*_grpc_address(url), settings)
 
 
 def connect_async(url: str, **options: Any) -> AsyncClient:
     """A client for a server; arguments as of `connect`."""
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
-        if is_rest(url):
+        if _is_rest(url):
             from gru_serving.client.rest.client import AsyncRestClient
 
             return AsyncRestClient(url, settings)
         from gru_serving.client.grpc.client import AsyncGrpcClient
 
-        return AsyncGrpcClient(*grpc_address(url), settings)
+        return AsyncGrpcClient(*_grpc_address(url), settings)
+
+
+def _is_rest(url: str) -> bool:
+    """Whether a URL is for REST.
+
+    Raises:
+        ValueError: It is that of a request, not of a server.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https") or not rest:
+        return False
+    server, api, _ = url.partition("/v1/models")
+    if api:
+        raise ValueError(f"url: expected the server's, such as {server}; got {url!r}")
+    return True
+
+
+def _grpc_address(url: str) -> tuple[str, bool]:
+    """The address of a gRPC URL, and whether it asks for TLS.
+
+    Raises:
+        ValueError: The URL is of no kind known.
+    """
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("grpc", "grpcs") and rest:
+        return rest, scheme == "grpcs"
+    host, colon, port = url.rpartition(":")
+    if not separator and colon and (host == "unix" or port.isdecimal()):
+        return url, False
+    raise ValueError(
+        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
+        f"host:port (gRPC); got {url!r}"
+    )

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from gru_serving.client.errors import read_answer
-from gru_serving.client.metadata import ListedModel, Metadata, VersionState
+from gru_serving.client.metadata import ListedModel, Metadata, Target, VersionState
 from gru_serving.client.options import ClientOptions
-from gru_serving.client.target import Target
 from gru_serving.codecs.batch_parts import Arrays, join_parts, row_count
 from gru_serving.codecs.coerce import coerce
 from gru_serving.codecs.example import Values, example_values

@@ -237,7 +237,7 @@ class SeriesExplanation:
         return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
 
     def of(self, number: int, labels: Sequence[str]) -> Explanation:
-        """The gates of one GRU as those of a text, for `gru_serving.commands.terminal.gate_map`.
+        """The gates of one GRU as those of a text, for `gru_serving.commands.explanations`.
 
         Args:
             number: Of the GRU, from 0: of the forecast column where each has its own.

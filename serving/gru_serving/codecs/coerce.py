@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gru_serving.codecs.dtypes import STRING, by_number, string_array
+from gru_serving.codecs.dtypes import STRING, by_number, check_rank, string_array
 from gru_serving.codecs.signature import Signature
-from gru_serving.codecs.tensor_shape import check_rank
 from gru_serving.errors import InvalidArgument
 
 

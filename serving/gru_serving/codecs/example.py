@@ -138,7 +138,7 @@ def _kind(value: Value) -> str:
 
 def _bytes(value: Any) -> bytes:
     if isinstance(value, dict):
-        from gru_serving.codecs.json_tensor import (
+        from gru_serving.codecs.json_inputs import (
             decode_base64,  # which most callers can do without
         )
 

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from gru_serving.codecs.example import Value, add_features
-from gru_serving.codecs.json_inputs import signature_name
-from gru_serving.codecs.json_tensor import is_base64, type_name
+from gru_serving.codecs.json_inputs import is_base64, signature_name, type_name
 from gru_serving.codecs.rapidjson import writer as json_writer
-from gru_serving.codecs.rapidjson.debug import debug_text
-from gru_serving.codecs.rapidjson.long import LongList
-from gru_serving.codecs.rapidjson.parser import parse
+from gru_serving.codecs.rapidjson.parser import LongList, debug_text, parse
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.example_pb2 import Example
 from gru_serving.protos.input_pb2 import Input

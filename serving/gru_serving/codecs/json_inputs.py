@@ -1,23 +1,281 @@
-"""The inputs of a predict request: JSON to arrays, in row and in column format.
+"""JSON to NumPy arrays by TF Serving's rules, and the inputs of a predict request.
 
-Rows are `{"instances": [...]}`, one element per example; columns are `{"inputs": ...}`, one tensor
-per input.
+Lists of numbers are converted in one go; only what that refuses, or might convert otherwise, is
+walked element by element. The walk gives the same answer and knows the error texts.
+
+Requests come in rows, `{"instances": [...]}`, one element per example, or in columns,
+`{"inputs": ...}`, one tensor per input.
 """
 
 from __future__ import annotations
 
+import base64
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gru_serving.codecs.json_tensor import Tensor, fast_array, is_base64
-from gru_serving.codecs.rapidjson.debug import debug_text
-from gru_serving.codecs.rapidjson.long import LongList
-from gru_serving.codecs.rapidjson.parser import Document, parse
+from gru_serving.codecs.dtypes import DType, by_number, check_rank
+from gru_serving.codecs.rapidjson.parser import Document, LongList, debug_text, parse
 from gru_serving.codecs.signature import Signature
-from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
+
+_PART = 1 << 16
+_NARROW = ("int32", "int16", "int8", "uint8")
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
+_WITHOUT_WHITESPACE = dict.fromkeys(map(ord, " \t\n\v\f\r"))
+_LIMITS = {
+    **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "uint64": (0, (1 << 64) - 1),
+}
+
+
+def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
+    """Convert a value or nested lists in one go.
+
+    Args:
+        value: What the JSON parser returned.
+        dtype: DataType number of the input.
+        has_booleans: Whether there may be booleans among the values.
+
+    Returns:
+        The array, or None where only the walk of `Tensor` can tell.
+    """
+    known = by_number(dtype)
+    if isinstance(value, LongList):
+        return _long_array(value, known, has_booleans)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], LongList):
+        array = _long_array(value[0], known, has_booleans)
+        return None if array is None else array[np.newaxis]
+    if known.name == "string":
+        return _fast_strings(value)
+    if has_booleans and known.name != "bool":
+        return None
+    try:
+        array = np.array(value)
+    except (ValueError, OverflowError, RecursionError):
+        return None
+    return _typed(array, known)
+
+
+def _long_array(value: LongList, known: DType, has_booleans: bool) -> np.ndarray | None:
+    """As `fast_array`, piece by piece."""
+    whole: np.ndarray | None = None
+    at = 0
+    for piece in value.pieces():
+        if isinstance(piece, np.ndarray):
+            part = _typed(piece, known)
+        else:
+            part = fast_array(piece, known.number, has_booleans)
+        if part is None:
+            return None
+        if whole is None:
+            shape = (len(value), *part.shape[1:])
+            if math.prod(shape) > value.text_bytes:  # so they cannot all be of that shape
+                return None
+            whole = np.empty(shape, part.dtype)
+        elif part.shape[1:] != whole.shape[1:]:
+            return None
+        whole[at : at + len(part)] = part
+        at += len(part)
+    return whole
+
+
+def _typed(array: np.ndarray, known: DType) -> np.ndarray | None:
+    """Numbers or booleans as NumPy read them, in the type of an input; None if they do not fit."""
+    if known.name in ("float", "double"):
+        return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
+    if known.name == "bool":
+        return array if array.dtype == np.bool_ else None
+    if known.name not in _LIMITS or array.dtype.kind not in "iu":
+        # An empty list is float64 to NumPy and fits every type.
+        return array.astype(known.numpy) if array.size == 0 and known.name in _LIMITS else None
+    low, high = _LIMITS[known.name]
+    if array.size and (int(array.min()) < low or int(array.max()) > high):
+        return None
+    return array.astype(known.numpy)
+
+
+def to_float(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """By way of float64, like every JSON number; what float32 cannot hold becomes infinity."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64).astype(dtype)
+
+
+def _fast_strings(value: Any) -> np.ndarray | None:
+    if not isinstance(value, list) or not all(type(item) is str for item in value):
+        return None
+    array = np.empty(len(value), object)
+    array[:] = [item.encode("utf-8", "surrogateescape") for item in value]
+    return array
+
+
+class Tensor:
+    """The elements of one input while its JSON values are walked.
+
+    Args:
+        dtype: DataType number of the input.
+    """
+
+    def __init__(self, dtype: int) -> None:
+        self._dtype = by_number(dtype)
+        self._values: list[Any] = []
+        # Many values are kept in arrays, which take a quarter of the memory of Python objects.
+        self._parts: list[np.ndarray] = []
+        self._count = 0
+
+    def add(self, value: Any) -> tuple[tuple[int, ...], int]:
+        """Append the elements of one JSON value.
+
+        Returns:
+            Shape and number of the elements added.
+
+        Raises:
+            InvalidArgument: With TF Serving's text; or it has more dimensions than a tensor of
+                the type can have.
+            Unimplemented: JSON has no form for the type of the input.
+        """
+        shape = dense_shape(value)
+        check_rank(len(shape), self._dtype)
+        before = self._count
+        self._fill(value, 0, shape)
+        return shape, self._count - before
+
+    def array(self, shape: Sequence[int]) -> np.ndarray:
+        """The elements added so far, in that shape.
+
+        Raises:
+            InvalidArgument: The shape has more dimensions than a tensor of the type can have.
+        """
+        check_rank(len(shape), self._dtype)
+        return np.concatenate([*self._parts, self._part()]).reshape(shape)
+
+    def _part(self) -> np.ndarray:
+        """What was added since the last part."""
+        name = self._dtype.name
+        if name in _LIMITS:
+            wide = np.uint64 if name == "uint64" else np.int64
+            return np.array(self._values, wide).astype(self._dtype.numpy)
+        if name in ("float", "double"):
+            return to_float(np.array(self._values, np.float64), self._dtype.numpy)
+        array = np.empty(len(self._values), self._dtype.numpy)
+        array[:] = self._values
+        return array
+
+    def _fill(self, value: Any, level: int, shape: tuple[int, ...]) -> None:
+        rank = len(shape)
+        if not isinstance(value, list | LongList):
+            if level != rank:
+                raise InvalidArgument(
+                    f"JSON Value: {debug_text(value)} found at incorrect level: {level + 1} in "
+                    f"the JSON DOM. Expected at level: {rank}"
+                )
+            self._values.append(self._element(value))
+            self._count += 1
+            if len(self._values) == _PART:
+                self._parts.append(self._part())
+                self._values = []
+            return
+        if level >= rank:
+            raise InvalidArgument(
+                f"Encountered list at unexpected level: {level} expected < {rank}"
+            )
+        if len(value) != shape[level]:
+            raise InvalidArgument(
+                f"Encountered list at unexpected size: {len(value)} at level: {level} "
+                f"expected size: {shape[level]}"
+            )
+        for item in value:
+            self._fill(item, level + 1, shape)
+
+    def _element(self, value: Any) -> Any:
+        name = self._dtype.name
+        if isinstance(value, dict):
+            if name != "string":
+                raise self._type_error(value)
+            return decode_base64(value)
+        if name in ("float", "double"):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                try:
+                    return float(value)
+                except OverflowError:
+                    raise InvalidArgument(
+                        "JSON Parse error: Number too big to be stored in double."
+                    ) from None
+        elif name in _LIMITS:
+            low, high = _LIMITS[name]
+            if type(value) is int and low <= value <= high:
+                return value
+        elif name == "string":
+            if isinstance(value, str):
+                return value.encode("utf-8", "surrogateescape")
+        elif name == "bool":
+            if isinstance(value, bool):
+                return value
+        else:
+            raise Unimplemented(f"Conversion of JSON Value: {debug_text(value)} to type: {name}")
+        raise self._type_error(value)
+
+    def _type_error(self, value: Any) -> InvalidArgument:
+        return InvalidArgument(
+            f"JSON Value: {debug_text(value)} Type: {type_name(value)} is not of expected type: "
+            f"{self._dtype.name}"
+        )
+
+
+def dense_shape(value: Any) -> tuple[int, ...]:
+    """The shape that the first element of each level shows."""
+    shape = []
+    while isinstance(value, list | LongList):
+        shape.append(len(value))
+        if not len(value):
+            break
+        value = value[0]
+    return tuple(shape)
+
+
+def type_name(value: Any) -> str:
+    """RapidJSON's name of the type of a value."""
+    if value is None:
+        return "Null"
+    if isinstance(value, bool):
+        return str(value)
+    for python, name in ((dict, "Object"), (list | LongList, "Array"), (str, "String")):
+        if isinstance(value, python):
+            return name
+    return "Number"
+
+
+def is_base64(value: Any) -> bool:
+    """Whether a value is `{"b64": "..."}`: one key, and a string under it."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def decode_base64(value: dict[str, Any]) -> bytes:
+    """The bytes of `{"b64": "..."}`, as Abseil reads them.
+
+    White space is ignored. Padding is optional, but must be right where it is given; dots count as
+    padding, too.
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    if not is_base64(value):
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
+        )
+    parts = _BASE64.fullmatch(value["b64"].translate(_WITHOUT_WHITESPACE))
+    if parts is not None:
+        data, padding = parts.groups()
+        missing = -len(data) % 4
+        if missing < 3 and len(padding) in (0, missing):
+            return base64.b64decode(data + "=" * missing)
+    raise InvalidArgument("Unable to base64 decode")
 
 
 @dataclass(frozen=True)

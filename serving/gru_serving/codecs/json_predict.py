@@ -15,10 +15,9 @@ import numpy as np
 
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.example import Value, Values
-from gru_serving.codecs.json_tensor import Tensor, dense_shape, fast_array
+from gru_serving.codecs.json_inputs import Tensor, dense_shape, fast_array
 from gru_serving.codecs.rapidjson import writer as json_writer
-from gru_serving.codecs.rapidjson.debug import debug_text
-from gru_serving.codecs.rapidjson.parser import parse
+from gru_serving.codecs.rapidjson.parser import debug_text, parse
 from gru_serving.codecs.signature import Signature
 from gru_serving.errors import Code, InvalidArgument, ServingError, Unknown, from_code
 

@@ -15,7 +15,6 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from gru_serving.codecs.varint import write_varint
 from gru_serving.codecs.wire import (
     FIXED32,
     FIXED64,
@@ -24,6 +23,7 @@ from gru_serving.codecs.wire import (
     count_varints,
     fields,
     unpack_varints,
+    write_varint,
 )
 from gru_serving.errors import Internal, ResourceExhausted
 from gru_serving.protos.predict_pb2 import PredictRequest

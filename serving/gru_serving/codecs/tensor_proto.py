@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gru_serving.codecs.dtypes import STRING, DType, by_number, by_numpy, string_array
+from gru_serving.codecs.dtypes import (
+    STRING,
+    DType,
+    TensorLimitError,
+    by_number,
+    by_numpy,
+    check_rank,
+    count_elements,
+    string_array,
+)
 from gru_serving.codecs.large_request import Lists, unpack_list
-from gru_serving.codecs.tensor_shape import TensorLimitError, check_rank, count_elements
-from gru_serving.codecs.varint import read_varint, write_varint
+from gru_serving.codecs.wire import read_varint, write_varint
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.input_pb2 import Input
 from gru_serving.protos.predict_pb2 import PredictRequest

@@ -21,8 +21,7 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
 from gru_serving.errors import InvalidArgument, ServingError, Unknown
 
 _EXAMPLES = """examples:

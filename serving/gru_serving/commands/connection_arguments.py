@@ -8,7 +8,7 @@ from typing import Any
 
 from gru_serving.client import Client, ClientOptions, connect
 from gru_serving.client.metadata import ListedVersion
-from gru_serving.commands.terminal.safe_text import safe_text
+from gru_serving.commands.terminal import safe_text
 from gru_serving.errors import Code, InvalidArgument, ServingError
 
 WRONG, USAGE, NO_ANSWER = 1, 2, 3

@@ -12,15 +12,10 @@ from typing import Any
 import numpy.typing as npt
 
 from gru_serving.commands.connection_arguments import explain_error
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text
-from gru_serving.commands.terminal.waiting import waiting
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
+from gru_serving.engine.golden import TOLERANCE, VerificationError
 from gru_serving.errors import ServingError
 from gru_serving.release.diff import compare_versions
-from gru_serving.release.golden import (
-    TOLERANCE,
-    VerificationError,
-)
 from gru_serving.storage.publishing import find_version
 
 _Array = npt.NDArray[Any]

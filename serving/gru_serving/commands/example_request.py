@@ -17,14 +17,13 @@ import numpy as np
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import encode_tensor
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
+from gru_serving.engine.golden import VerificationError, read_golden
 from gru_serving.errors import ServingError
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.regression_pb2 import RegressionRequest
-from gru_serving.release.golden import VerificationError, read_golden
 from gru_serving.storage.publishing import find_version
 
 KINDS = {

@@ -22,10 +22,8 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.files.series_csv import add_csv_arguments, stacked
-from gru_serving.commands.series_request import model_ticks
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json
+from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
+from gru_serving.commands.terminal import HelpFormatter, safe_json
 from gru_serving.errors import InvalidArgument, PlotError, ServingError, Unknown
 
 _EXAMPLES = """examples:
@@ -83,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
     add_connection_arguments(parser)
     add_target_arguments(parser)
     arguments = parser.parse_args(argv)
-    from gru_serving.commands.terminal.gate_map import picture
+    from gru_serving.commands.explanations import picture
 
     series, thresholds = None, list[float]()
     try:
@@ -140,7 +138,7 @@ def _attribute(client: Client, arguments: argparse.Namespace) -> Attribution:
 
 
 def _show_attribution(attribution: Attribution, arguments: argparse.Namespace) -> int:
-    from gru_serving.commands.terminal.marked_words import summary, terminal_words, write_page
+    from gru_serving.commands.explanations import summary, terminal_words, write_page
 
     if arguments.html is not None:
         write_page(attribution, arguments.html)
@@ -255,7 +253,7 @@ def _show(
         return
     from rich.console import Console
 
-    from gru_serving.commands.terminal.gate_map import terminal_map
+    from gru_serving.commands.explanations import terminal_map
 
     console = Console()
     console.print(terminal_map(explanation, classes, console.width, thresholds))

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from gru_serving.commands.terminal.waiting import waiting
-from gru_serving.engine.quiet import quiet_stderr
+from gru_serving.commands.terminal import waiting
+from gru_serving.engine.imports import quiet_stderr
 from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP
 from gru_serving.storage.publishing import PublishError, remove_old
 from gru_training.termination import remembered_interrupts

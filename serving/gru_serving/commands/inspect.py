@@ -16,13 +16,11 @@ from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
 from gru_serving.commands.connection_arguments import explain_error
 from gru_serving.commands.example_request import example_request, render
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text
-from gru_serving.commands.terminal.waiting import waiting
-from gru_serving.engine.quiet import quiet_stderr
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
+from gru_serving.engine.golden import VerificationError, read_golden
+from gru_serving.engine.imports import quiet_stderr
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.protos.meta_graph_pb2 import SignatureDef
-from gru_serving.release.golden import VerificationError, read_golden
 from gru_serving.storage.publishing import find_version
 
 _CARD = Path("assets.extra") / "model_card.json"

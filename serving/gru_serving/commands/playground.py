@@ -15,8 +15,7 @@ from pathlib import Path
 from google.protobuf import text_format
 
 from gru_serving.commands import serve
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_text
+from gru_serving.commands.terminal import HelpFormatter, safe_text
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
 from gru_serving.server.playground import PATH

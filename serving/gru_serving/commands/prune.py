@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal import HelpFormatter
 from gru_serving.config.files import read_model_config
 from gru_serving.errors import ServingError
 from gru_serving.storage.publishing import PublishError, remove_old

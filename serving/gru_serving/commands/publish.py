@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal import HelpFormatter
+from gru_serving.engine.golden import VerificationError
 from gru_serving.errors import ServingError
-from gru_serving.release.golden import VerificationError
 from gru_serving.release.interface import (
     ACCEPT_FLAG,
     ACCEPT_HELP,

@@ -10,13 +10,11 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from gru_serving.config.command_line import HelpRequested, parse_flags, usage
-from gru_serving.config.flags import check, notes
+from gru_serving.config.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from gru_serving.errors import NO_MEMORY, InvalidArgument, ServingError, Unimplemented
 from gru_serving.missing_extra import require_extra
-from gru_serving.server.exposure import exposure
 from gru_serving.server.process import Server
-from gru_serving.server.transports import prefer_classic_polling
+from gru_serving.server.rest.guards import is_loopback
 from gru_serving.telemetry.server_log import start_log
 
 log = logging.getLogger(__name__)
@@ -49,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     start_log()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    prefer_classic_polling()
+    _prefer_classic_polling()
     try:
         if sys.platform == "win32":
             raise Unimplemented(
@@ -71,6 +69,29 @@ def main(argv: Sequence[str]) -> int:
         print(f"Failed to start server. Error: RESOURCE_EXHAUSTED: {NO_MEMORY}", flush=True)
         return FAILED
     return 0
+
+
+def exposure(flags: Flags) -> str:
+    """One line on what is open beyond this machine and how to close it; empty if nothing is."""
+    ports = [f"{port}" for port in (flags.port, flags.rest_api_port) if port]
+    if flags.auth_token_file or not ports or is_loopback(flags.bind_address):
+        return ""
+    open_at = f"{flags.bind_address}:{' or :'.join(ports)}"
+    reload = " and change over gRPC which models are served" if flags.port else ""
+    profiler = " and make it write profiles" if flags.port and flags.enable_profiler else ""
+    return (
+        f"Without --auth_token_file, clients of {open_at} can send requests{reload}{profiler}. "
+        "Set --auth_token_file, or make the server reachable only through a gateway."
+    )
+
+
+def _prefer_classic_polling() -> None:
+    """Have gRPC poll sockets in the thread that waits for events; call before grpc is imported.
+
+    Its newer EventEngine polls in threads of its own, one switch of threads more per event: a
+    quarter more CPU time and latency per request. A setting of the user's is kept.
+    """
+    os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener,-event_engine_client")
 
 
 def _run(server: Coroutine[Any, Any, None]) -> None:

@@ -24,10 +24,13 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.files.series_csv import Ticks, add_csv_arguments, text_format
-from gru_serving.commands.series_request import model_columns
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
+from gru_serving.commands.files.series_csv import (
+    Ticks,
+    add_csv_arguments,
+    model_columns,
+    text_format,
+)
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, share_bar
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.named_files import naming_file
 

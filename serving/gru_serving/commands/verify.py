@@ -19,21 +19,19 @@ from gru_serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_text
-from gru_serving.commands.terminal.waiting import waiting
-from gru_serving.errors import NotFound, ServingError
-from gru_serving.release.golden import (
+from gru_serving.commands.terminal import HelpFormatter, safe_text, waiting
+from gru_serving.engine.golden import (
     TOLERANCE,
     Engine,
     Verdict,
     VerificationError,
     WrongAnswerError,
-    client_engine,
     naming,
     read_golden,
     replay,
 )
+from gru_serving.errors import NotFound, ServingError
+from gru_serving.release.golden import client_engine
 from gru_serving.release.verify import verify_files
 from gru_serving.storage.publishing import find_version
 

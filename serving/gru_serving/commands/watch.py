@@ -21,9 +21,7 @@ from rich.text import Text
 
 from gru_serving.commands.connection_arguments import explain_error
 from gru_serving.commands.files.outcome_table import read_outcomes
-from gru_serving.commands.terminal.help_format import HelpFormatter
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text
-from gru_serving.commands.terminal.waiting import waiting
+from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
 from gru_serving.drift.exposition import exposition
 from gru_serving.drift.outcomes import Accuracy
 from gru_serving.drift.prediction_logs import log_files, read_log

@@ -16,7 +16,7 @@ from gru_serving.codecs.signature import (
     REGRESS_METHOD,
     Signature,
 )
-from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.errors import InvalidArgument, Unimplemented
 
 if TYPE_CHECKING:
@@ -53,35 +53,30 @@ class Classification:
 
 
 def classify(
-    predictor: Predictor, signature_name: str, examples: Sequence[bytes], timeout_ms: int = 0
-) -> Classification:
-    """Run a classification signature.
+    predictor: Predictor, signature_name: str, examples: Sequence[bytes]
+) -> PreparedRun[Classification]:
+    """The run of a classification signature.
 
     Args:
         predictor: The loaded model.
         signature_name: Empty for `serving_default`.
         examples: Serialized tf.Examples.
-        timeout_ms: Time allowed; 0 for no limit.
 
     Raises:
         ServingError: With TF Serving's text.
     """
     wanted = classification_outputs(predictor, signature_name)
-    outputs = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted).run(timeout_ms)
-    return read_classification(outputs, len(examples))
+    run = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted)
+    return run.then(lambda outputs: read_classification(outputs, len(examples)))
 
 
 def regress(
-    predictor: Predictor, signature_name: str, examples: Sequence[bytes], timeout_ms: int = 0
-) -> np.ndarray:
-    """Run a regression signature; as `classify`.
-
-    Returns:
-        Shape (B,), float32.
-    """
+    predictor: Predictor, signature_name: str, examples: Sequence[bytes]
+) -> PreparedRun[np.ndarray]:
+    """The run of a regression signature, which answers (B,) float32; arguments as of `classify`."""
     wanted = regression_outputs(predictor, signature_name)
-    outputs = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted).run(timeout_ms)
-    return read_regression(outputs, len(examples))
+    run = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted)
+    return run.then(lambda outputs: read_regression(outputs, len(examples)))
 
 
 class Task(NamedTuple):
@@ -107,21 +102,17 @@ class Task(NamedTuple):
 
 
 def infer(
-    predictor: Predictor,
-    tasks: Sequence[Task],
-    examples: Sequence[bytes],
-    timeout_ms: int = 0,
-) -> list[Classification | np.ndarray]:
-    """Run several signatures over the same examples, in one run of the graph.
+    predictor: Predictor, tasks: Sequence[Task], examples: Sequence[bytes]
+) -> PreparedRun[list[Classification | np.ndarray]]:
+    """The run of several signatures over the same examples.
 
     Args:
         predictor: The loaded model.
-        tasks: Of one model, and each of a signature of its own.
+        tasks: Tasks of one model, each with a signature of its own.
         examples: Serialized tf.Examples.
-        timeout_ms: Time allowed; 0 for no limit.
 
     Returns:
-        What `classify` or `regress` returns, per task.
+        One run of the graph, which gives the answer of `classify` or `regress` per task.
 
     Raises:
         ServingError: With TF Serving's text.
@@ -146,13 +137,16 @@ def infer(
     fetches = [tensor for outputs in wanted.values() for tensor in outputs.values()]
     if not fetches:
         raise InvalidArgument("Must specify at least one target to fetch or execute.")
-    tensors = predictor.run(dict.fromkeys(inputs, batch), fetches, timeout_ms)
-    results: list[Classification | np.ndarray] = []
-    for task, names in zip(tasks, wanted.values(), strict=True):
-        answer = {alias: tensors[tensor] for alias, tensor in names.items()}
-        read = read_classification if task.method == CLASSIFY_METHOD else read_regression
-        results.append(read(answer, len(examples)))
-    return results
+
+    def read(tensors: Mapping[str, np.ndarray]) -> list[Classification | np.ndarray]:
+        results: list[Classification | np.ndarray] = []
+        for task, names in zip(tasks, wanted.values(), strict=True):
+            answer = {alias: tensors[tensor] for alias, tensor in names.items()}
+            read_task = read_classification if task.method == CLASSIFY_METHOD else read_regression
+            results.append(read_task(answer, len(examples)))
+        return results
+
+    return predictor.prepare_graph(dict.fromkeys(inputs, batch), fetches).then(read)
 
 
 def _task_outputs(predictor: Predictor, signature_name: str, method: str) -> list[str]:

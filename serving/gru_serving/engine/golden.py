@@ -222,10 +222,10 @@ def local_engine(predictor: Any) -> Engine:
             return outputs
         examples = decode_input(encode_input(example_values(request["examples"])))
         if method == "classify":
-            result = classify(predictor, name, examples)
+            result = classify(predictor, name, examples).run()
             both = {"classes": result.labels, "scores": result.scores}
             return {key: array for key, array in both.items() if array is not None}
-        return {"outputs": regress(predictor, name, examples)}
+        return {"outputs": regress(predictor, name, examples).run()}
 
     return ask
 

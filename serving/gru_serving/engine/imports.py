@@ -1,13 +1,16 @@
-"""How this package imports TensorFlow: without Keras, and hidden from the garbage collector."""
+"""How this package imports TensorFlow: without Keras, hidden from garbage collection, quietly."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
 
 from gru_serving.errors import FailedPrecondition
 from gru_serving.telemetry.server_log import still
@@ -72,3 +75,24 @@ def without_keras() -> Iterator[None]:
         yield
     finally:
         del sys.modules["keras"]
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Hold back what native libraries write to file descriptor 2; show it if loading fails."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            yield
+        except ModuleNotFoundError:  # not TensorFlow's fault, and says all there is to say
+            raise
+        except Exception:
+            messages.seek(0)
+            os.write(terminal, messages.read())
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)

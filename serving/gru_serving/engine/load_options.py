@@ -1,12 +1,62 @@
-"""How versions are brought into memory, as the flags want it."""
+"""How versions are brought into memory and run, as the flags want it; without TensorFlow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gru_serving.config.batching_options import BatchingOptions
-from gru_serving.engine.session_options import SessionOptions
+from gru_serving.config.files import read_text_proto
+from gru_serving.engine.imports import import_tensorflow
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How sessions run.
+
+    Attributes:
+        intra_op_threads: Threads inside one operation; 0 for what `config` says, or as many as
+            CPUs.
+        inter_op_threads: Operations at once; 0 likewise.
+        gpu_memory_fraction: Part of each GPU's memory to take; 0 for what `config` says, or what
+            TensorFlow decides.
+        config: A serialized ConfigProto, for all the rest.
+        frugal: Never spend several threads on one run; for batches, which share the CPUs with the
+            threads that prepare the next ones.
+    """
+
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    gpu_memory_fraction: float = 0.0
+    config: bytes = b""
+    frugal: bool = False
+
+    def config_proto(self) -> Any:
+        """As TensorFlow takes it, a `ConfigProto`."""
+        import tensorflow as tf
+
+        proto = tf.compat.v1.ConfigProto.FromString(self.config)
+        if self.intra_op_threads:
+            proto.intra_op_parallelism_threads = self.intra_op_threads
+        if self.inter_op_threads:
+            proto.inter_op_parallelism_threads = self.inter_op_threads
+        if self.gpu_memory_fraction:
+            proto.gpu_options.per_process_gpu_memory_fraction = self.gpu_memory_fraction
+        return proto
+
+
+def read_session_config(path: str) -> bytes:
+    """A `--tensorflow_session_config_file`: a ConfigProto as text, serialized.
+
+    Raises:
+        ServingError: No such file, or it does not parse.
+    """
+    import_tensorflow()
+    import tensorflow as tf
+
+    serialized: bytes = read_text_proto(path, tf.compat.v1.ConfigProto()).SerializeToString()
+    return serialized
 
 
 @dataclass(frozen=True)

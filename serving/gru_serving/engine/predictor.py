@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gru_serving.codecs.dtypes import STRING, string_array
+from gru_serving.codecs.dtypes import STRING, check_array, string_array
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
-from gru_serving.codecs.tensor_shape import check_array
 from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import FailedPrecondition, InvalidArgument
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+AnswerT = TypeVar("AnswerT")
+OtherT = TypeVar("OtherT")
 
 _MAX_CALLS = 1024
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What a session needs to run one signature with one choice of outputs.
+    """Tensors of one signature with one choice of outputs.
 
     Outputs are fetched in the order of their names, however a request orders them, so that runs
     which differ only in that can share a batch.
@@ -41,39 +43,63 @@ class _Call:
         return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
 
 
-@dataclass(slots=True)
-class PreparedRun:
-    """A run of one signature, with all that it needs."""
+@dataclass(frozen=True, slots=True)
+class PreparedRun(Generic[AnswerT]):
+    """One run of a model, with all that it needs.
 
-    _session: ModelSession
-    _call: _Call
-    _feeds: Mapping[Any, np.ndarray]
+    Attributes:
+        session: Session that runs the model.
+        feeds: Arrays by the handle of the tensor they stand for.
+        fetches: Handles of the tensors wanted.
+        read: Function that makes the answer of the arrays fetched.
+    """
+
+    session: ModelSession
+    feeds: Mapping[Any, np.ndarray]
+    fetches: Sequence[Any]
+    read: Callable[[Sequence[np.ndarray]], AnswerT]
 
     @property
     def brief(self) -> bool:
         """Whether the run is over before a thread would have taken it up."""
-        return self._session.is_brief(self._feeds)
+        return self.session.is_brief(self.feeds)
 
-    def run(self, timeout_ms: int = 0) -> dict[str, np.ndarray]:
-        """The outputs by name; blocks until they are there.
+    @property
+    def batched(self) -> bool:
+        """Whether the run is merged with others, and so is to be awaited (`run_in_batch`)."""
+        return isinstance(self.session, BatchingSession)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the first array that is fed."""
+        return len(next(iter(self.feeds.values())))
+
+    def run(self, timeout_ms: int = 0) -> AnswerT:
+        """Run the model; blocks until the answer is there.
 
         Args:
-            timeout_ms: Time allowed; 0 for no limit.
+            timeout_ms: Milliseconds allowed; 0 for no limit.
 
         Raises:
             ServingError: With TF Serving's text.
         """
-        return self._call.answer(self._session.run(self._feeds, self._call.fetches, timeout_ms))
+        return self.read(self.session.run(self.feeds, self.fetches, timeout_ms))
 
-    async def run_in_batch(self, timeout_ms: int = 0) -> dict[str, np.ndarray]:
-        """As `run`, for an event loop; of a model that merges runs into batches only.
+    async def run_in_batch(self, timeout_ms: int = 0) -> AnswerT:
+        """Run the model together with other requests, for an event loop.
 
         A request that waits for its batch to fill occupies no thread, so batches may hold more
         requests than there are threads.
         """
-        assert isinstance(self._session, BatchingSession)
-        outputs = await self._session.run_soon(self._feeds, self._call.fetches, timeout_ms)
-        return self._call.answer(outputs)
+        assert isinstance(self.session, BatchingSession)
+        return self.read(await self.session.run_soon(self.feeds, self.fetches, timeout_ms))
+
+    def then(self, read: Callable[[AnswerT], OtherT]) -> PreparedRun[OtherT]:
+        """The same run, with an answer made of this one's."""
+        first = self.read
+        return PreparedRun(
+            self.session, self.feeds, self.fetches, lambda outputs: read(first(outputs))
+        )
 
 
 class Predictor:
@@ -91,7 +117,6 @@ class Predictor:
         signatures: By name.
         signature_defs: The same as stored, for metadata.
         check_method_names: As given.
-        batches: Whether runs are merged into batches.
         runtime: What runs the model: `tensorflow`, `tflite` or `onnx`.
         left: Signatures that this leaves to TensorFlow.
 
@@ -116,7 +141,6 @@ class Predictor:
         self.check_method_names = check_method_names
         self.runtime = runtime
         self.left = frozenset(left)
-        self.batches = isinstance(model, BatchingSession)
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {
             name: Signature.from_proto(proto)
@@ -185,7 +209,7 @@ class Predictor:
         inputs: Mapping[str, np.ndarray],
         signature_name: str = "",
         output_filter: Collection[str] = (),
-    ) -> PreparedRun:
+    ) -> PreparedRun[dict[str, np.ndarray]]:
         """As `predict`, up to the run; `check_inputs` must have passed the names of the inputs."""
         signature = self.find_signature(signature_name)
         call = self._call(signature_name, signature, output_filter)
@@ -202,20 +226,16 @@ class Predictor:
                     f'Endpoint "{signature.inputs[alias].name}" fed more than once.'
                 )
             feeds[handle] = array
-        return PreparedRun(self._session, call, feeds)
+        return PreparedRun(self._session, feeds, call.fetches, call.answer)
 
-    def run(
-        self, feeds: Mapping[str, np.ndarray], fetches: Sequence[str], timeout_ms: int = 0
-    ) -> dict[str, np.ndarray]:
-        """Run the graph once, whatever the signatures say.
+    def prepare_graph(
+        self, feeds: Mapping[str, np.ndarray], fetches: Collection[str]
+    ) -> PreparedRun[dict[str, np.ndarray]]:
+        """A run of the graph, whatever the signatures say.
 
         Args:
             feeds: Arrays by tensor name.
-            fetches: Names of the tensors wanted.
-            timeout_ms: Time allowed; 0 for no limit.
-
-        Returns:
-            Arrays by tensor name.
+            fetches: Names of the tensors wanted; the answer has the arrays by these names.
 
         Raises:
             ServingError: With TensorFlow's text.
@@ -224,12 +244,12 @@ class Predictor:
             check_array(array)
         tensor = self._session.tensor
         names = sorted(set(fetches))
-        outputs = self._session.run(
+        return PreparedRun(
+            self._session,
             {tensor(name): array for name, array in feeds.items()},
             [tensor(name) for name in names],
-            timeout_ms,
+            lambda outputs: dict(zip(names, outputs, strict=True)),
         )
-        return dict(zip(names, outputs, strict=True))
 
     def interrupt(self) -> None:
         """End the requests under way, where that can be done; for the end of the process."""

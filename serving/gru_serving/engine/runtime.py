@@ -14,19 +14,47 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from gru_serving.engine.golden import GOLDEN, VerificationError, local_engine, read_golden, replay
 from gru_serving.engine.imports import import_tensorflow
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.load_watch import LoadWatch
 from gru_serving.engine.model_session import ModelSession
 from gru_serving.engine.native.manifest import FOLDER, Manifest
-from gru_serving.engine.saved_model_config import check_saved_model_config
-from gru_serving.engine.session_options import SessionOptions
-from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
+from gru_serving.errors import FailedPrecondition, Internal, InvalidArgument, ServingError
+from gru_serving.protos.saved_model_config_pb2 import SavedModelConfig
 
 if TYPE_CHECKING:
     from gru_serving.engine.native.session import NativeSession
 
 log = logging.getLogger(__name__)
+
+FILE = Path("assets.extra", "saved_model_config.pb")
+
+
+def check_saved_model_config(directory: Path) -> None:
+    """Read `assets.extra/saved_model_config.pb`, the settings that a version carries itself.
+
+    They are meant for parts that TensorFlow's Python packages do not contain: the rewriters of
+    remote and batch operations, and the TFRT runtime. The file is checked as TF Serving checks it,
+    and settings without effect are logged.
+
+    Raises:
+        Internal: With TF Serving's text: the file does not parse.
+    """
+    path = directory / FILE
+    if not path.exists():
+        return
+    try:
+        config = SavedModelConfig.FromString(path.read_bytes())
+    except DecodeError:
+        raise Internal(f"Unable to parse SavedModelConfig: {path}") from None
+    asked = [field.name for field, _ in config.session_overrides.ListFields()]
+    asked += [field.name for field, _ in config.ListFields() if field.name != "session_overrides"]
+    if asked:
+        log.warning("%s: no effect in this server: %s", path, ", ".join(asked))
+
 
 RUNTIMES = ("auto", "tensorflow", "onnx")
 ONNX_FILE = "model.onnx"
@@ -149,8 +177,8 @@ def _open_native(
         from gru_serving.engine.native.onnx_file import OnnxFileSession
 
         return OnnxFileSession(directory / ONNX_FILE)
+    from gru_serving.engine.native.manifest import read_signatures
     from gru_serving.engine.native.session import NativeSession
-    from gru_serving.engine.native.signature_file import read_signatures
 
     signatures = read_signatures(directory, tags)
     if signatures is None:

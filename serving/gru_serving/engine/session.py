@@ -3,29 +3,316 @@
 `Session.run` compares fed shapes with static ones and casts dtypes, and
 `tf.saved_model.load(...).signatures` refuses some valid TF1 SavedModels; TF Serving's C++ does
 neither. The call below `Session.run` behaves as TF Serving does, error texts included. It is
-private to TensorFlow, so all private names are in this file and in `saved_model_loader`, pinned by
-their test.
+private to TensorFlow, so all private names are in this file, pinned by its test.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import logging
+import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow.python.client import pywrap_tf_session
 
+from gru_serving.codecs.dtypes import MAX_STRING_RANK, STRING, check_rank
+from gru_serving.codecs.wire import read_varint
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.engine.flat_strings import FlatStrings, join, split
-from gru_serving.engine.saved_model_loader import Guard, load, unguarded
-from gru_serving.engine.session_options import SessionOptions
-from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
-from gru_serving.graph_names import without_node_names
+from gru_serving.engine.load_options import SessionOptions
+from gru_serving.errors import (
+    Code,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    ServingError,
+    from_code,
+    without_node_names,
+)
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+_Parts = Mapping[Any, tuple[Any, Any]]
+_NONE: _Parts = {}
+
+
+class FlatStrings:
+    """The string outputs of a graph, fetched flat where they might have too many dimensions.
+
+    TensorFlow makes NumPy arrays of string tensors with an iterator that knows 32 dimensions;
+    beyond them it crashes the process. A graph that adds a dimension, or turns numbers into
+    strings, reaches that through a client's input. The graph often says how many dimensions an
+    output has, but only for inputs of the shapes that it states, which nobody checks. In doubt the
+    elements and the shape are fetched separately. Not always: TensorFlow does not optimize a graph
+    of three nodes, but takes time and a hundred megabytes to optimize a larger one.
+
+    Args:
+        session: Of the graph; operations are added to it.
+        signatures: Whose inputs may be fed and outputs fetched.
+    """
+
+    def __init__(self, session: Any, signatures: SignatureDefMap) -> None:
+        self._parts: dict[Any, tuple[Any, Any]] = {}
+        self._unsure: dict[Any, tuple[Any, Any]] = {}
+        self._declared: dict[Any, list[int | None] | None] = {}
+        graph = session.graph
+        for signature in signatures.signature_def.values():
+            for info in signature.outputs.values():
+                if info.dtype == STRING.number:
+                    self._add(_tensor(graph, info.name), graph)
+            for info in signature.inputs.values():
+                tensor = _tensor(graph, info.name)
+                if tensor is not None:
+                    known = tensor.shape.rank is not None
+                    shape = tensor.shape.as_list() if known else None
+                    self._declared[tensor._as_tf_output()] = shape
+        if self._parts:
+            session._extend_graph()
+
+    def _add(self, tensor: Any, graph: Any) -> None:
+        if tensor is None or tensor._as_tf_output() in self._parts:
+            return
+        with graph.as_default(), tf.name_scope("flat_strings"):
+            parts = tf.reshape(tensor, [-1]), tf.shape(tensor, tf.int64)
+        flat, shape = (part._as_tf_output() for part in parts)
+        handle, rank = tensor._as_tf_output(), tensor.shape.rank
+        self._parts[handle] = flat, shape
+        if rank is None or rank > MAX_STRING_RANK:
+            self._unsure[handle] = flat, shape
+
+    def choose(self, feeds: Mapping[Any, np.ndarray]) -> _Parts:
+        """The outputs to be fetched in parts in a run with these inputs."""
+        if not self._parts:
+            return _NONE
+        as_declared = all(self._fits(handle, array.shape) for handle, array in feeds.items())
+        return self._unsure if as_declared else self._parts
+
+    def _fits(self, handle: Any, shape: tuple[int, ...]) -> bool:
+        declared = self._declared.get(handle, ())
+        if declared is None:
+            return True
+        return len(declared) == len(shape) and all(
+            size is None or size == given for size, given in zip(declared, shape, strict=True)
+        )
+
+
+def _tensor(graph: Any, name: str) -> Any:
+    try:
+        return graph.get_tensor_by_name(name)
+    except (KeyError, ValueError):
+        return None  # sparse, or not there: the request that asks for it is told so
+
+
+def split(wanted: Sequence[Any], parts: _Parts) -> list[Any]:
+    """What to fetch for the handles wanted: themselves, or their parts."""
+    if not parts:
+        return list(wanted)
+    return [part for one in wanted for part in parts.get(one, (one,))]
+
+
+def join(wanted: Sequence[Any], fetched: Sequence[Any], parts: _Parts) -> list[np.ndarray]:
+    """The arrays wanted, of what was fetched.
+
+    Raises:
+        TensorLimitError: One has more dimensions than this server takes.
+    """
+    if not parts:
+        return [np.asarray(output) for output in fetched]
+    rest = iter(fetched)
+    return [
+        _shaped(next(rest), next(rest)) if one in parts else np.asarray(next(rest))
+        for one in wanted
+    ]
+
+
+def _shaped(flat: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    check_rank(len(shape), STRING)
+    return flat.reshape(shape)
+
+
+# Bytes after the key, by wire type; None for those with a number of their own.
+_SIZES = {0: None, 1: 8, 2: None, 5: 4}
+
+
+Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Of `LoadWatch.interrupting`."""
+
+
+def unguarded(_: Callable[[], None]) -> AbstractContextManager[None]:
+    """Nothing interrupts the load."""
+    return contextlib.nullcontext()
+
+
+def load(
+    directory: Path, tags: Sequence[str], config: Any, guard: Guard = unguarded
+) -> tuple[Any, Any]:
+    """Load a MetaGraph, with the errors of TF Serving's loader.
+
+    TensorFlow's Python loader has its own error texts. When it has failed, the file is examined
+    here, and the texts of the C++ loader are given.
+
+    Args:
+        directory: Directory of the SavedModel.
+        tags: Tags of the MetaGraph.
+        config: The session's ConfigProto.
+        guard: Function that gets what interrupts the load; entered while that can be needed.
+
+    Returns:
+        A session of its own, to be closed, and the MetaGraph.
+
+    Raises:
+        ServingError: The directory holds no SavedModel, not one with these tags, or a broken one.
+    """
+    try:
+        return _load_with_text_ops(directory, tags, config, guard)
+    except ServingError:
+        raise
+    except Exception as error:
+        # Nothing that a broken file does to the importer may end the server.
+        original = _original(error)
+        if original is not None:
+            raise from_code(original.error_code, original.message) from None
+        with contextlib.suppress(OSError):
+            _check_file(directory, tags)
+        said = without_node_names(str(error))
+        raise InvalidArgument(f"cannot load the SavedModel in {directory}: {said}") from error
+
+
+def _load_with_text_ops(
+    directory: Path, tags: Sequence[str], config: Any, guard: Guard
+) -> tuple[Any, Any]:
+    try:
+        return _load(directory, tags, config, guard)
+    except tf.errors.NotFoundError as error:
+        missing = error.message
+        if "Op type not registered 'TFText>" not in missing:
+            raise
+    if not _register_text_ops():
+        raise NotFound(f"{missing} It belongs to TensorFlow Text: pip install 'keras-gru[text]'")
+    return _load(directory, tags, config, guard)
+
+
+def _load(directory: Path, tags: Sequence[str], config: Any, guard: Guard) -> tuple[Any, Any]:
+    # The call is deprecated in favour of the loader that refuses TF1 SavedModels.
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    graph = tf.Graph()
+    session = tf.compat.v1.Session(graph=graph, config=config)
+    try:
+        # A graph that initialises tables may already run forever here.
+        with graph.as_default(), guard(session.close):
+            meta_graph = tf.compat.v1.saved_model.load(session, list(tags), str(directory))
+        session._extend_graph()
+        return session, meta_graph
+    except BaseException:
+        session.close()
+        raise
+    finally:
+        logger.setLevel(level)
+
+
+def _register_text_ops() -> bool:
+    """Make TensorFlow Text's operations known, which TF Serving's binary has linked in.
+
+    Its libraries load in a tenth of a second; importing the package takes seconds and brings Keras.
+
+    Returns:
+        Whether the package is installed.
+    """
+    package = importlib.util.find_spec("tensorflow_text")
+    if package is None:
+        return False
+    for folder in package.submodule_search_locations or ():
+        for library in sorted(Path(folder).glob("python/*/*.so")):
+            tf.load_op_library(str(library))
+    return True
+
+
+def _original(error: BaseException | None) -> Any:
+    """The error as TensorFlow's C++ raised it, before Python wrapped it; None if it did not."""
+    found = None
+    while error is not None:
+        if isinstance(error, tf.errors.OpError):
+            found = error
+        error = error.__context__
+    return found
+
+
+def _check_file(directory: Path, tags: Sequence[str]) -> None:
+    """Refuse a SavedModel whose file cannot be read, or has no such MetaGraph."""
+    saved_model = _read_file(directory)
+    if not any(set(graph.meta_info_def.tags) == set(tags) for graph in saved_model.meta_graphs):
+        shown = " ".join(reversed(dict.fromkeys(tags)))  # the order of a hash set in C++
+        raise NotFound(
+            f"Could not find meta graph def matching supplied tags: {{ {shown} }}. To "
+            "inspect available tag-sets in the SavedModel, please use the SavedModel CLI: "
+            "`saved_model_cli`"
+        )
+
+
+def _read_file(directory: Path) -> Any:
+    binary, text = directory / "saved_model.pb", directory / "saved_model.pbtxt"
+    if binary.exists():
+        content = binary.read_bytes()
+        try:
+            return SavedModel.FromString(content)
+        except Exception:
+            raise _unreadable(binary, "binary", _is_cut(content)) from None
+    if text.exists():
+        content = text.read_bytes()
+        try:
+            return text_format.Parse(content.decode(), SavedModel())
+        except Exception as error:
+            raise _unreadable(text, "text", _is_cut_text(content, error)) from None
+    raise NotFound(
+        f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {directory}. "
+        "Check that the directory exists and that you have the right permissions for accessing it."
+    )
+
+
+def _unreadable(path: Path, form: str, cut: bool) -> ServingError:
+    if cut:
+        return ServingError("Read less bytes than requested", Code.OUT_OF_RANGE)
+    return ServingError(f"Can't parse {path} as {form} proto", Code.DATA_LOSS)
+
+
+def _is_cut(content: bytes) -> bool:
+    """Whether the last field of a serialized message is not all there, as in a half-made copy."""
+    position = 0
+    try:
+        while position < len(content):
+            key, position = read_varint(content, position)
+            wire_type = key & 7
+            if key < 8 or wire_type not in _SIZES:  # no field has the number 0
+                return False
+            size = _SIZES[wire_type]
+            if size is None:
+                number, position = read_varint(content, position)
+                size = number if wire_type else 0
+            position += size
+    except IndexError:
+        return True
+    except ValueError:
+        return False
+    return position > len(content)
+
+
+def _is_cut_text(content: bytes, error: Exception) -> bool:
+    """Whether the parser had come to the end: it reads one token more than the one it refuses."""
+    if not isinstance(error, text_format.ParseError):
+        return False
+    line, column = error.GetLine() or 1, error.GetColumn() or 1
+    rest = "\n".join(content.decode().split("\n")[line - 1 :])[column - 1 :]
+    return len(re.findall(r"\w+|\S", rest)) <= 2
+
 
 _POOLS_PER_CPU = 4
 _MANY_ROWS = 8
@@ -85,7 +372,7 @@ class GraphSession:
         directory: Of the SavedModel.
         tags: Of the MetaGraph.
         options: Threads.
-        guard: See `gru_serving.engine.saved_model_loader.load`.
+        guard: See `gru_serving.engine.session.load`.
 
     Attributes:
         signatures: As stored in the SavedModel.

@@ -25,9 +25,9 @@ from gru_serving.codecs.tensor_proto import decode_input, decode_inputs, encode_
 from gru_serving.codecs.tfrecord import CorruptRecordError, framed, read_records
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.examples import Task, classify, infer, regress
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import (
     Code,
     FailedPrecondition,
@@ -215,12 +215,12 @@ def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
         classification = log.classify_log.request
         spec, examples = classification.model_spec, decode_input(classification.input)
         with metrics.runtime(spec.name, "Classify"):
-            classify(predictor, spec.signature_name, examples)
+            classify(predictor, spec.signature_name, examples).run()
     elif kind == "regress_log":
         regression = log.regress_log.request
         spec, examples = regression.model_spec, decode_input(regression.input)
         with metrics.runtime(spec.name, "Regress"):
-            regress(predictor, spec.signature_name, examples)
+            regress(predictor, spec.signature_name, examples).run()
     elif kind == "multi_inference_log":
         _infer(predictor, log.multi_inference_log.request, metrics)
     elif kind is not None:  # TF Serving counts a record without a request as well.
@@ -238,7 +238,7 @@ def _predict(predictor: Predictor, request: PredictRequest, metrics: Metrics) ->
 
 def _infer(predictor: Predictor, request: MultiInferenceRequest, metrics: Metrics) -> None:
     examples = decode_input(request.input)
-    infer(predictor, Task.listed_in(request), examples)
+    infer(predictor, Task.listed_in(request), examples).run()
     metrics.examples(request.tasks[0].model_spec.name, len(examples))
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +25,11 @@ from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
 from gru_serving.drift.quantities import Quantities
 from gru_serving.drift.reference import Reference
 from gru_serving.drift.text_reader import TextReader
+from gru_serving.engine.golden import TOLERANCE, difference, write_golden
+from gru_serving.engine.native.manifest import Manifest
 from gru_serving.engine.portability import portability_faults
 from gru_serving.engine.warmup import write_records
-from gru_serving.export.native import write_native
-from gru_serving.export.requests import golden_request, warmup_record
-from gru_serving.release.golden import TOLERANCE, difference, write_golden
+from gru_serving.export.files import golden_request, warmup_record, write_native
 from gru_serving.release.interface import MODEL_CARD, InterfaceChangeError, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
@@ -38,7 +38,7 @@ from gru_training.errors import TrainingError
 from gru_training.native.signatures import NativeModel
 from gru_training.runs.directory import RunDirectory, TaskRun
 from gru_training.servable import Servable
-from gru_training.task import TASKS, find_task
+from gru_training.task import TASKS, Task, find_task
 
 _METHOD_NAMES = {"classify": CLASSIFY_METHOD, "regress": REGRESS_METHOD}
 
@@ -51,10 +51,10 @@ class Exported(NamedTuple):
     """What came of an export.
 
     Attributes:
-        version: The directory of the new version.
-        signatures: The names of its signatures.
-        parity: Of streaming with the sequence, None where the model cannot stream.
-        seconds: What each step of the export took, in their order.
+        version: Directory of the new version.
+        signatures: Names of its signatures.
+        parity: Figures on streaming beside the sequence, None where the model cannot stream.
+        seconds: Time that each step of the export took, in their order.
     """
 
     version: Path
@@ -67,7 +67,7 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
     """Write a run's model as the next version of a served model.
 
     The version is built beside its place, checked to be portable and pure, compared with the
-    Keras model by a fresh process, and only then given its number: there is never half a version.
+    Keras model by fresh processes, and only then given its number: there is never half a version.
 
     Args:
         path: A run directory.
@@ -80,12 +80,28 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
             publishing to it, or the written model fails a check.
     """
     try:
-        run = _open(path)
+        task, run = _open(path)
         with publisher(target) as aside:
             clock = _Clock()
-            beside = None if allow_interface_change else target
-            signatures, parity = _build(run, aside, beside, clock)
-            return Exported(put_in_place(aside, target), signatures, parity, clock.seconds)
+            servable = task.servable(run)
+            clock.note("loading and tracing")
+            parity = _parity(servable)
+            clock.note("comparing streaming with the sequence")
+            _write_model(aside, servable, clock)
+            onnx = _write_onnx(aside, servable)
+            _write_reference(aside, servable)
+            clock.note("graphs of ONNX")
+            card = {"task": run.task, **servable.card(), **_provenance(run)}
+            card["streaming_parity"] = parity
+            card["onnx"] = {"signatures": sorted(onnx.signatures), "left_to_tensorflow": onnx.left}
+            (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
+            if not allow_interface_change:
+                check_next_version(target, aside)
+            _check(aside, ["tensorflow", "onnx"] if onnx.signatures else ["tensorflow"])
+            write_digests(aside)
+            clock.note("checking in a fresh process")
+            version = put_in_place(aside, target)
+        return Exported(version, sorted(servable.signatures), parity, clock.seconds)
     except (TrainingError, PublishError) as error:
         raise ExportError(str(error)) from error
     except InterfaceChangeError as error:
@@ -99,73 +115,56 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
         raise ExportError(f"--to {target}: writing failed: {reason}") from error
 
 
-def _open(path: Path) -> TaskRun:
-    """The run as one of its task; says what does not fit before anything costs time."""
-    task = RunDirectory.open(path).task
-    if task not in TASKS:
+def _open(path: Path) -> tuple[Task, TaskRun]:
+    """The run and its task; says what does not fit before anything costs time."""
+    name = RunDirectory.open(path).task
+    if name not in TASKS:
         raise ExportError(
-            f"{path}: expected a run of one of the tasks {', '.join(TASKS)}, got task {task!r}"
+            f"{path}: expected a run of one of the tasks {', '.join(TASKS)}, got task {name!r}"
         )
-    run = find_task(task).open_run(path)
+    task = find_task(name)
+    run = task.open_run(path)
     run.config  # noqa: B018
-    return run
+    return task, run
 
 
 class _Clock:
-    """Where the time goes."""
+    """The seconds that each step takes, by its name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._since = time.perf_counter()
 
     def note(self, step: str) -> None:
-        """The time since the step before was that of this step."""
+        """Count the time since the step before for this step."""
         now = time.perf_counter()
         self.seconds[step] = now - self._since
         self._since = now
 
 
-def _build(
-    run: TaskRun, aside: Path, base: Path | None, clock: _Clock
-) -> tuple[list[str], dict[str, Any] | None]:
-    """Write the version and check it; returns the signatures' names and the parity."""
-    servable = find_task(run.task).servable(run)
-    clock.note("loading and tracing")
-    parity = _parity(servable)
-    clock.note("comparing streaming with the sequence")
-    if parity is not None and not parity["largest_difference"] <= TOLERANCE:
-        raise ExportError(
-            f"streaming differs from the sequence by {parity['largest_difference']:.1e}, more than "
-            f"{TOLERANCE:g}"
-        )
-    tf.saved_model.save(servable.module, str(aside), signatures=servable.signatures)
+def _write_model(version: Path, servable: Servable, clock: _Clock) -> None:
+    """Write the SavedModel with golden and warmup requests."""
+    tf.saved_model.save(servable.module, str(version), signatures=servable.signatures)
     golden = servable.golden()
-    _set_methods(aside, {each.signature: each.method for each in golden})
+    _set_methods(version, {each.signature: each.method for each in golden})
     clock.note("saving, and golden answers")
-    write_golden(aside, [golden_request(each) for each in golden])
-    write_records(aside, [warmup_record(each) for each in servable.warmup()])
+    write_golden(version, [golden_request(each) for each in golden])
+    write_records(version, [warmup_record(each) for each in servable.warmup()])
     clock.note("warmup requests")
-    native = write_native(aside, _native(servable))
-    _write_reference(aside, servable)
-    clock.note("graphs of ONNX")
-    card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
-    card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
-    (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
-    if base is not None:
-        check_next_version(base, aside)
-    faults = portability_faults(aside)
-    if faults:
-        raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
-    _verify_in_a_fresh_process(aside, "tensorflow")
-    if native.signatures:
-        _verify_in_a_fresh_process(aside, "onnx")
-    write_digests(aside)
-    clock.note("checking in a fresh process")
-    return sorted(servable.signatures), parity
+
+
+def _write_onnx(version: Path, servable: Servable) -> Manifest:
+    """Write the graphs of ONNX; a fault in what makes them costs no export, and is listed."""
+    try:
+        model = servable.native()
+    except Exception as error:
+        reason = f"writing its graph failed: {type(error).__name__}: {error}"
+        model = NativeModel(left=dict.fromkeys(servable.signatures, reason))
+    return write_native(version, model)
 
 
 def _write_reference(version: Path, servable: Servable) -> None:
-    """What held-out requests are like; after the graphs, whose words it counts."""
+    """Write what held-out requests are like; after the graphs, whose words it counts."""
     request = servable.reference()
     if request is not None:
         columns = servable.columns()
@@ -173,17 +172,21 @@ def _write_reference(version: Path, servable: Servable) -> None:
         Reference.of(quantities(request.inputs, request.outputs), columns).write(version)
 
 
-def _native(servable: Servable) -> NativeModel:
-    """The graphs of ONNX; a fault in what writes them costs no export, and is listed."""
-    try:
-        return servable.native()
-    except Exception as error:
-        reason = f"writing its graph failed: {type(error).__name__}: {error}"
-        return NativeModel(left=dict.fromkeys(servable.signatures, reason))
+def _check(version: Path, runtimes: Sequence[str]) -> None:
+    """Refuse a version that is not portable, or whose answers are not those of the Keras model."""
+    faults = portability_faults(version)
+    if faults:
+        raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
+    for runtime in runtimes:
+        _verify_in_a_fresh_process(version, runtime)
 
 
 def _parity(servable: Servable) -> dict[str, Any] | None:
-    """How far streaming, step by step, is from the sequence; None where the model has no step."""
+    """How far streaming, step by step, is from the sequence; None where the model has no step.
+
+    Raises:
+        ExportError: It is too far.
+    """
     streamed = servable.streamed()
     if streamed is None:
         return None
@@ -193,6 +196,10 @@ def _parity(servable: Servable) -> dict[str, Any] | None:
         rows, steps = max(rows, len(whole)), steps + 1
         largest = float(np.maximum(largest, gap.max()))  # NaN stays
         differing += int((gap > 0).sum())
+    if not largest <= TOLERANCE:
+        raise ExportError(
+            f"streaming differs from the sequence by {largest:.1e}, more than {TOLERANCE:g}"
+        )
     return {
         "rows": rows,
         "steps": steps,

@@ -1,31 +1,147 @@
-"""The steps of every inference request, and the other queries about models."""
+"""The way of every inference request, whatever its transport; and the other queries about models.
+
+A transport reads its bytes and writes those of the answer (`Request`); in between a request finds
+its version, becomes arrays, and runs (`Inference.answer`).
+"""
 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from gru_serving.codecs.inference_messages import Answering
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.engine.worker_threads import WorkerThreads
-from gru_serving.inference.request import Request, Target
 from gru_serving.inference.turns import LONG, Turn, Turns
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.repository.repository import Repository
 from gru_serving.telemetry.metrics import Metrics
-from gru_serving.telemetry.request_record import note, note_exchange
+from gru_serving.telemetry.request_record import Exchange, RequestRecord
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Target(NamedTuple):
+    """The version that a request is for.
+
+    Attributes:
+        model: Model name.
+        version: Version number; None for the highest that serves.
+        label: Label that points to the version; not together with `version`.
+    """
+
+    model: str
+    version: int | None = None
+    label: str | None = None
+
+
+class Question(NamedTuple):
+    """A request that was parsed, but needs its model to be understood.
+
+    Attributes:
+        target: Version that is asked.
+        signature_name: Signature name, as in the request; empty for `serving_default`.
+        content: The parsed request.
+    """
+
+    target: Target
+    signature_name: str
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[AnswerT]):
+    """A request that was decoded.
+
+    Attributes:
+        run: Run of the model, with the arrays of the request.
+        encode: Function that makes the bytes of the answer.
+        messages: Function that makes request and response as messages for the prediction log, of
+            the answer and its bytes.
+    """
+
+    run: PreparedRun[AnswerT]
+    encode: Callable[[Answering, AnswerT], bytes]
+    messages: Callable[[Answering, AnswerT, bytes], tuple[bytes, bytes]]
 
 
 class LoopLimits(NamedTuple):
     """Bytes up to which the event loop does the work itself, because a thread switch costs more.
 
     Attributes:
-        read: Of a request.
-        write: Of the outputs that an answer holds.
+        read: Bytes of a request.
+        write: Bytes of the outputs that an answer holds.
     """
 
     read: int
     write: int
+
+
+class Request(ABC, Generic[AnswerT]):
+    """One request as a transport carries it; its methods block.
+
+    Args:
+        size: Bytes to read.
+
+    Attributes:
+        api: Name in metrics: "Predict", "Classify", "Regress"; empty where TF Serving counts the
+            examples only.
+        kind: Name in prediction logs.
+        limits: What the event loop does itself.
+    """
+
+    api: ClassVar[str]
+    kind: ClassVar[str]
+    limits: ClassVar[LoopLimits]
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @abstractmethod
+    def parse(self) -> Question:
+        """Read the bytes, as far as that needs no model."""
+
+    @abstractmethod
+    def decode(self, question: Question, predictor: Predictor) -> Work[AnswerT]:
+        """Make the model's inputs of what was read."""
+
+    @abstractmethod
+    def timeout_ms(self) -> int:
+        """Milliseconds left for the run; 0 for no limit."""
+
+
+class _Job(NamedTuple):
+    """A request on its way, with the version that answers it; `lease` holds that version."""
+
+    request: Request[Any]
+    work: Work[Any]
+    by: Answering
+    lease: ExitStack
+    record: RequestRecord
+
+
+class _Answer(NamedTuple):
+    """An answer that is not written yet."""
+
+    job: _Job
+    outputs: Any
+    size: int
+
+    def write(self) -> bytes:
+        """The bytes of the answer."""
+        (request, work, by, _, record), outputs, size = self
+        body = work.encode(by, outputs)
+        record.exchange = Exchange(
+            request.kind, lambda: work.messages(by, outputs, body), request.size + size + len(body)
+        )
+        return body
 
 
 class Metadata(NamedTuple):
@@ -33,7 +149,7 @@ class Metadata(NamedTuple):
 
     Attributes:
         spec: Name and number, as responses echo them.
-        signatures: As stored.
+        signatures: Signatures as stored.
     """
 
     spec: ModelSpec
@@ -45,10 +161,9 @@ class Inference:
 
     Args:
         repository: The models.
-        threads: Where models run, and where large requests are read and answered.
-        limits: What the event loop does itself.
-        turns: For long requests and answers; shared with other transports.
-        metrics: Where runs are counted.
+        threads: Threads in which models run, and large requests are read and answered.
+        turns: Turns for long requests and answers; shared with other transports.
+        metrics: Metrics that count the runs.
 
     Attributes:
         repository: As given.
@@ -60,84 +175,106 @@ class Inference:
         self,
         repository: Repository,
         threads: WorkerThreads,
-        limits: LoopLimits,
         turns: Turns | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.repository = repository
         self.threads = threads
         self.turns = turns or Turns()
-        self._limits = limits
         self._metrics = metrics or Metrics()
 
-    async def answer(self, request: Request) -> bytes:
-        """The bytes that answer a request.
+    async def answer(self, request: Request[Any], record: RequestRecord) -> bytes:
+        """The bytes that answer a request: parse, find the version, decode, run, encode.
 
-        It takes one trip to a thread. The event loop reads small requests and writes their small
+        That takes one trip to a thread. The event loop reads small requests and writes their small
         answers, and only the model runs in the thread; there a large one is read, run and answered.
         Two things bring it back to the loop in between: a model that merges runs into batches, and
         a long answer, which waits for its turn. A brief run stays on the loop altogether.
 
+        Args:
+            request: The request.
+            record: Record of the request, to be filled in.
+
         Raises:
             ServingError: With TF Serving's text.
         """
-        answer: bytes | None = None
-        try:
-            if request.quick and request.size <= self._limits.read:
-                self._read(request)
-                if request.brief:
-                    answer = self._run(request, self._limits.write)
-                elif not request.batched:
-                    answer = await self.threads.run(self._run, request, self._limits.write)
+        limits = request.limits
+        left: _Job | _Answer | bytes
+        with ExitStack() as lease:
+            if request.size <= limits.read:
+                left = job = self._decode(request, record, lease)
+                if job.work.run.brief:
+                    left = self._run(job)
+                elif not job.work.run.batched:
+                    left = await self.threads.run(self._run, job)
             else:
                 async with self.turns.take(request.size) as turn:
-                    answer = await self.threads.run(self._read_and_run, request, turn)
-            if request.batched:
-                started = time.perf_counter()
-                await request.run_in_batch()
-                request.count(self._metrics, started)
-        finally:
-            request.release()
-        if answer is not None:
-            return answer
-        if request.answer_size <= self._limits.write:
-            return _write(request)
-        async with self.turns.take(request.answer_size):
-            return await self.threads.run(_write, request)
+                    left = await self.threads.run(
+                        self._decode_and_run, request, record, lease, turn
+                    )
+            if isinstance(left, _Job):
+                left = await self._run_in_batch(left)
+        if isinstance(left, bytes):
+            return left
+        if left.size <= limits.write:
+            return left.write()
+        async with self.turns.take(left.size):
+            return await self.threads.run(left.write)
 
-    def _read(self, request: Request) -> None:
-        request.parse()
-        model, version, label = request.target
-        request.lease = lease = self.repository.acquire(model, version, label)
-        note(model, lease.number, request.signature)
-        request.prepare(lease.predictor)
+    def _decode(self, request: Request[Any], record: RequestRecord, lease: ExitStack) -> _Job:
+        question = request.parse()
+        (model, version, label), name, _ = question
+        record.model, record.signature = model, name
+        held = self.repository.acquire(model, version, label)
+        lease.callback(held.end)
+        record.version, record.signature = held.number, request.api and (name or DEFAULT_SIGNATURE)
+        by = Answering(model, held.number, name)
+        return _Job(request, request.decode(question, held.predictor), by, lease, record)
 
-    def _read_and_run(self, request: Request, turn: Turn) -> bytes | None:
-        self._read(request)
+    def _decode_and_run(
+        self, request: Request[Any], record: RequestRecord, lease: ExitStack, turn: Turn
+    ) -> _Job | _Answer | bytes:
+        job = self._decode(request, record, lease)
         turn.end()
-        return None if request.batched else self._run(request)
+        if job.work.run.batched:
+            return job
+        left = self._run(job)
+        # It is in a thread already, unless it is long: then it waits for its turn.
+        return left.write() if isinstance(left, _Answer) and left.size <= LONG else left
 
-    def _run(self, request: Request, left: int = -1) -> bytes | None:
-        """The answer; None where it is left to the loop.
-
-        Args:
-            request: Read already.
-            left: Bytes up to which it is; long answers are anyway, as they wait for their turn.
-        """
+    def _run(self, job: _Job) -> _Answer | bytes:
+        """Run the model; an answer that is neither small nor long is written here as well."""
         started = time.perf_counter()
-        request.run()
-        request.count(self._metrics, started)
-        request.release()
-        return _write(request) if left < request.answer_size <= LONG else None
+        outputs = job.work.run.run(job.request.timeout_ms())
+        answer = self._ran(job, outputs, started)
+        return answer.write() if job.request.limits.write < answer.size <= LONG else answer
 
-    def metadata(self, target: Target) -> Metadata:
+    async def _run_in_batch(self, job: _Job) -> _Answer:
+        started = time.perf_counter()
+        outputs = await job.work.run.run_in_batch(job.request.timeout_ms())
+        return self._ran(job, outputs, started)
+
+    def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:
+        """Count a run that went well, and hold the version no longer."""
+        if job.request.api:
+            self._metrics.ran(job.by.model, job.request.api, started)
+        else:
+            self._metrics.examples(job.by.model, job.work.run.rows)
+        job.lease.close()
+        size = 0
+        if isinstance(outputs, Mapping):
+            for array in outputs.values():
+                size += array.nbytes
+        return _Answer(job, outputs, size)
+
+    def metadata(self, target: Target, record: RequestRecord) -> Metadata:
         """The signatures of a version.
 
         Raises:
             ServingError: With TF Serving's text: no such model, version or label.
         """
         with self.repository.acquire(*target) as (predictor, version):
-            note(target.model, version)
+            record.model, record.version = target.model, version
             spec = ModelSpec(name=target.model)
             spec.version.value = version
             return Metadata(spec, predictor.signature_defs)
@@ -155,9 +292,3 @@ class Inference:
             entry.status.error_code = status.error_code.value  # type: ignore[assignment]
             entry.status.error_message = status.error_message
         return response
-
-
-def _write(request: Request) -> bytes:
-    request.answer = request.encode()
-    note_exchange(request.exchange)
-    return request.answer

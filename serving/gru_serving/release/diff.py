@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gru_serving.codecs.signature import Signature
-from gru_serving.engine.quiet import quiet_stderr
-from gru_serving.errors import ServingError
-from gru_serving.release.golden import (
+from gru_serving.engine.golden import (
     TOLERANCE,
     Request,
     VerificationError,
@@ -24,6 +22,8 @@ from gru_serving.release.golden import (
     read_golden,
     row_count,
 )
+from gru_serving.engine.imports import quiet_stderr
+from gru_serving.errors import ServingError
 from gru_serving.release.interface import changed_promises, read_promises
 
 _Array = npt.NDArray[Any]
@@ -35,7 +35,7 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     Args:
         old: Directory of one version.
         new: Of the other.
-        tolerance: Numbers this close are equal, as in `gru_serving.release.golden.replay`.
+        tolerance: Numbers this close are equal, as in `gru_serving.engine.golden.replay`.
 
     Returns:
         `signatures`: differences of signatures, classes and columns, as sentences; `outputs`: per

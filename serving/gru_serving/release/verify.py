@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gru_serving.engine.quiet import quiet_stderr
-from gru_serving.release.golden import TOLERANCE, Verdict, local_engine, naming, read_golden, replay
+from gru_serving.engine.golden import TOLERANCE, Verdict, local_engine, naming, read_golden, replay
+from gru_serving.engine.imports import quiet_stderr
 
 
 def verify_files(

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 from gru_serving.client import Client, Target
 from gru_serving.config.model_config_edit import RolloutError
+from gru_serving.engine.golden import Engine, Request, VerificationError, read_golden
+from gru_serving.engine.golden import replay as replay_golden
 from gru_serving.errors import ServingError
-from gru_serving.release.golden import (
-    Engine,
-    Request,
-    VerificationError,
-    client_engine,
-    read_golden,
-)
-from gru_serving.release.golden import replay as replay_golden
+from gru_serving.release.golden import client_engine
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
 

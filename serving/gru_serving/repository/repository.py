@@ -10,18 +10,293 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 from gru_serving.config.files import ServedModel
 from gru_serving.engine.predictor import Predictor
-from gru_serving.errors import FailedPrecondition, Unavailable
-from gru_serving.repository.catalogue import Catalogue
-from gru_serving.repository.changes import VersionChanges
-from gru_serving.repository.loading import RepositoryOptions, raise_failed
-from gru_serving.repository.versions import ModelVersions, State
-from gru_serving.storage.version_scan import is_version
+from gru_serving.errors import (
+    FailedPrecondition,
+    NotFound,
+    RefusedVersion,
+    ServingError,
+    Unavailable,
+    Unknown,
+)
+from gru_serving.repository.catalogue import Catalogue, ModelVersions, State, Version
+from gru_serving.storage.version_files import contents_of
+from gru_serving.storage.version_scan import is_version, scan
+from gru_serving.telemetry.server_log import still
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RepositoryOptions:
+    """How versions are looked for and loaded.
+
+    Attributes:
+        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
+        max_load_retries: After the first failure of a load.
+        retry_seconds: Between tries of a load; negative for no wait.
+        initial_threads: Loads at once before the ports open.
+        load_threads: Loads at once after that; 0 for one at a time, inside the manager's thread,
+            which does nothing else meanwhile.
+        unload_threads: Unloads at once; 0 likewise.
+        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
+        isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
+            other from being served.
+    """
+
+    poll_seconds: float = 1.0
+    max_load_retries: int = 5
+    retry_seconds: float = 60.0
+    initial_threads: int = 4
+    load_threads: int = 0
+    unload_threads: int = 0
+    allow_labels_for_unavailable: bool = False
+    isolate_models: bool = False
+
+
+def load_with_retries(
+    load: Callable[[], Predictor], name: str, tries: int, may_retry: Callable[[], bool]
+) -> Predictor:
+    """Load a version, with several attempts if necessary; a refused version gets one.
+
+    Args:
+        load: Loads it.
+        name: For the log.
+        tries: At most.
+        may_retry: Waits before the next try; False for no more.
+
+    Raises:
+        ServingError: Of the last try.
+    """
+    log.info("Loading servable version %s", name)
+    for attempt in range(1, tries + 1):
+        started = time.monotonic()
+        try:
+            with still(f"loading {name}"):
+                predictor = load()
+        except Exception as error:
+            failure = error if isinstance(error, ServingError) else Unknown(repr(error))
+        else:
+            seconds = time.monotonic() - started
+            log.info("Successfully loaded servable version %s in %.2f s", name, seconds)
+            return predictor
+        log.error("Loading %s failed (try %d of %d): %s", name, attempt, tries, failure.status)
+        if isinstance(failure, RefusedVersion) or attempt == tries or not may_retry():
+            break
+    raise failure
+
+
+def raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> None:
+    """Raise for the versions of these models that could not be loaded, if there are any.
+
+    Raises:
+        Unknown: With TF Serving's text.
+    """
+    failed = [
+        f"{{{{name: {model.config.name} version: {version.number}}} due to error: "
+        f"{version.error.status}}}, "
+        for model in models
+        for version in model.in_state(State.END)
+        if version.error is not None
+    ]
+    if failed:
+        count = len(failed)
+        raise Unknown(f"{count} {what} did not become available: {{{''.join(failed)}}}")
+
+
+class VersionChanges:
+    """Scans, loads and unloads; one thread at a time, except for `load_initial` and `close`.
+
+    Args:
+        catalogue: Of the versions.
+        load: Makes a predictor of a version directory.
+        options: How to look for and load versions.
+        loaded: Called for every version that is about to serve: model, number, directory.
+        unloaded: Called for every version that no longer serves, likewise.
+        stopping: Set when nothing is to be loaded any more.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        load: Callable[[Path], Predictor],
+        options: RepositoryOptions,
+        loaded: Callable[[str, int, Path], None],
+        unloaded: Callable[[str, int, Path], None],
+        stopping: threading.Event,
+    ) -> None:
+        self._catalogue = catalogue
+        self._load = load
+        self._options = options
+        self._loaded = loaded
+        self._unloaded = unloaded
+        self._stopping = stopping
+        self._refusals = self._refusals_scanned = 0
+        initial = max(1, options.initial_threads)
+        # A broken model keeps a thread busy with its retries; it must not be the manager's thread.
+        least = initial if options.isolate_models else 0
+        self._starters = ThreadPoolExecutor(initial, "start")
+        self._loaders = _threads(options.load_threads or least, "load")
+        self._unloaders = _threads(options.unload_threads, "unload")
+
+    def scan(self) -> None:
+        """Note for every model which versions it should have."""
+        self._refusals_scanned = self._refusals
+        if self._options.poll_seconds < 0:
+            return
+        catalogue = self._catalogue
+        with catalogue.changed:
+            configured = [one for one in catalogue.models.values() if not one.retired]
+            looked_for = [(model.config, model.failed()) for model in configured]
+        found = []
+        for config, failed in looked_for:
+            # Files that are being copied change from one scan to the next.
+            contents = {version.number: contents_of(version.path) for version in failed}
+            for version in failed:
+                version.look(contents[version.number])
+            refused = {version.number for version in failed if version.is_refused()}
+            try:
+                found.append((config, scan(config, refused)))
+            except NotFound as error:
+                log.error(
+                    "FileSystemStoragePathSource encountered a filesystem access error: %s", error
+                )
+                if not self._options.isolate_models:
+                    # As TF Serving: it leaves the aspired versions of all models as they are.
+                    return
+        with catalogue.changed:
+            for config, versions in found:
+                model = catalogue.models[config.name]
+                # Where a reload came meanwhile, these are the versions of what it replaced.
+                if model.config is config and not model.retired:
+                    model.aspire(versions)
+
+    def refused(self) -> bool:
+        """Whether a version was refused since the last scan: another may come in its place."""
+        return self._refusals != self._refusals_scanned
+
+    def load_initial(self) -> None:
+        """Load everything wanted, several at once: nothing serves yet that could be disturbed."""
+        catalogue = self._catalogue
+        models = catalogue.models.values()
+        new = [(model, version) for model in models for version in model.in_state(State.START)]
+        loads = [self._starters.submit(self._bring_up, *pair) for pair in new]
+        if self._options.isolate_models:
+            with catalogue.changed:
+                catalogue.changed.wait_for(lambda: all(_was_tried(version) for _, version in new))
+        else:
+            for load in loads:
+                load.result()
+
+    def started(self) -> None:
+        """End the phase of initial loads."""
+        self._starters.shutdown(wait=False)
+
+    def act(self) -> bool:
+        """Unload or load one version, unloads first; False when there is nothing to do."""
+        with self._catalogue.changed:
+            models = list(self._catalogue.models.values())
+            unloads = [(model, version) for model in models if (version := model.next_unload())]
+            loads = [(model, version) for model in models if (version := model.next_load())]
+        if unloads:
+            self._do(self._unloaders, self._unload, State.UNLOADING, unloads[0])
+        elif loads:
+            self._do(self._loaders, self._bring_up, State.LOADING, loads[0])
+        return bool(unloads or loads)
+
+    def close(self) -> None:
+        """Wait for loads in progress, and free all versions once no request uses them."""
+        for threads in (self._starters, self._loaders, self._unloaders):
+            if threads is not None:
+                threads.shutdown()
+        for model in self._catalogue.models.values():
+            for version in model.in_state(State.AVAILABLE):
+                self._unload(model, version)
+
+    def _do(
+        self,
+        threads: ThreadPoolExecutor | None,
+        action: Callable[[ModelVersions, Version], None],
+        state: State,
+        what: tuple[ModelVersions, Version],
+    ) -> None:
+        """Load or unload here and now, or in the threads there are for it."""
+        if threads is None:
+            action(*what)
+            return
+        # Recorded here, so that the next scan does not start the same change again.
+        self._catalogue.change(what[1], state)
+        threads.submit(action, *what).add_done_callback(_log_failure)
+
+    def _bring_up(self, model: ModelVersions, version: Version) -> None:
+        """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
+        name = f"{{name: {model.config.name} version: {version.number}}}"
+        self._catalogue.change(version, State.LOADING)
+        try:
+            version.predictor = load_with_retries(
+                lambda: self._load_noted(version),
+                name,
+                1 + max(0, self._options.max_load_retries),
+                lambda: self._may_retry(model, version),
+            )
+        except ServingError as error:
+            with self._catalogue.changed:
+                # The frames of its traceback keep the half-loaded version in memory.
+                self._catalogue.change(version, State.END, copy(error))
+                self._refusals += isinstance(error, RefusedVersion)
+        else:
+            self._loaded(model.config.name, version.number, version.path)
+            self._catalogue.change(version, State.AVAILABLE)
+
+    def _load_noted(self, version: Version) -> Predictor:
+        """Load a version, and note which files it had."""
+        version.tried = version.seen = contents_of(version.path)
+        return self._load(version.path)
+
+    def _may_retry(self, model: ModelVersions, version: Version) -> bool:
+        """Wait before the next try; False when the version is no longer wanted."""
+        with self._catalogue.changed:
+            version.retrying = True
+            self._catalogue.changed.notify_all()
+        self._stopping.wait(max(0.0, self._options.retry_seconds))
+        if self._options.poll_seconds > 0:
+            self.scan()
+        return version.number in model.aspired and not self._stopping.is_set()
+
+    def _unload(self, model: ModelVersions, version: Version) -> None:
+        """Take a version out of service, wait for its requests, free it."""
+        self._catalogue.change(version, State.UNLOADING)
+        with self._catalogue.changed:
+            self._catalogue.changed.wait_for(lambda: version.in_use == 0)
+            predictor, version.predictor = version.predictor, None
+        if predictor is not None:
+            predictor.close()
+        self._unloaded(model.config.name, version.number, version.path)
+        self._catalogue.change(version, State.END)
+        log.info(
+            "Unloaded servable version {name: %s version: %d}", model.config.name, version.number
+        )
+
+
+def _was_tried(version: Version) -> bool:
+    """Whether a load of the version has succeeded or failed."""
+    return version.retrying or version.state not in (State.START, State.LOADING)
+
+
+def _threads(count: int, name: str) -> ThreadPoolExecutor | None:
+    return ThreadPoolExecutor(count, name) if count > 0 else None
+
+
+def _log_failure(done: Future[None]) -> None:
+    if (error := done.exception()) is not None:
+        log.error("loading or unloading a version failed", exc_info=error)
+
 
 _PATIENCE = 10.0
 

@@ -1,26 +1,23 @@
-"""Features beyond TF Serving: tokens, logs and additional metrics."""
+"""Features beyond TF Serving: tokens, host check, logs and additional metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gru_serving.config.flags import Flags
-from gru_serving.server.host_guard import Hosts
-from gru_serving.server.rest.cors import cors_headers
+from gru_serving.repository.repository import Repository
+from gru_serving.server.rest.guards import Hosts, Observed, TokenGuard, cors_headers
 from gru_serving.server.tokens import Tokens
 from gru_serving.telemetry.access_log import AccessLog
+from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
 from gru_serving.telemetry.refusals import Refusals
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.version_metrics import VersionMetrics
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-
-    from gru_serving.repository.repository import Repository
-    from gru_serving.telemetry.metrics import Metrics
 
 
 class Additions:
@@ -28,30 +25,32 @@ class Additions:
 
     Args:
         flags: Which additions.
-        repository: Knows the logging configuration of the models.
-        metrics: Gets the metrics with version and signature, where metrics are served at all.
+        repository: Models with their logging configurations.
+        metrics: Metrics to which those with version and signature are added; None where no
+            metrics are served.
         refusals: Counter of the requests that are refused.
+
+    Attributes:
+        refusals: As given.
+        tokens: Tokens that requests need; None for none.
+        observers: Functions that get the record of every request.
 
     Raises:
         ServingError: A file or a figure is wrong.
     """
 
     def __init__(
-        self,
-        flags: Flags,
-        repository: Repository,
-        metrics: Metrics | None,
-        refusals: Refusals | None = None,
+        self, flags: Flags, repository: Repository, metrics: Metrics | None, refusals: Refusals
     ) -> None:
-        self.refusals = refusals or Refusals()
+        self.refusals = refusals
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
+        self.observers: list[Callable[[RequestRecord], None]] = []
         self._playground = flags.enable_playground
         self._cors = cors_headers(flags)
         self._hosts = Hosts(flags)
         self._loggers: list[AccessLog | PredictionLogger] = []
-        self._observers: list[Callable[[RequestRecord], None]] = []
         if metrics is not None:
-            self._observers.append(VersionMetrics(metrics))
+            self.observers.append(VersionMetrics(metrics))
         if flags.access_log:
             self._loggers.append(AccessLog(flags.access_log))
         if flags.prediction_log_directory:
@@ -64,25 +63,17 @@ class Additions:
             count = None if metrics is None else metrics.request_log_count.add
             tags = flags.saved_model_tags.split(",")
             self._loggers.append(PredictionLogger(options, repository.logging, tags, count))
-        self._observers += self._loggers
-
-    def interceptors(self) -> list[Any]:
-        """For the gRPC server, outermost first."""
-        from gru_serving.server.grpc.interceptors import Observed, TokenGuard
-
-        wanted: list[Any] = [Observed(self._observers)] if self._observers else []
-        return wanted if self.tokens is None else [*wanted, TokenGuard(self.tokens, self.refusals)]
+        self.observers += self._loggers
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
-        """The REST application with the middleware that the flags ask for."""
+        """The REST application with the layers that the flags ask for."""
         from gru_serving.server.playground.routes import OPEN
-        from gru_serving.server.rest.middleware import Observed, TokenGuard
 
         if self.tokens is not None:
             open_paths = OPEN if self._playground else ()
             app = TokenGuard(app, self.tokens, self.refusals, self._cors, open_paths)
         app = self._hosts.wrap(app, self.refusals)
-        return Observed(app, self._observers) if self._observers else app
+        return Observed(app, self.observers) if self.observers else app
 
     def close(self) -> None:
         """Flush the logs."""

@@ -1,41 +1,191 @@
-"""A server in its process: repository, listeners, signals, start and stop."""
+"""A server in its process: options from flags, listeners, signals, start, stop, housekeeping."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.config.cpus import schedulable_cpus
+from gru_serving.config.files import (
+    ServedModel,
+    read_batching_parameters,
+    read_model_config,
+    read_monitoring_config,
+    single_model,
+)
 from gru_serving.config.flags import Flags
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.load_options import LoadOptions, SessionOptions, read_session_config
+from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import ServingError
+from gru_serving.inference.service import Inference
 from gru_serving.inference.turns import Turns
+from gru_serving.repository.repository import Repository, RepositoryOptions
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
-from gru_serving.server.descriptors import watch_descriptors
-from gru_serving.server.free_memory import give_back
-from gru_serving.server.transports import GrpcTransport, RestTransport
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
 from gru_serving.telemetry.refusals import Refusals
 
 if TYPE_CHECKING:
-    from gru_serving.config.files import ServedModel
     from gru_serving.engine.version_loader import VersionLoader
-    from gru_serving.repository.repository import Repository
+    from gru_serving.server.grpc.listener import GrpcListener
+    from gru_serving.server.rest.listener import RestListener
+
+
+def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
+    """The version loader that these flags configure; starts the batch threads, if any.
+
+    Raises:
+        ServingError: A file that the flags name cannot be read, or asks for the impossible.
+    """
+    scheduler = batching = None
+    if flags.enable_batching:
+        batching, pool = _batching(flags)
+        scheduler = BatchScheduler(pool)
+    repeats = max(1, flags.num_request_iterations_for_warmup)
+    options = LoadOptions(
+        tags=tuple(flags.saved_model_tags.split(",")),
+        session=_session_options(flags),
+        warmup_iterations=repeats if flags.enable_model_warmup else 0,
+        check_method_names=flags.enable_signature_method_name_check,
+        batching=batching,
+        per_model_batching=flags.enable_per_model_batching_parameters,
+        prefer_tflite=flags.prefer_tflite_model,
+        tflite_interpreters=max(1, flags.num_tflite_pools)
+        * max(1, flags.num_tflite_interpreters_per_pool),
+        trial=flags.trial_load,
+        runtime=flags.runtime,
+        seconds=max(0, flags.load_timeout_seconds),
+    )
+    return VersionLoader(options, metrics, scheduler)
+
+
+def repository_options(flags: Flags) -> RepositoryOptions:
+    """The options for scanning and loading versions."""
+    return RepositoryOptions(
+        poll_seconds=flags.file_system_poll_wait_seconds,
+        max_load_retries=flags.max_num_load_retries,
+        retry_seconds=flags.load_retry_interval_micros / 1e6,
+        initial_threads=4 * schedulable_cpus(),
+        load_threads=max(0, flags.num_load_threads),
+        isolate_models=flags.isolate_models,
+        unload_threads=max(0, flags.num_unload_threads),
+        allow_labels_for_unavailable=flags.allow_version_labels_for_unavailable_models,
+    )
+
+
+def _batching(flags: Flags) -> tuple[BatchingOptions, PoolOptions]:
+    if not flags.batching_parameters_file:
+        return BatchingOptions(), PoolOptions()
+    parameters = read_batching_parameters(flags.batching_parameters_file)
+    pool = PoolOptions.from_proto(parameters)
+    if flags.enable_per_model_batching_parameters:
+        return BatchingOptions(), pool
+    return BatchingOptions.from_proto(parameters), pool
+
+
+def _session_options(flags: Flags) -> SessionOptions:
+    """The two separate numbers of threads win over the common one, together."""
+    intra = flags.tensorflow_intra_op_parallelism
+    inter = flags.tensorflow_inter_op_parallelism
+    if intra <= 0 and inter <= 0:
+        intra = inter = flags.tensorflow_session_parallelism
+    config = b""
+    if flags.tensorflow_session_config_file:
+        config = read_session_config(flags.tensorflow_session_config_file)
+    return SessionOptions(
+        max(0, intra), max(0, inter), max(0.0, flags.per_process_gpu_memory_fraction), config
+    )
+
 
 log = logging.getLogger(__name__)
+
+_SECONDS = 2.0
+_FULL = 0.9
+_OPEN = Path("/proc/self/fd")
+_WORTH_IT = 32 << 20
+# Memory freed after the last large request does not show up as a change in size.
+_TIMES = 5
+
+
+async def watch_descriptors(metrics: Metrics) -> None:
+    """Keep the gauges of descriptors up to date, for ever, and warn while few are left.
+
+    Without a descriptor a connection cannot be accepted: its client sees a reset, or waits.
+    """
+    if not _OPEN.is_dir():  # not Linux
+        return
+    import resource
+
+    warned = False
+    while True:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        try:
+            count = len(await asyncio.to_thread(os.listdir, _OPEN))
+        except OSError:  # it takes a descriptor to look
+            count = most
+        metrics.process_max_fds.set(most)
+        metrics.process_open_fds.set(count)
+        is_full = count > _FULL * most
+        if is_full and not warned:
+            log.warning(
+                "%d of %d descriptors are open: connections beyond them fail. Allow more with "
+                "`ulimit -n`, or put a proxy with fewer connections in front",
+                count, most,
+            )  # fmt: skip
+        warned = is_full
+        await asyncio.sleep(_SECONDS)
+
+
+async def give_back_memory() -> None:
+    """Whenever the process has grown or shrunk, have the C library return what it keeps, for ever.
+
+    Large requests leave free memory behind, even those that gRPC itself refuses; and more of it
+    is free when a process begins to shrink than when it had just grown.
+    """
+    trim = _trim()
+    if trim is None:
+        return
+    before = _resident()
+    left = 0
+    while True:
+        await asyncio.sleep(_SECONDS)
+        if abs(_resident() - before) > _WORTH_IT:
+            left = _TIMES
+        if left:
+            left -= 1
+            await asyncio.to_thread(trim, 0)
+            before = _resident()
+
+
+def _trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # no glibc
+        return None
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
 
 ANSWER_SECONDS = 2.0
 UNLOAD_SECONDS = 5.0
 
 
 class Server:
-    """Repository, transports and their life in one process.
+    """Repository, listeners and their life in one process.
 
     Args:
         flags: Checked flags.
@@ -59,11 +209,13 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
+        from gru_serving.server.grpc.listener import GrpcListener
+
         # Ports are claimed first, so that a taken port is reported before the models are loaded.
         async with contextlib.AsyncExitStack() as closing:
-            grpc = GrpcTransport(self._flags)
+            grpc = GrpcListener(self._flags)
             closing.callback(grpc.close)
-            rest = _rest_transport(self._flags)
+            rest = _rest_listener(self._flags)
             if rest is not None:
                 closing.callback(rest.close)
             repository = self._repository(models)
@@ -112,8 +264,8 @@ class Server:
     async def _serve(
         self,
         repository: Repository,
-        grpc: GrpcTransport,
-        rest: RestTransport | None,
+        grpc: GrpcListener,
+        rest: RestListener | None,
         metrics_path: str,
         additions: Additions,
     ) -> None:
@@ -127,15 +279,15 @@ class Server:
             WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
-            trimming = asyncio.ensure_future(give_back())
+            trimming = asyncio.ensure_future(give_back_memory())
             counting = asyncio.ensure_future(watch_descriptors(self._metrics))
             try:
                 metrics = self._metrics
-                await grpc.start(repository, grpc_threads, turns, metrics, additions, budget)
+                inference = Inference(repository, grpc_threads, turns, metrics)
+                await grpc.start(inference, metrics, budget, additions)
                 if rest is not None:
-                    await rest.start(
-                        repository, rest_threads, turns, metrics, metrics_path, additions, budget
-                    )
+                    inference = Inference(repository, rest_threads, turns, metrics)
+                    await rest.start(inference, metrics, metrics_path, budget, additions)
                 await self._stop.wait()
                 log.info(
                     "Stopping: no new requests, up to %d s for those in progress ...",
@@ -181,9 +333,6 @@ class Server:
     def _repository(self, models: list[ServedModel] | None) -> Repository:
         for model in models or ():
             log.info("Starting to serve %s from %s ...", model.name, model.base_path)
-        from gru_serving.repository.repository import Repository
-        from gru_serving.server.loader_flags import repository_options, version_loader
-
         self._loader = loader = version_loader(self._flags, self._metrics)
         options = repository_options(self._flags)
         return Repository(models, loader, options, loader.note_metadata, loader.forget)
@@ -197,8 +346,6 @@ def _leave() -> None:
 
 
 def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:
-    from gru_serving.config.files import read_model_config, single_model
-
     if flags.model_config_file:
         may_log = bool(flags.prediction_log_directory)
         return read_model_config(flags.model_config_file, may_log, known)
@@ -209,13 +356,11 @@ def _metrics_path(flags: Flags) -> str:
     """Where REST serves Prometheus' metrics; empty for nowhere."""
     if not flags.monitoring_config_file:
         return ""
-    from gru_serving.config.files import read_monitoring_config
-
     config = read_monitoring_config(flags.monitoring_config_file).prometheus_config
     return (config.path or DEFAULT_PATH) if config.enable else ""
 
 
-def _rest_transport(flags: Flags) -> RestTransport | None:
+def _rest_listener(flags: Flags) -> RestListener | None:
     if flags.rest_api_port == 0:
         return None
     if flags.rest_api_port == flags.port:
@@ -224,4 +369,6 @@ def _rest_transport(flags: Flags) -> RestTransport | None:
             "API. Skipped exporting HTTP/REST API."
         )
         return None
-    return RestTransport(flags)
+    from gru_serving.server.rest.listener import RestListener
+
+    return RestListener(flags)

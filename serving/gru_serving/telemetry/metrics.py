@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 
 from gru_serving.printable import escaped
+from gru_serving.telemetry.request_record import RequestRecord
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
@@ -323,3 +324,34 @@ def _escape(value: str) -> str:
     if not value.isprintable():  # the format would take all but line ends as they are
         value = "\n".join(map(escaped, value.split("\n")))
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+PREFIX = "gru_serve:"
+_LABELS = ("model_name", "version", "signature", "entrypoint")
+
+
+class VersionMetrics:
+    """Counts the requests that reached a version.
+
+    Args:
+        metrics: The page on which these appear too.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._signatures = ClientNames()
+        self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
+        self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
+        started = Gauge(f"{PREFIX}process_start_time_seconds", ())
+        started.set(int(time.time()))
+        metrics.include(self._count, self._latency, started)
+
+    def __call__(self, record: RequestRecord) -> None:
+        """Count one request."""
+        if record.version is None:
+            return
+        good = record.status == "OK"
+        signature = self._signatures.label(record.signature, good)
+        labels = (record.model, str(record.version), signature, record.transport)
+        self._count.add(*labels, record.status)
+        if good:
+            self._latency.observe(record.seconds * 1e6, *labels)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 
@@ -14,7 +13,8 @@ class Exchange:
 
     Attributes:
         kind: "predict", "classify", "regress" or "multi_inference".
-        messages: Makes the two; called only where they are wanted, and in another thread.
+        messages: Function that makes the two; called only where they are wanted, and in another
+            thread.
         size: Bytes that it keeps in memory, roughly.
     """
 
@@ -23,23 +23,23 @@ class Exchange:
     size: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class RequestRecord:
-    """One request.
+    """One request, filled in by the parts of the server that it passes.
 
     Attributes:
         transport: "REST" or "GRPC".
         method: HTTP verb, or full name of the gRPC method.
         route: Path with query of a REST request; empty for gRPC.
         client: Address of the peer.
-        model: Name, as in the request.
-        version: That answered; None where none was found.
-        signature: The one that answered; empty if the request named none.
+        model: Model name, as in the request.
+        version: Number of the version that answered; None where none was found.
+        signature: Name of the signature that answered; empty if the request named none.
         status: Name of the canonical code.
-        http_status: Of a REST answer.
+        http_status: Status of a REST answer.
         request_bytes: Size of the body or message.
-        response_bytes: Of the answer, counted in the same way.
-        seconds: From the first byte known to the last one handed over.
+        response_bytes: Size of the answer, counted in the same way.
+        seconds: Time from the first byte known to the last one handed over.
         exchange: Request and response messages of an inference.
     """
 
@@ -64,34 +64,3 @@ class RequestRecord:
         self.seconds = time.perf_counter() - self._started
         for observer in observers:
             observer(self)
-
-
-CURRENT: ContextVar[RequestRecord | None] = ContextVar("request_record", default=None)
-
-
-def note_exchange(exchange: Callable[[], Exchange]) -> None:
-    """Record request and response of the current inference, if it has a record.
-
-    Args:
-        exchange: Tells them.
-    """
-    record = CURRENT.get()
-    if record is not None:
-        record.exchange = exchange()
-
-
-def note_status(name: str) -> None:
-    """Record the canonical code of the current request, if it has a record."""
-    record = CURRENT.get()
-    if record is not None:
-        record.status = name
-
-
-def note(model: str, version: int | None = None, signature: str = "") -> None:
-    """Record the version that answers the current request, if it has a record."""
-    record = CURRENT.get()
-    if record is not None:
-        record.model = model
-        if version is not None:
-            record.version = version
-        record.signature = signature

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gru_serving.codecs import json_inputs
-from gru_serving.codecs.json_tensor import decode_base64
+from gru_serving.codecs.json_inputs import decode_base64
 from gru_serving.errors import Code, InvalidArgument, ServingError, Unimplemented
 from tests.serving.codecs.signatures import signature
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from gru_serving.codecs.dtypes import DTYPES, by_number
 from gru_serving.codecs.large_request import MOST_FIELDS, measure
 from gru_serving.codecs.tensor_proto import decode_input, decode_inputs
-from gru_serving.codecs.varint import write_varint
+from gru_serving.codecs.wire import write_varint
 from gru_serving.errors import Internal, ResourceExhausted, ServingError
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.inference_pb2 import MultiInferenceRequest

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from gru_serving.codecs.coerce import coerce
-from gru_serving.codecs.dtypes import DTYPES, STRING
-from gru_serving.codecs.signature import Signature
-from gru_serving.codecs.tensor_shape import (
+from gru_serving.codecs.dtypes import (
+    DTYPES,
+    STRING,
     TensorLimitError,
     check_array,
     check_rank,
     count_elements,
 )
+from gru_serving.codecs.signature import Signature
+from gru_serving.engine.golden import local_engine
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.warmup import load_warm, predict_record, write_records
 from gru_serving.errors import InvalidArgument
-from gru_serving.release.golden import local_engine
 from tests.serving.saved_models import save_grow
 
 FLOAT = next(dtype for dtype in DTYPES if dtype.name == "float")

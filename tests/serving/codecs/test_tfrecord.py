@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.codecs.tfrecord import CorruptRecordError, framed, read_records
-from gru_serving.graph_names import without_node_names
+from gru_serving.errors import without_node_names
 
 RECORDS = [b"first", b"", b"third" * 300]
 

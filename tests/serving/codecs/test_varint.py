@@ -5,7 +5,7 @@ from google.protobuf.wrappers_pb2 import UInt64Value
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gru_serving.codecs.varint import read_varint, write_varint
+from gru_serving.codecs.wire import read_varint, write_varint
 
 
 @given(st.integers(1, 2**64 - 1))

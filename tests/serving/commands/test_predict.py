@@ -13,7 +13,7 @@ import pytest
 import gru_serving.commands.predict
 from gru_serving import __main__
 from gru_serving.__main__ import COMMANDS, main
-from gru_serving.commands.terminal.answer_table import print_answers
+from gru_serving.commands.predict import print_answers
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY

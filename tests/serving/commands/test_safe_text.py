@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from gru_serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
+from gru_serving.commands.terminal import safe_json, safe_text, share_bar
 from tests.serving.commands.lying_server import RAW
 
 

@@ -7,9 +7,17 @@ import sys
 
 import pytest
 
-from gru_serving.config.command_line import HelpRequested, parse_flags, usage
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.config.flags import FLAGS, Flags, Honour, check, notes
+from gru_serving.config.flags import (
+    FLAGS,
+    Flags,
+    HelpRequested,
+    Honour,
+    check,
+    notes,
+    parse_flags,
+    usage,
+)
 from gru_serving.errors import InvalidArgument
 from tests.serving.conftest import REPOSITORY
 

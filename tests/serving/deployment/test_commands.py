@@ -14,7 +14,7 @@ import pytest
 from benchmarks.sentiment.served import main as served_accuracy
 from gru_serving.__main__ import main
 from gru_serving.commands.example_request import KINDS, example_request
-from gru_serving.release.golden import read_golden
+from gru_serving.engine.golden import read_golden
 from gru_serving.storage.digests import FILE as DIGESTS
 from tests.serving.deployment.classifier import TEXT, retouch
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from gru_serving.engine.golden import GOLDEN
-from gru_serving.engine.native import answer, row_threads, session
+from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.native import session as onnx_session
 from gru_serving.engine.native.manifest import FILE, FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.engine.version_loader import LoadOptions, VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
 
@@ -159,9 +159,9 @@ def test_rows_do_not_depend_on_how_a_run_is_divided(native):
     rng = np.random.default_rng(4)
     words = [b"good", b"bad", b"not", b"film", b"the"]
     several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
-    time.sleep(row_threads.CALM_SECONDS)
+    time.sleep(onnx_session.CALM_SECONDS)
     together = native.predict(texts(*several))["scores"]
-    with row_threads.running():  # beside another run it is not divided
+    with onnx_session.running():  # beside another run it is not divided
         whole = native.predict(texts(*several))["scores"]
     alone = np.concatenate([native.predict(texts(one))["scores"] for one in several])
     np.testing.assert_allclose(together, whole, atol=1e-6)
@@ -172,7 +172,7 @@ def test_rows_do_not_depend_on_how_a_run_is_divided(native):
     ("rows", "most", "parts"), [(0, 2, 1), (1, 2, 1), (15, 2, 1), (16, 2, 2), (64, 4, 4)]
 )
 def test_parts(rows, most, parts):
-    divided = row_threads.parts_of(rows, most)
+    divided = onnx_session.parts_of(rows, most)
     assert len(divided) == parts
     assert [row for part in divided for row in range(rows)[part]] == list(range(rows))
 
@@ -186,10 +186,10 @@ def test_batches_leave_the_other_cores_alone(exports, monkeypatch, frugal, parts
         divided.append(len(parts))
         return list(map(call, parts))
 
-    monkeypatch.setattr(answer, "in_parts", in_parts)
-    monkeypatch.setattr(session, "schedulable_cpus", lambda: 4)
+    monkeypatch.setattr(onnx_session, "in_parts", in_parts)
+    monkeypatch.setattr(onnx_session, "schedulable_cpus", lambda: 4)
     predictor = opened(exports.version("one"), "onnx", frugal=frugal)
-    time.sleep(row_threads.CALM_SECONDS)
+    time.sleep(onnx_session.CALM_SECONDS)
     divided.clear()  # golden requests
     for rows in (1, 64):
         predictor.predict(texts(*[b"good"] * rows))
@@ -199,16 +199,16 @@ def test_batches_leave_the_other_cores_alone(exports, monkeypatch, frugal, parts
 
 def test_runs_that_met_lately_are_not_divided(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(row_threads.time, "monotonic", lambda: now)
-    monkeypatch.setattr(row_threads, "_met", 0.0)
-    with row_threads.running() as alone:
+    monkeypatch.setattr(onnx_session.time, "monotonic", lambda: now)
+    monkeypatch.setattr(onnx_session, "_met", 0.0)
+    with onnx_session.running() as alone:
         assert alone
-        with row_threads.running() as second:
+        with onnx_session.running() as second:
             assert not second
-    with row_threads.running() as soon_after:
+    with onnx_session.running() as soon_after:
         assert not soon_after  # the other client will be back before this one ends
-    now += 2 * row_threads.CALM_SECONDS
-    with row_threads.running() as alone:
+    now += 2 * onnx_session.CALM_SECONDS
+    with onnx_session.running() as alone:
         assert alone
 
 
@@ -223,7 +223,7 @@ def test_a_part_that_fails(native):
         ended.append(part)
 
     with pytest.raises(ValueError, match="slice"):
-        row_threads.in_parts(call, [slice(0, 1), slice(1, 2)])
+        onnx_session.in_parts(call, [slice(0, 1), slice(1, 2)])
     assert ended == [slice(0, 1)]
 
 

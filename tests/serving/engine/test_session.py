@@ -14,8 +14,14 @@ import tensorflow as tf
 
 from gru_serving.engine import session
 from gru_serving.engine.session import GraphSession, SessionOptions
-from gru_serving.errors import Code, DeadlineExceeded, InvalidArgument, NotFound, ServingError
-from gru_serving.graph_names import without_node_names
+from gru_serving.errors import (
+    Code,
+    DeadlineExceeded,
+    InvalidArgument,
+    NotFound,
+    ServingError,
+    without_node_names,
+)
 
 
 @pytest.fixture(scope="module")

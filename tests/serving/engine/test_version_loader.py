@@ -10,11 +10,11 @@ import tensorflow as tf
 from gru_serving.config.batching_options import PER_MODEL_FILE
 from gru_serving.config.flags import Flags
 from gru_serving.engine.examples import classify, regress
+from gru_serving.engine.load_options import SessionOptions, read_session_config
 from gru_serving.engine.session import GraphSession
-from gru_serving.engine.session_options import SessionOptions, read_session_config
 from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import Internal, InvalidArgument, NotFound
-from gru_serving.server.loader_flags import repository_options, version_loader
+from gru_serving.server.process import repository_options, version_loader
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.scrape import parsed
 
@@ -270,7 +270,7 @@ def test_method_names(models, load):
     first, _ = load(models / "half_plus_two" / "1", enable_signature_method_name_check=True)
     two = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[2.0]))}
     serialized = tf.train.Example(features=tf.train.Features(feature=two)).SerializeToString()
-    assert regress(first, "regress_x_to_y", [serialized]) == [3]
+    assert regress(first, "regress_x_to_y", [serialized]).run() == [3]
     # A signature without a method, which is how TensorFlow 2 stores its initialiser.
     with pytest.raises(Internal) as caught:
         checked.predict({}, "__saved_model_init_op")

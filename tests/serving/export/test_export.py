@@ -13,11 +13,11 @@ from gru_serving.config.batching_options import BatchingOptions, PoolOptions
 from gru_serving.engine import warmup
 from gru_serving.engine.batching.scheduler import BatchScheduler
 from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.golden import read_golden
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.session import GraphSession
 from gru_serving.export.run import MODEL_CARD
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
-from gru_serving.release.golden import read_golden
 from keras_gru.introspection import gates_over_time
 
 

@@ -14,9 +14,9 @@ from gru_serving.client import connect
 from gru_serving.client.results import Forecast, SeriesExplanation
 from gru_serving.client.series_columns import named_history
 from gru_serving.client.streaming import StreamingSession
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.export.run import export_run
 from tests.made_once import made_once

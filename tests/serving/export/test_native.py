@@ -11,12 +11,12 @@ import tensorflow as tf
 
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.tensor_proto import decode_input
+from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.native.manifest import FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.session_options import SessionOptions
 from gru_serving.errors import ServingError
-from gru_serving.export.native import fuzzed_texts
+from gru_serving.export.files import fuzzed_texts
 from gru_training.words.native_tokens import TOKENS_FILE, token_files
 from gru_training.words.text_reader import Tokenizer
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary

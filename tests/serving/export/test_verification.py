@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from gru_serving.commands.verify import main as verify
-from gru_serving.engine.predictor import Predictor
-from gru_serving.release.golden import (
+from gru_serving.engine.golden import (
     GOLDEN,
     VerificationError,
     WrongAnswerError,
@@ -17,6 +16,7 @@ from gru_serving.release.golden import (
     read_golden,
     replay,
 )
+from gru_serving.engine.predictor import Predictor
 
 
 def test_verify_says_what_differs(exports, tmp_path, capsys):

@@ -8,20 +8,25 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from gru_serving.codecs.large_request import Measured
 from gru_serving.codecs.signature import Signature
 from gru_serving.config.files import single_model
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import Internal, NotFound
-from gru_serving.inference.request import Request, Target
-from gru_serving.inference.service import Inference, LoopLimits
+from gru_serving.inference.service import (
+    Inference,
+    LoopLimits,
+    Question,
+    Request,
+    Target,
+    Work,
+)
 from gru_serving.inference.turns import LONG
 from gru_serving.repository.repository import Repository
-from gru_serving.server.grpc.requests import PredictCall
-from gru_serving.server.rest.requests import PredictPost
-from gru_serving.telemetry.request_record import CURRENT, Exchange, RequestRecord
-
-LIMITS = LoopLimits(read=1000, write=1000)
+from gru_serving.server.grpc.services import PredictCall
+from gru_serving.server.rest.app import PredictPost
+from gru_serving.telemetry.request_record import RequestRecord
 
 
 class CountingThreads(WorkerThreads):
@@ -40,13 +45,19 @@ class Model:
 
 
 class Steps(Request):
-    """Records its steps: name, thread, and whether the version is held."""
+    """Records its steps: name, thread, and whether the version is held; runs itself."""
 
     api = "Predict"
     kind = "predict"
+    limits = LoopLimits(read=1000, write=1000)
+    brief = False
+    signature_name = ""
 
     def __init__(self, repository, size=0, answer_size=0, quick=True, batched=False):
-        self.size, self.quick, self._batched = size, quick, batched
+        super().__init__(size)
+        if not quick:
+            self.limits = LoopLimits(read=-1, write=1000)
+        self.batched = batched
         self._answer_size = answer_size
         self._repository = repository
         self.steps = []
@@ -58,31 +69,31 @@ class Steps(Request):
         where = threading.current_thread()
         self.steps.append((step, "loop" if where is threading.main_thread() else "thread", held))
 
+    def timeout_ms(self):
+        return 0
+
     def parse(self):
         self._note("parse")
-        self.target = Target("m")
+        return Question(Target("m"), self.signature_name, None)
 
-    def prepare(self, predictor):
+    def decode(self, question, predictor):
         assert isinstance(predictor, Model)
-        self._note("prepare")
-        self.batched = self._batched
+        self._note("decode")
+        return Work(self, self.encode, lambda *answer: (b"request", answer[-1]))
 
-    def run(self):
+    def run(self, timeout_ms):
         self._note("run")
         self.begun.set()
         assert self.go.wait(60)
-        self.answer_size = self._answer_size
+        return {"y": np.zeros(self._answer_size, np.int8)}
 
-    async def run_in_batch(self):
+    async def run_in_batch(self, timeout_ms):
         self._note("run")
-        self.answer_size = self._answer_size
+        return {"y": np.zeros(self._answer_size, np.int8)}
 
-    def encode(self):
+    def encode(self, by, outputs):
         self._note("encode")
         return b"answer"
-
-    def exchange(self):
-        return Exchange(self.kind, lambda: (b"request", self.answer), 7)
 
 
 @contextmanager
@@ -102,20 +113,24 @@ def repository(tmp_path):
         yield repository
 
 
+def record():
+    return RequestRecord("REST", "POST")
+
+
 def answered(repository, *requests, check=lambda: None, threads=8):
     """The answers to simultaneous requests, and the number of trips to a thread."""
 
     async def ask():
         with CountingThreads(threads, "test") as workers:
-            inference = Inference(repository, workers, LIMITS)
-            asked = [asyncio.ensure_future(inference.answer(one)) for one in requests]
+            inference = Inference(repository, workers)
+            asked = [asyncio.ensure_future(inference.answer(one, record())) for one in requests]
             await asyncio.to_thread(check)
             return await asyncio.wait_for(asyncio.gather(*asked), 60), workers.trips
 
     return asyncio.run(ask())
 
 
-STEPS = ("parse", "prepare", "run", "encode")
+STEPS = ("parse", "decode", "run", "encode")
 
 
 def where(steps):
@@ -175,8 +190,8 @@ def test_a_request_that_is_cancelled_holds_its_version_until_its_run_ends(reposi
 
     async def cancel():
         with CountingThreads(1, "test") as workers:
-            inference = Inference(repository, workers, LIMITS)
-            asked = asyncio.ensure_future(inference.answer(request))
+            inference = Inference(repository, workers)
+            asked = asyncio.ensure_future(inference.answer(request, record()))
             await asyncio.to_thread(request.begun.wait, 60)
             asked.cancel()
             await asyncio.sleep(0.1)
@@ -189,7 +204,7 @@ def test_a_request_that_is_cancelled_holds_its_version_until_its_run_ends(reposi
     assert version.in_use == 0
 
 
-@pytest.mark.parametrize("step", ["parse", "prepare", "run", "encode"])
+@pytest.mark.parametrize("step", ["parse", "decode", "run", "encode"])
 @pytest.mark.parametrize("size", [1, 2 * LONG])
 def test_a_step_that_fails_frees_all(repository, step, size):
     request = Steps(repository, size=size)
@@ -201,11 +216,11 @@ def test_a_step_that_fails_frees_all(repository, step, size):
 
     async def ask():
         with CountingThreads(1, "test") as workers:
-            inference = Inference(repository, workers, LIMITS)
+            inference = Inference(repository, workers)
             for _ in range(3):  # more than there are turns
                 with pytest.raises(Internal, match=step):
-                    await asyncio.wait_for(inference.answer(request), 60)
-            assert await inference.answer(Steps(repository, size=size)) == b"answer"
+                    await asyncio.wait_for(inference.answer(request, record()), 60)
+            assert await inference.answer(Steps(repository, size=size), record()) == b"answer"
 
     asyncio.run(ask())
     assert repository.models["m"].known[1].in_use == 0
@@ -213,27 +228,27 @@ def test_a_step_that_fails_frees_all(repository, step, size):
 
 def test_notes_for_the_logs(repository):
     async def ask(request):
-        CURRENT.set(record := RequestRecord("REST", "POST"))
+        kept = record()
         with WorkerThreads(1, "test") as workers:
-            await Inference(repository, workers, LIMITS).answer(request)
-        return record
+            await Inference(repository, workers).answer(request, kept)
+        return kept
 
     for size in (1, 2 * LONG):
         request = Steps(repository, size)
         request.signature_name = "s"
-        record = asyncio.run(ask(request))
-        assert (record.model, record.version, record.signature) == ("m", 1, "s")
-        assert record.exchange.kind == "predict"
-        assert record.exchange.messages() == (b"request", b"answer")
+        kept = asyncio.run(ask(request))
+        assert (kept.model, kept.version, kept.signature) == ("m", 1, "s")
+        assert kept.exchange.kind == "predict"
+        assert kept.exchange.messages() == (b"request", b"answer")
 
 
 def test_status_and_metadata_of_nobody():
     with WorkerThreads(1, "test") as workers:
-        inference = Inference(Repository([]), workers, LIMITS)
+        inference = Inference(Repository([]), workers)
         with pytest.raises(NotFound, match="Could not find any versions of model nix"):
             inference.status(Target("nix"))
         with pytest.raises(NotFound, match=r"Servable not found for request: Latest\(nix\)"):
-            inference.metadata(Target("nix"))
+            inference.metadata(Target("nix"), RequestRecord("REST", "GET"))
 
 
 class Context:
@@ -251,7 +266,8 @@ def predict_call(x, b):
     message.model_spec.name = "m"
     for name, array in (("x", x), ("b", b)):
         message.inputs[name].CopyFrom(tf.make_tensor_proto(array))
-    return PredictCall(message.SerializeToString(), Context())
+    raw = message.SerializeToString()
+    return PredictCall(raw, Measured(raw, {}, 0), Context())
 
 
 def predict_post(x, b):
@@ -259,10 +275,23 @@ def predict_post(x, b):
     return PredictPost(Target("m"), body, 0)
 
 
-@pytest.mark.parametrize("make", [predict_call, predict_post])
+def read_message(answer):
+    import tensorflow as tf
+    from tensorflow_serving.apis.predict_pb2 import PredictResponse
+
+    return tf.make_ndarray(PredictResponse.FromString(answer).outputs["y"])
+
+
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        (predict_call, read_message),
+        (predict_post, lambda answer: np.array(json.loads(answer)["outputs"]["y"])),
+    ],
+)
 @pytest.mark.parametrize("rows", [1, 7000])
 def test_requests_of_both_transports_are_checked_once_and_take_one_trip(
-    models, tmp_path, monkeypatch, make, rows
+    models, tmp_path, monkeypatch, make, read, rows
 ):
     checked = []
     check = Signature.check_input_names
@@ -275,9 +304,8 @@ def test_requests_of_both_transports_are_checked_once_and_take_one_trip(
     x, b = (rng.normal(size=(rows, n)).astype(np.float32) for n in (3, 1))
     with repository_of(tmp_path, lambda _: Predictor(models / "affine" / "1")) as repository:
         request = make(x, b)
-        checked.clear()  # as of the warmup, if it had any
-        _, trips = answered(repository, request)
+        (answer,), trips = answered(repository, request)
     assert checked == [["b", "x"]]
     assert trips == 1
     expected = x.astype(float) @ [[1, 2], [3, 4], [5, 6]] + b
-    np.testing.assert_allclose(request.outputs["y"], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(read(answer), expected, rtol=1e-5, atol=1e-5)

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from gru_serving.__main__ import main
 from gru_serving.client import connect
+from gru_serving.engine.golden import write_golden
 from gru_serving.export.run import export_run
-from gru_serving.release.golden import write_golden
 from tests.made_once import made_once, own_copy
 from tests.serving.conftest import running
 

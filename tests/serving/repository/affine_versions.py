@@ -3,7 +3,7 @@
 import numpy as np
 
 from gru_serving.engine.predictor import Predictor
-from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.repository.repository import RepositoryOptions
 
 X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
 FAST = RepositoryOptions(poll_seconds=0.02, max_load_retries=0, retry_seconds=0)

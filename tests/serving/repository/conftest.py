@@ -2,7 +2,7 @@
 
 import pytest
 
-from gru_serving.repository import changes
+from gru_serving.repository import repository as changes
 from gru_serving.repository.repository import Repository
 from tests.serving.repository.affine_versions import FAST
 from tests.waiting import wait_until

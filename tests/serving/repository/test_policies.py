@@ -6,7 +6,7 @@ import pytest
 
 from gru_serving.config.files import ServedModel, VersionPolicy
 from gru_serving.errors import FailedPrecondition, NotFound
-from gru_serving.repository.versions import ModelVersions, State, Version
+from gru_serving.repository.catalogue import ModelVersions, State, Version
 from gru_serving.storage.version_scan import choose, scan, versions_on_disk
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from gru_serving.config.files import ServedModel, VersionPolicy
 from gru_serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
-from gru_serving.repository.loading import RepositoryOptions
-from gru_serving.repository.repository import Repository
+from gru_serving.repository.repository import Repository, RepositoryOptions
 from tests.serving.repository.affine_versions import ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until

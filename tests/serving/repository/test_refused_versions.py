@@ -7,7 +7,7 @@ import pytest
 from gru_serving.client import connect
 from gru_serving.config.files import ServedModel
 from gru_serving.errors import RefusedVersion, Unknown
-from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.repository.repository import RepositoryOptions
 from gru_serving.storage.digests import write_digests
 from tests.serving.conftest import running
 from tests.serving.repository.affine_versions import Counted, ask, states

@@ -11,7 +11,7 @@ import pytest
 from gru_serving.config.files import ServedModel
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import NotFound, Unavailable, Unknown
-from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.repository.repository import RepositoryOptions
 from gru_serving.storage.version_scan import is_version, versions_on_disk
 from tests.serving.repository.affine_versions import Counted, X, ask, states
 from tests.serving.saved_models import publish

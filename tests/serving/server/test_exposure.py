@@ -2,8 +2,8 @@
 
 import pytest
 
+from gru_serving.commands.serve import exposure
 from gru_serving.config.flags import Flags
-from gru_serving.server.exposure import exposure
 from tests.serving.conftest import running
 
 

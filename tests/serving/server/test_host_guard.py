@@ -11,7 +11,7 @@ import uvicorn
 
 from gru_serving.config.flags import Flags
 from gru_serving.errors import InvalidArgument
-from gru_serving.server.host_guard import Hosts
+from gru_serving.server.rest.guards import Hosts
 from tests.ports import free_ports
 from tests.serving.conftest import answers, wait_until
 from tests.serving.raw_http import raw

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gru_serving.client import connect
-from gru_serving.config.command_line import usage
+from gru_serving.config.flags import usage
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY, answered_and_imported, running
 from tests.serving.server.ended_server import ended, failure

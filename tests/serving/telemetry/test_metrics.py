@@ -10,10 +10,16 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.errors import ServingError
-from gru_serving.server.rest.pages import metrics_page
-from gru_serving.telemetry.metrics import DEFAULT_PATH, MICROSECONDS, Counter, Histogram, Metrics
+from gru_serving.server.rest.app import metrics_page
+from gru_serving.telemetry.metrics import (
+    DEFAULT_PATH,
+    MICROSECONDS,
+    Counter,
+    Histogram,
+    Metrics,
+    VersionMetrics,
+)
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.version_metrics import VersionMetrics
 from tests.serving.conftest import REPOSITORY, flags_for, running, wait_until
 from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
 from tests.serving.saved_models import publish

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from gru_serving.export.native import fuzzed_texts
+from gru_serving.export.files import fuzzed_texts
 from gru_training.words.tokens import marked_words
 from gru_training.words.vocabulary import index_tokens
 from gru_training.words.word_pieces import MOST_CHARACTERS, PieceCutter, learn_pieces

@@ -6,28 +6,40 @@ that a process may also import TensorFlow or tensorflow-serving-api, before or a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-from gru_serving.client.async_interface import AsyncClient
+import grpc
+import grpc.aio
+
 from gru_serving.client.conversation import Call
-from gru_serving.client.grpc.connection import (
-    MODELS,
-    PREDICTION,
-    AsyncGrpcConnection,
-    GrpcConnection,
-    GrpcMessage,
-    grpc_url,
+from gru_serving.client.errors import (
+    closed_connection,
+    no_server,
+    refused_certificate,
+    refused_token,
+    too_large_answer,
+    too_slow,
+    unexpected_answer,
 )
-from gru_serving.client.interface import Client
-from gru_serving.client.metadata import ListedModel, Metadata, VersionState
+from gru_serving.client.interface import AsyncClient, Client
+from gru_serving.client.metadata import ListedModel, Metadata, Target, VersionState
 from gru_serving.client.options import ClientOptions
-from gru_serving.client.target import Target
 from gru_serving.codecs.batch_parts import Arrays
 from gru_serving.codecs.example import Values, encode_input
 from gru_serving.codecs.signature import Signature
 from gru_serving.codecs.tensor_proto import decode_tensor, encode_tensor
-from gru_serving.errors import InvalidArgument, Unimplemented, Unknown, from_code
+from gru_serving.errors import (
+    Code,
+    InvalidArgument,
+    ServingError,
+    Unavailable,
+    Unimplemented,
+    Unknown,
+    from_code,
+)
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.error_codes_pb2 import Code as ProtoCode
 from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
@@ -36,6 +48,149 @@ from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.regression_pb2 import RegressionRequest
+from gru_serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, Stub
+
+_CODES = {status: Code[status.name] for status in grpc.StatusCode}
+_ROUND_ROBIN = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
+# gRPC's words for an answer that is larger than allowed; a server's begin with SERVER.
+_TOO_LARGE = re.compile(r"(CLIENT: Received|Decompressed) message larger than max")
+PREDICTION, MODELS = "prediction", "models"
+
+
+def channel_options(options: ClientOptions) -> list[tuple[str, Any]]:
+    """The arguments of a channel."""
+    arguments: list[tuple[str, Any]] = [
+        ("grpc.max_send_message_length", (1 << 31) - 1),
+        ("grpc.max_receive_message_length", options.max_answer_bytes),
+        # As over REST: a proxy from the environment is for outgoing traffic, not for a model
+        # server.
+        ("grpc.enable_http_proxy", 0),
+    ]
+    return [*arguments, _ROUND_ROBIN] if options.balance else arguments
+
+
+class GrpcMessage(NamedTuple):
+    """A request: which method of which service, and its protobuf message."""
+
+    service: str
+    method: str
+    request: Any
+
+
+class _Channel:
+    """What the two kinds of connection share."""
+
+    def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
+        self._address, self._url = address, grpc_url(address, tls)
+        self._has_cert = options.cert_file is not None
+        self._metadata: tuple[tuple[str, str], ...] = ()
+        if options.token is not None:
+            self._metadata = (("authorization", f"Bearer {options.token}"),)
+        self._module = grpc_module
+        self._most = options.max_answer_bytes
+        self._arguments = channel_options(options)
+        self._credentials: Any = None
+        if tls:
+            self._credentials = grpc.ssl_channel_credentials(
+                options.pem("ca_file"), options.pem("key_file"), options.pem("cert_file")
+            )
+        self._channel: Any = None
+        self._stubs: dict[str, Stub] = {}
+
+    def _open(self) -> None:
+        if self._credentials is None:
+            self._channel = self._module.insecure_channel(self._address, self._arguments)
+        else:
+            self._channel = self._module.secure_channel(
+                self._address, self._credentials, self._arguments
+            )
+        self._stubs = {
+            PREDICTION: Stub(self._channel, PREDICTION_SERVICE),
+            MODELS: Stub(self._channel, MODEL_SERVICE),
+        }
+
+    def _call(self, message: GrpcMessage, timeout: float) -> Any:
+        method = getattr(self._stubs[message.service], message.method)
+        return method(message.request, timeout=timeout, metadata=self._metadata)
+
+    @contextmanager
+    def _errors(self, timeout: float) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise self._translate(error, timeout) from None
+
+    def _translate(self, error: Any, timeout: float) -> ServingError:
+        code, details = _CODES[error.code()], error.details() or ""
+        said = details.lower()
+        if code is Code.UNAVAILABLE and ("ssl" in said or "handshak" in said or "certif" in said):
+            return refused_certificate(self._url, details)
+        if "http1.x server" in said or "http/1" in said or "missing :te header" in said:
+            return unexpected_answer(self._url, f"HTTP/1, not gRPC ({details})")
+        if code is Code.UNAVAILABLE and not self._has_cert and "closed" in said:
+            return closed_connection(self._url, details)
+        if code is Code.UNAVAILABLE and "failed to connect" in said:
+            port = self._address.rpartition(":")[2]
+            flag = f"port={port}" if port.isdecimal() else f"grpc_socket_path={port}"
+            return no_server(
+                self._url, "connection refused" if "refused" in said else details, flag
+            )
+        if code is Code.CANCELLED and said in ("", "cancelled"):
+            # gRPC's own word for calls that were waiting to be read when a server stopped, or
+            # beyond the number that may wait.
+            return Unavailable(
+                f"{self._url} did not read the request: it stops, or too many others wait"
+            )
+        if code is Code.UNIMPLEMENTED and "method" in said:
+            return unexpected_answer(self._url, f"a gRPC server without this service ({details})")
+        if code is Code.DEADLINE_EXCEEDED and not details.startswith("Timed out"):
+            return too_slow(self._url, timeout)
+        if code is Code.RESOURCE_EXHAUSTED and _TOO_LARGE.search(details):
+            return too_large_answer(self._url, self._most)
+        if code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED):
+            return refused_token(self._url, code, details, bool(self._metadata))
+        return from_code(code, details)
+
+
+class GrpcConnection(_Channel):
+    """Sends gRPC messages."""
+
+    def __init__(self, address: str, tls: bool, options: ClientOptions) -> None:
+        super().__init__(grpc, address, tls, options)
+        self._open()
+
+    def send(self, message: GrpcMessage, timeout: float) -> Any:
+        """The response."""
+        with self._errors(timeout):
+            return self._call(message, timeout)
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+
+class AsyncGrpcConnection(_Channel):
+    """Sends gRPC messages from an event loop."""
+
+    def __init__(self, address: str, tls: bool, options: ClientOptions) -> None:
+        super().__init__(grpc.aio, address, tls, options)
+
+    async def send(self, message: GrpcMessage, timeout: float) -> Any:
+        """The response."""
+        if self._channel is None:
+            self._open()  # only now, as a channel belongs to the loop that runs when it is made
+        with self._errors(timeout):
+            return await self._call(message, timeout)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        if self._channel is not None:
+            await self._channel.close()
+
+
+def grpc_url(address: str, tls: bool) -> str:
+    """The address as the URL that messages show."""
+    return address if address.startswith("unix:") else f"grpc{'s' * tls}://{address}"
 
 
 class GrpcClient(Client):

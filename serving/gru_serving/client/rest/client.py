@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from gru_serving.client.async_interface import AsyncClient
 from gru_serving.client.conversation import Call
 from gru_serving.client.errors import unexpected_answer
-from gru_serving.client.interface import Client
-from gru_serving.client.metadata import ListedModel, ListedVersion, Metadata, VersionState
+from gru_serving.client.interface import AsyncClient, Client
+from gru_serving.client.metadata import ListedModel, ListedVersion, Metadata, Target, VersionState
 from gru_serving.client.options import ClientOptions
-from gru_serving.client.rest.message import RestMessage
-from gru_serving.client.target import Target
 from gru_serving.codecs.batch_parts import Arrays
 from gru_serving.codecs.example import Values
 from gru_serving.codecs.json_predict import (
@@ -24,6 +22,16 @@ from gru_serving.codecs.json_predict import (
 )
 from gru_serving.codecs.signature import Signature
 from gru_serving.errors import InvalidArgument, Unimplemented
+
+
+@dataclass(frozen=True)
+class RestMessage:
+    """A request: method, path and JSON body."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+
 
 ResultT = TypeVar("ResultT")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Iterator
+import time
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpcore
 import httpx
 
 from gru_serving.client.errors import (
@@ -18,15 +21,184 @@ from gru_serving.client.errors import (
     no_server,
     refused_certificate,
     refused_token,
+    too_large_answer,
     too_slow,
     unexpected_answer,
 )
 from gru_serving.client.options import ClientOptions
-from gru_serving.client.rest.answer_body import ENCODING, AnswerBody, UnpackError
-from gru_serving.client.rest.deadline_transport import DeadlineTransport
-from gru_serving.client.rest.message import RestMessage
+from gru_serving.client.rest.client import RestMessage
 from gru_serving.codecs.json_predict import decode_error, read_json
 from gru_serving.errors import Code, InvalidArgument
+
+# A peer may also take a piece byte by byte, each with all of the remaining time.
+_SENT_PIECE = 1 << 18
+_CONNECTIONS, _IDLE_CONNECTIONS, _IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """A transport for `httpx.Client` that takes a request's timeout for that of the whole call.
+
+    httpx allows its timeout for every single read and write: a server that sends a byte a second,
+    or endless `100 Continue` lines, may take forever. Here a request has a deadline, and every read
+    and write gets the time that is left until then.
+
+    Args:
+        context: TLS settings, for https.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        super().__init__(verify=context or False, trust_env=False)
+        # httpx has no public way to choose the network below its pool.
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_connections=_CONNECTIONS,
+            max_keepalive_connections=_IDLE_CONNECTIONS,
+            keepalive_expiry=_IDLE_SECONDS,
+            network_backend=_Network(),
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; the body of the answer is still to be read."""
+        seconds = request.extensions["timeout"]["read"]
+        deadline = time.monotonic() + seconds
+        # httpcore passes these on to the network unchanged, except the first.
+        times = {"pool": seconds, **dict.fromkeys(("connect", "read", "write"), deadline)}
+        request.extensions = {**request.extensions, "timeout": times}
+        return super().handle_request(request)
+
+
+class _Network(httpcore.NetworkBackend):
+    """Connections with absolute deadlines, as values of `time.monotonic()`."""
+
+    def __init__(self) -> None:
+        self._network = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(
+            self._network.connect_tcp(host, port, left, local_address, socket_options or ())
+        )
+
+
+class _Stream(httpcore.NetworkStream):
+    """One connection; see `_Network`."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _SENT_PIECE):
+            piece = buffer[start : start + _SENT_PIECE]
+            self._stream.write(piece, _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _left(deadline: float | None, late: type[Exception]) -> float | None:
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise late("the call did not finish in time")
+    return left
+
+
+ENCODING = "gzip"
+"""What `AnswerBody` unpacks, for Accept-Encoding."""
+
+_PIECE = 1 << 20
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class UnpackError(Exception):
+    """A body is not what its Content-Encoding says."""
+
+
+class AnswerBody:
+    """Takes the pieces of a body as they come.
+
+    Args:
+        url: Of the server, for messages.
+        encoding: The answer's Content-Encoding.
+        announced: Its Content-Length; None where it has none.
+        most: The largest body, unpacked, in bytes.
+
+    Raises:
+        ResourceExhausted: It is announced as larger.
+        UnpackError: An encoding that was not asked for.
+    """
+
+    def __init__(self, url: str, encoding: str, announced: str | None, most: int) -> None:
+        self._url, self._most = url, most
+        self._content = bytearray()
+        self._packed = encoding.lower() == ENCODING
+        if not self._packed and encoding.lower() not in ("", "identity"):
+            raise UnpackError(f"Content-Encoding {encoding[:80]!r}")
+        self._unpacker = zlib.decompressobj(_GZIP)
+        if announced is not None and announced.isdecimal() and int(announced[:20]) > most:
+            raise too_large_answer(self._url, self._most)
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece.
+
+        Raises:
+            ResourceExhausted: The body is larger than allowed.
+            UnpackError: It cannot be unpacked.
+        """
+        if not self._packed:
+            self._append(piece)
+            return
+        try:
+            while piece and not self._unpacker.eof:
+                self._append(self._unpacker.decompress(piece, _PIECE))
+                piece = self._unpacker.unconsumed_tail
+        except zlib.error as error:
+            raise UnpackError(str(error)) from None
+
+    def whole(self) -> bytes:
+        """All of it, when the last piece is in.
+
+        Raises:
+            UnpackError: The packed body is cut short.
+        """
+        if self._packed:
+            try:
+                while rest := self._unpacker.decompress(b"", _PIECE):
+                    self._append(rest)
+            except zlib.error as error:
+                raise UnpackError(str(error)) from None
+            if self._content and not self._unpacker.eof:
+                raise UnpackError("it is cut short")
+        return bytes(self._content)
+
+    def _append(self, piece: bytes) -> None:
+        if len(self._content) + len(piece) > self._most:
+            raise too_large_answer(self._url, self._most)
+        self._content += piece
+
 
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 # httpx errors for a server that disconnects before or during its answer.
@@ -155,7 +327,7 @@ class AsyncRestConnection(_Http):
     """Sends REST messages from an event loop, each over a connection of its own meanwhile.
 
     httpx has a pool, but for every request it goes through the pairs of its connections: with a
-    hundred of them that takes longer than the request.
+    hundred of them a call takes three times the processor time.
     """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
@@ -165,22 +337,19 @@ class AsyncRestConnection(_Http):
 
     async def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
+        request = self._request(message, timeout)
         http = self._idle.pop() if self._idle else self._open()
-        with self._errors(timeout):
-            try:
-                # httpx allows the time for each read; a server that sends in small pieces would
-                # get more.
-                async with asyncio.timeout(timeout):
-                    return await self._ask(http, self._request(message, timeout))
-            finally:
-                self._idle.append(http)
-
-    async def _ask(self, http: httpx.AsyncClient, request: dict[str, Any]) -> bytes:
-        async with http.stream(**request) as response:
-            body = self._body(response)
-            async for part in response.aiter_raw():
-                body.add(part)
-            content = body.whole()
+        try:
+            # httpx allows the time for each read; a server that sends in small pieces would get
+            # more.
+            with self._errors(timeout):
+                async with asyncio.timeout(timeout), http.stream(**request) as response:
+                    body = self._body(response)
+                    async for part in response.aiter_raw():
+                        body.add(part)
+                    content = body.whole()
+        finally:
+            self._idle.append(http)
         return self._content(response, content)
 
     def _open(self) -> httpx.AsyncClient:

@@ -1,25 +1,360 @@
-"""The threads that run batches, and the entry point for requests.
+"""The queues of requests that become batches, and the threads that run these.
 
-Semantics of TensorFlow's SharedBatchScheduler. Callers hand in a request and wait for it; the
-threads go round the queues and run whatever is due. All queues share one lock: what happens under
-it is a few list operations, far cheaper than waking a second thread would be.
+Semantics of TensorFlow's SharedBatchScheduler: when a batch is full, what does not fit, what is too
+much. Callers hand in a request and wait for it; the threads go round the queues and run whatever is
+due. All queues share one lock: what happens under it is a few list operations, far cheaper than
+waking a second thread would be.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import threading
 import time
-from collections.abc import Hashable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
-from gru_serving.config.batching_options import PoolOptions
-from gru_serving.engine.batching.queue import BatchQueue
-from gru_serving.engine.batching.task import Task
-from gru_serving.engine.batching.waiter import Waiter
-from gru_serving.errors import ResourceExhausted, Unavailable
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.errors import InvalidArgument, ResourceExhausted, Unavailable
+
+
+class Waiter:
+    """A coroutine that waits for the tasks of one request.
+
+    Args:
+        answered: Of its event loop; gets a result when the last task has an answer.
+    """
+
+    __slots__ = ("_others", "answered")
+
+    def __init__(self, answered: asyncio.Future[None]) -> None:
+        self.answered = answered
+        self._others: list[None] = []
+
+    def expect(self, tasks: int) -> None:
+        """So many tasks there are; before the first has an answer."""
+        self._others = [None] * (tasks - 1)
+
+    def has_all(self) -> bool:
+        """Called once for each task that has its answer; whether it was the last one."""
+        try:
+            self._others.pop()  # atomic: tasks end in several threads
+        except IndexError:
+            return True
+        return False
+
+
+def wake(tasks: Iterable[Task]) -> None:
+    """Wake those who wait for tasks that have their answers, each event loop once.
+
+    A loop that was woken wants the interpreter's lock, and every call that wakes it lets go of that
+    lock: with a call for each of the tasks, the batch's thread would get it back late so many
+    times, and the next batch would begin the later for it.
+    """
+    answered: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for task in tasks:
+        if task.waiter is None:
+            task.release()
+        elif task.waiter.has_all():
+            future = task.waiter.answered
+            answered.setdefault(future.get_loop(), []).append(future)
+    for loop, futures in answered.items():
+        # The loop is closed only after all callers have left.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle_all, futures)
+
+
+def settle(future: asyncio.Future[None]) -> None:
+    """Let the loop go on that waits for it; once, whoever comes first."""
+    if not future.done():
+        future.set_result(None)
+
+
+def _settle_all(futures: Iterable[asyncio.Future[None]]) -> None:
+    for future in futures:
+        settle(future)
+
+
+class Task:
+    """One request, or the part of one that goes into one batch.
+
+    Attributes:
+        inputs: Arrays with equal first dimensions.
+        size: That dimension.
+        deadline: `time.perf_counter()` at which nobody waits any more; None for never.
+        enqueued: The same clock when it was handed in.
+        waiter: Who waits for the answer in an event loop; None where a thread does.
+        outputs: The answer, once there.
+        error: Or why there is none.
+    """
+
+    __slots__ = (
+        *("_done", "batch", "deadline", "enqueued", "error"),
+        *("inputs", "outputs", "size", "waiter"),
+    )
+
+    def __init__(self, inputs: Sequence[np.ndarray], size: int, deadline: float | None) -> None:
+        self.inputs = inputs
+        self.size = size
+        self.deadline = deadline
+        self.enqueued = time.perf_counter()
+        self.waiter: Waiter | None = None
+        self.batch: Batch | None = None
+        self.outputs: list[np.ndarray] = []
+        self.error: Exception | None = None
+        # A bare lock is the cheapest thing to wait for; an Event makes three objects per task.
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def release(self) -> None:
+        """Let the thread go on that waits: the answer is there."""
+        self._done.release()
+
+    def wait(self) -> bool:
+        """Wait for the answer; False when the deadline came first."""
+        if self.deadline is None:
+            return self._done.acquire()
+        return self._done.acquire(timeout=max(0.0, self.deadline - time.perf_counter()))
+
+
+class Batch:
+    """Tasks of one queue and one shape that will run together; as long as it waits, at least one.
+
+    Args:
+        key: The shape.
+
+    Attributes:
+        due: `time.perf_counter()` at which it runs, if a thread is free.
+    """
+
+    __slots__ = ("due", "key", "size", "tasks")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.tasks: list[Task] = []
+        self.size = 0
+        self.due = 0.0
+
+
+def rows_of(arrays: Sequence[np.ndarray]) -> int:
+    """The first dimension that the inputs of a request have in common.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: they have none.
+    """
+    if not arrays:
+        raise InvalidArgument("Batching Run() must have at least one input tensor")
+    for array in arrays:
+        if array.ndim == 0:
+            raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
+        if len(array) != len(arrays[0]):
+            raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
+    return len(arrays[0])
+
+
+def longest_timeout(tasks: Sequence[Task]) -> int:
+    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
+    deadlines = [task.deadline for task in tasks if task.deadline is not None]
+    if len(deadlines) < len(tasks):
+        return 0
+    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))
+
+
+Tensors = tuple[Any, ...]
+
+_AT_ONCE = -math.inf
+
+
+class BatchQueue:
+    """The tasks of one kind: same model version, input tensors and output tensors.
+
+    Within a queue, only tasks with the same shape key share a batch. `max_enqueued_batches` holds
+    for each shape, and for all of them together in rows.
+
+    Args:
+        options: Sizes and timeout.
+        feeds: The input tensors, in the order in which tasks hold their arrays.
+        fetches: The output tensors, in the order in which tasks get theirs.
+        process: Given `feeds`, `fetches` and the tasks of a batch, answers all of them and raises
+            nothing.
+        patient: Whether a batch waits to fill.
+
+    Attributes:
+        feeds: As given.
+        fetches: As given.
+        patient: As given; may change.
+        turn: The number of its last batch among those of all queues; 0 before the first.
+        rows: Of tasks that wait.
+        running: Batches under way.
+    """
+
+    def __init__(
+        self,
+        options: BatchingOptions,
+        feeds: Tensors,
+        fetches: Tensors,
+        process: Callable[[Tensors, Tensors, list[Task]], None],
+        patient: bool = True,
+    ) -> None:
+        self.feeds = feeds
+        self.fetches = fetches
+        self.patient = patient
+        self._options = options
+        self._process = process
+        self.turn = 0
+        self.rows = 0
+        self.running = 0
+        self._shapes: OrderedDict[Hashable, deque[Batch]] = OrderedDict()
+
+    def add(
+        self,
+        key: Hashable,
+        inputs: Sequence[np.ndarray],
+        size: int,
+        deadline: float | None,
+        waiter: Waiter | None,
+    ) -> tuple[list[Task], bool]:
+        """Put a request into batches; under the scheduler's lock.
+
+        Args:
+            key: Requests with different keys share no batch.
+            inputs: Arrays with `size` rows.
+            size: Rows.
+            deadline: `time.perf_counter()` at which nobody waits any more; None for never.
+            waiter: Who waits for the answer in an event loop; None where a thread does.
+
+        Returns:
+            Its tasks, and whether a thread should look.
+
+        Raises:
+            ServingError: Too large, or the queue is full.
+        """
+        options = self._options
+        if size > options.max_batch_size:
+            raise InvalidArgument(
+                f"Task size {size} is larger than maximum input batch size {options.max_batch_size}"
+            )
+        batches = self._shapes.get(key) or deque([Batch(key)])
+        limit = options.max_execution_batch_size
+        room = limit - batches[-1].size
+        self._check_capacity(batches, size, room)
+        if size <= room or not options.enable_large_batch_splitting:
+            tasks = [Task(inputs, size, deadline)]
+        else:
+            tasks = _split(inputs, size, room, limit, deadline)
+        if waiter is not None:
+            waiter.expect(len(tasks))
+        look = False
+        for task in tasks:
+            task.waiter = waiter
+            batch = batches[-1]
+            if batch.size + task.size > limit:
+                batch.due = _AT_ONCE
+                batch = Batch(key)
+                batches.append(batch)
+            if not batch.tasks:
+                wait = options.batch_timeout_micros * 1e-6 if self.patient else 0.0
+                batch.due = task.enqueued + wait
+                look = True
+            batch.tasks.append(task)
+            batch.size += task.size
+            task.batch = batch
+            if batch.size >= limit:
+                batch.due = _AT_ONCE  # and so for those who stay when others leave
+                look = True
+        self.rows += size
+        self._shapes[key] = batches
+        return tasks, look
+
+    def process(self, tasks: list[Task]) -> None:
+        """Answer the tasks of a batch."""
+        self._process(self.feeds, self.fetches, tasks)
+
+    def take(self, now: float) -> list[Task]:
+        """The tasks of the next batch that is due.
+
+        Args:
+            now: `time.perf_counter()`; infinity for any batch.
+
+        Returns:
+            Empty where nothing is to run yet.
+        """
+        for key, batches in self._shapes.items():
+            batch = batches[0]
+            if batch.due <= now:
+                self._shapes.move_to_end(key)
+                self._remove(batch)
+                self.rows -= batch.size
+                tasks, batch.tasks = batch.tasks, []
+                return tasks
+        return []
+
+    def withdraw(self, task: Task) -> bool:
+        """Take a task back; False where it does not wait any more."""
+        batch = task.batch
+        if batch is None or task not in batch.tasks:
+            return False
+        batch.tasks.remove(task)
+        batch.size -= task.size
+        self.rows -= task.size
+        if not batch.tasks:
+            self._remove(batch)
+        return True
+
+    def _remove(self, batch: Batch) -> None:
+        batches = self._shapes[batch.key]
+        batches.remove(batch)
+        if not batches:
+            del self._shapes[batch.key]
+
+    def waits(self) -> bool:
+        """Whether any task does, with rows or without."""
+        return bool(self._shapes)
+
+    def due(self) -> float:
+        """`time.perf_counter()` at which the first batch has to run; where one waits."""
+        return min(batches[0].due for batches in self._shapes.values())
+
+    def _check_capacity(self, batches: deque[Batch], size: int, room: int) -> None:
+        options = self._options
+        limit = options.max_execution_batch_size
+        full = "The batch scheduling queue to which this task was submitted is full"
+        if options.enable_large_batch_splitting:
+            capacity = (options.max_enqueued_batches - len(batches)) * limit + room
+            if size > capacity:
+                raise Unavailable(
+                    f"{full}; task size is {size} but scheduling capacity is only {capacity} "
+                    f"(num_enqueued_batches={len(batches)}, "
+                    f"max_enqueued_batches={options.max_enqueued_batches}, "
+                    f"open_batch_size={batches[-1].size}, max_execution_batch_size={limit})"
+                )
+        if (size > room and len(batches) >= options.max_enqueued_batches) or (
+            self.rows and self.rows + size > options.max_enqueued_batches * limit
+        ):
+            waiting = max(len(batches), sum(map(len, self._shapes.values())))
+            raise Unavailable(
+                f"{full}; currently {waiting} batches enqueued and max_enqueued_batches is "
+                f"{options.max_enqueued_batches}"
+            )
+
+
+def _split(
+    inputs: Sequence[np.ndarray], size: int, room: int, limit: int, deadline: float | None
+) -> list[Task]:
+    """A request as tasks: one that fills the open batch, and as many full ones as it takes."""
+    ends = [*([room] if room else []), *range(room + limit, size, limit), size]
+    starts = [0, *ends[:-1]]
+    return [
+        Task([array[start:end] for array in inputs], end - start, deadline)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
 
 _TURN = attrgetter("turn")
 

@@ -12,32 +12,201 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gru_serving.codecs.batch_parts import join
 from gru_serving.config.batching_options import BatchingOptions
-from gru_serving.engine.batching.merge import merge, padded_groups, tells_lengths
-from gru_serving.engine.batching.pending import Pending
-from gru_serving.engine.batching.queue import BatchQueue, Tensors
-from gru_serving.engine.batching.route import Route
-from gru_serving.engine.batching.scheduler import BatchScheduler
-from gru_serving.engine.batching.task import Task, longest_timeout, rows_of
-from gru_serving.engine.batching.waiter import Waiter, settle, wake
+from gru_serving.engine.batching.scheduler import (
+    BatchQueue,
+    BatchScheduler,
+    Task,
+    Tensors,
+    Waiter,
+    longest_timeout,
+    rows_of,
+    settle,
+    wake,
+)
 from gru_serving.engine.model_session import ModelSession
 from gru_serving.errors import (
     Code,
     DeadlineExceeded,
     FailedPrecondition,
     Internal,
+    InvalidArgument,
     ResourceExhausted,
     ServingError,
 )
 from gru_serving.telemetry.metrics import Metrics
+
+_MAX_RANK = 6
+# Padding may add as much memory as the data, or this much; beyond that, requests run apart.
+_FREE_PADDING = 16 << 20
+
+
+def tells_lengths(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether a model can tell its rows from their padding: each has an integer beside it.
+
+    Padding repeats what stands first in an array, so that no value can mean that nothing follows,
+    and a mask grows with what it masks. Without lengths an answer depends on the other requests in
+    the batch, and a row that is too short to be accepted may become long enough.
+    """
+    return any(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays)
+
+
+def padded_groups(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The tasks of a batch, apart where padding them to one shape would take too much memory."""
+    if _affordable(tasks):
+        return [list(tasks)]
+    groups: list[list[Task]] = []
+    for task in sorted(tasks, key=_row_bytes):
+        if groups and _affordable([*groups[-1], task]):
+            groups[-1].append(task)
+        else:
+            groups.append([task])
+    return groups
+
+
+def _row_bytes(task: Task) -> float:
+    return sum(array.nbytes for array in task.inputs) / max(1, task.size)
+
+
+def _affordable(tasks: Sequence[Task]) -> bool:
+    rows = sum(task.size for task in tasks)
+    real = padded = 0
+    for column in zip(*(task.inputs for task in tasks), strict=True):
+        real += sum(array.nbytes for array in column)
+        padded += rows * math.prod(_largest(column)) * column[0].itemsize
+    return padded - real <= max(real, _FREE_PADDING)
+
+
+def _largest(arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+    return tuple(map(max, zip(*(array.shape[1:] for array in arrays), strict=True)))
+
+
+def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
+    """The inputs of several requests as one, filled up.
+
+    Args:
+        arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
+        surplus: Rows to add: repeats of the first row of the last array that has one. 0 where none
+            has.
+        pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
+            first element, at the end of each dimension.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: a rank or an empty array that cannot be padded.
+    """
+    if pad and arrays[0].ndim > _MAX_RANK:
+        raise InvalidArgument("Only tensors with rank from 1 to 6 can be padded.")
+    if not pad or len({array.shape[1:] for array in arrays}) == 1:
+        if surplus:
+            row = next(array[:1] for array in reversed(arrays) if len(array))
+            arrays = [*arrays, np.repeat(row, surplus, axis=0)]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    return _padded(arrays, surplus)
+
+
+def _padded(arrays: Sequence[np.ndarray], surplus: int) -> np.ndarray:
+    largest = _largest(arrays)
+    if math.prod(largest) and any(array.size == 0 for array in arrays if len(array)):
+        raise InvalidArgument("Got empty tensor in batch of non-empty tensors.")
+    rows = sum(map(len, arrays))
+    merged = np.empty((rows + surplus, *largest), arrays[0].dtype)
+    start = last = 0
+    for array in arrays:
+        part = merged[start : start + len(array)]
+        if part.size:
+            if array.shape != part.shape:
+                part[...] = array.flat[0]
+            part[tuple(map(slice, array.shape))] = array
+        if len(array):
+            last = start
+        start += len(array)
+    if surplus:
+        merged[rows:] = merged[last]
+    return merged
+
+
+class Pending:
+    """One request on its way: a task, or several where it was split.
+
+    Args:
+        scheduler: Runs the tasks.
+        queue: Where they wait.
+        tasks: In the order of their rows.
+        picks: Which outputs of the tasks the request wants, in its order; None for all as they are.
+    """
+
+    __slots__ = ("_picks", "_queue", "_scheduler", "tasks")
+
+    def __init__(
+        self,
+        scheduler: BatchScheduler,
+        queue: BatchQueue,
+        tasks: Sequence[Task],
+        picks: Sequence[int] | None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._queue = queue
+        self._picks = picks
+        self.tasks = tasks
+
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return all(task.outputs or task.error for task in self.tasks)
+
+    def result(self) -> list[np.ndarray]:
+        """The answer, when it is there: one array per output.
+
+        Raises:
+            ServingError: What the run raised, or parts of a split request that do not fit together.
+        """
+        tasks = self.tasks
+        for task in tasks:
+            if task.error is not None:
+                # Requests of a batch share the error; its traceback would keep tensors alive.
+                raise copy(task.error)
+        outputs = tasks[0].outputs
+        if len(tasks) > 1:
+            # Padded lengths may depend on the rest of a batch; success must not.
+            outputs = [join(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
+        return outputs if self._picks is None else [outputs[i] for i in self._picks]
+
+    def withdraw(self) -> list[Task]:
+        """Take back the tasks that wait for their batch to run, and tell which they were."""
+        return [task for task in self.tasks if self._scheduler.withdraw(self._queue, task)]
+
+
+class Route(NamedTuple):
+    """How requests that name their tensors in one order go through the queue that has another.
+
+    Attributes:
+        queue: That of the tensors.
+        feeds: The order to bring inputs into; None where it is the queue's.
+        picks: The place of each output among the queue's; None where they are the same.
+    """
+
+    queue: BatchQueue
+    feeds: Tensors | None
+    picks: Sequence[int] | None
+
+    @classmethod
+    def into(cls, queue: BatchQueue, feeds: Tensors, fetches: Tensors) -> Route:
+        """That of requests with these tensors."""
+        return cls(
+            queue,
+            None if feeds == queue.feeds else queue.feeds,
+            None if fetches == queue.fetches else [queue.fetches.index(one) for one in fetches],
+        )
+
 
 log = logging.getLogger(__name__)
 

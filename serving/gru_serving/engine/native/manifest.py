@@ -20,7 +20,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from gru_serving.errors import InvalidArgument
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+from gru_serving.protos.meta_graph_pb2 import SavedModel
 
 FOLDER = Path("assets.extra", "onnx")
 FILE = "signatures.json"
@@ -90,3 +94,18 @@ class Manifest:
             return cls(calls, content["left_to_tensorflow"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidArgument(f"{path}: not a table of signatures: {error!r}") from None
+
+
+def read_signatures(version: Path, tags: Sequence[str]) -> SignatureDefMap | None:
+    """Those of the MetaGraph with these tags; None where there is none that can be read."""
+    try:
+        saved_model = SavedModel.FromString((version / "saved_model.pb").read_bytes())
+    except (OSError, DecodeError):
+        return None
+    for graph in saved_model.meta_graphs:
+        if set(graph.meta_info_def.tags) == set(tags):
+            found = SignatureDefMap()
+            for name, signature in graph.signature_def.items():
+                found.signature_def[name].CopyFrom(signature)
+            return found
+    return None

@@ -12,9 +12,14 @@ import onnxruntime as ort
 
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
-from gru_serving.engine.native.arrays import as_bytes, as_texts, check_dtype
-from gru_serving.engine.native.graph import open_graph, refused
-from gru_serving.engine.native.run_watch import RunWatch
+from gru_serving.engine.native.graph import (
+    RunWatch,
+    as_bytes,
+    as_texts,
+    check_dtype,
+    open_graph,
+    refused,
+)
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 

@@ -5,26 +5,246 @@ Whatever a graph cannot express is left to a session of TensorFlow, where there 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import onnxruntime as ort
 
 from gru_serving.codecs.dtypes import DTYPES, DType, by_number
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.native.answer import Answer
-from gru_serving.engine.native.arrays import check_dtype, size_of
-from gru_serving.engine.native.graph import open_graph
-from gru_serving.engine.native.manifest import FOLDER, Manifest
-from gru_serving.engine.native.run_watch import RunWatch
+from gru_serving.engine.native.graph import (
+    RunWatch,
+    as_bytes,
+    check_dtype,
+    open_graph,
+    refused,
+    size_of,
+)
+from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest
 from gru_serving.engine.native.steps import Steps, Values
-from gru_serving.errors import FailedPrecondition, NotFound, ServingError
+from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+SECONDS = 200e-6
+"""A thread is handed a run, wakes, and hands the answer back in about half of this."""
+
+
+class Brevity:
+    """Learns from the runs of one signature up to which size they are brief.
+
+    A run of few rows in ONNX Runtime takes some 50 us. The event loop then does it itself. The
+    size shrinks again at the first run that takes longer, whatever the reason.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    def expects(self, size: int) -> bool:
+        """Whether a run with inputs of this size is expected to be brief."""
+        return size <= self._size
+
+    def note(self, size: int, seconds: float) -> None:
+        """Learn from a run."""
+        if seconds > SECONDS:
+            if size <= self._size:
+                self._size = size // 2
+        elif size > self._size:
+            self._size = size
+
+
+T = TypeVar("T")
+
+LEAST_ROWS = 8
+"""Rows of a part; for fewer a second thread costs more than it saves."""
+
+CALM_SECONDS = 0.05
+"""So long after the last time that two runs met, runs are not divided."""
+
+_lock = threading.Lock()
+_running = 0
+_met = -CALM_SECONDS
+
+
+# A run with few rows stays in the thread that asks for it, and wakes no second core: the runtime's
+# own threads are not used, as they would share out the small products inside a recurrent step. Rows
+# do not depend on each other, so a large run is divided by rows instead, and each part is a run of
+# its own in one thread. All models of a process share the threads.
+
+
+@contextmanager
+def running() -> Iterator[bool]:
+    """Count a run for as long as it lasts; whether it is likely to have the process to itself.
+
+    Where several clients ask, there are moments at which one of their runs is alone. The others
+    come before it ends, so what matters is whether runs have met lately.
+    """
+    global _running, _met  # noqa: PLW0603
+    now = time.monotonic()
+    with _lock:
+        if _running:
+            _met = now
+        alone = now - _met >= CALM_SECONDS
+        _running += 1
+    try:
+        yield alone
+    finally:
+        with _lock:
+            _running -= 1
+
+
+def parts_of(rows: int, most: int) -> list[slice]:
+    """The rows of a run in parts of about equal size, at most so many."""
+    count = max(1, min(most, rows // LEAST_ROWS))
+    ends = [rows * i // count for i in range(count + 1)]
+    return [slice(low, high) for low, high in itertools.pairwise(ends)]
+
+
+def in_parts(call: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
+    """The results of a call on each part; the first part runs in this thread."""
+    if len(parts) == 1:
+        return [call(parts[0])]
+    others = [_pool().submit(call, part) for part in parts[1:]]
+    try:
+        first = call(parts[0])
+    finally:
+        for other in others:
+            other.exception()  # none may outlive this call
+    return [first, *(other.result() for other in others)]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, schedulable_cpus() - 1), thread_name_prefix="rows")
+
+
+class Answer:
+    """The graph and the steps of one signature.
+
+    Args:
+        call: Of the manifest.
+        graph: Which it names, if any.
+        steps: Of the version.
+
+    Attributes:
+        brevity: Of its runs.
+
+    Raises:
+        InvalidArgument: A step is unknown.
+    """
+
+    def __init__(self, call: GraphCall, graph: ort.InferenceSession | None, steps: Steps) -> None:
+        self._graph = graph
+        self._steps = steps.compile(call.steps)
+        self._outputs = call.outputs
+        self._inputs = [one.name for one in graph.get_inputs()] if graph else []
+        self._given = {one.name for one in graph.get_outputs()} if graph else set[str]()
+        self._rows_per_run = call.rows_per_run
+        self.brevity = Brevity()
+
+    def close(self) -> None:
+        """Free the graph."""
+        self._graph = None
+
+    def run(
+        self,
+        values: Values,
+        aliases: Sequence[str],
+        watch: RunWatch,
+        deadline: float | None,
+        threads: int,
+    ) -> list[np.ndarray]:
+        """Do the steps, and run the graph.
+
+        Args:
+            values: The signature's inputs; what the steps make is added.
+            aliases: Of the outputs wanted.
+            watch: Of the model's runs.
+            deadline: As of `RunWatch.watching`.
+            threads: Among which rows may be divided.
+
+        Raises:
+            ServingError: The inputs are refused, or the run ends early or fails.
+        """
+        for step in self._steps:
+            step(values)
+        sources = [self._outputs[alias] for alias in aliases]
+        wanted = [source for source in dict.fromkeys(sources) if source in self._given]
+        if not self._given:
+            return [values[name] for name in sources]
+        feeds = {name: values[name] for name in self._inputs}
+        rows = _rows_of(feeds)
+        with running() as alone:
+            alone = alone and rows >= 2 * LEAST_ROWS
+            outputs = self._in_parts(wanted, feeds, rows, watch, deadline, threads if alone else 1)
+        answers = dict(zip(wanted, map(as_bytes, outputs), strict=True))
+        return [answers[name] if name in answers else values[name] for name in sources]
+
+    def _in_parts(
+        self,
+        wanted: Sequence[str],
+        feeds: Mapping[str, np.ndarray],
+        rows: int,
+        watch: RunWatch,
+        deadline: float | None,
+        threads: int,
+    ) -> list[np.ndarray]:
+        """One array per output wanted, whatever number of rows the graph takes at once."""
+        if rows == 0:  # a recurrent node takes no empty batch
+            one = {name: np.zeros((1, *a.shape[1:]), a.dtype) for name, a in feeds.items()}
+            return [output[:0] for output in self._run(wanted, one, None, watch, deadline)]
+        if threads == 1 and not self._rows_per_run:
+            return self._run(wanted, feeds, None, watch, deadline)
+        if self._rows_per_run:
+            size = self._rows_per_run
+            parts = [slice(low, low + size) for low in range(0, rows, size)]
+            outputs = [self._run(wanted, feeds, part, watch, deadline) for part in parts]
+        else:
+            parts = parts_of(rows, threads)
+            if len(parts) == 1:
+                return self._run(wanted, feeds, None, watch, deadline)
+            outputs = in_parts(lambda part: self._run(wanted, feeds, part, watch, deadline), parts)
+        return [np.concatenate(each) for each in zip(*outputs, strict=True)]
+
+    def _run(
+        self,
+        wanted: Sequence[str],
+        feeds: Mapping[str, np.ndarray],
+        part: slice | None,
+        watch: RunWatch,
+        deadline: float | None,
+    ) -> list[np.ndarray]:
+        if not wanted:
+            return []
+        if part is not None:
+            feeds = {name: array[part] for name, array in feeds.items()}
+        flags = ort.RunOptions()
+        graph = self._graph
+        with watch.watching(flags, deadline):
+            assert graph is not None  # a closed session has let nobody in
+            try:
+                outputs: list[np.ndarray] = graph.run(wanted, feeds, flags)
+            except Exception as error:
+                raise refused(error) from None
+        return outputs
+
+
+def _rows_of(feeds: Mapping[str, np.ndarray]) -> int:
+    rows = {name: len(array) if array.ndim else -1 for name, array in feeds.items()}
+    if len(set(rows.values())) > 1 or -1 in rows.values():
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in feeds.items())
+        raise InvalidArgument(f"expected inputs of equally many rows, got {shapes}")
+    return next(iter(rows.values()))
+
 
 _NUMBERS = frozenset(dtype.number for dtype in DTYPES)
 

@@ -8,17 +8,171 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
-from gru_serving.engine.native.column_names import ColumnNames
-from gru_serving.engine.native.example_feature import text_feature
-from gru_serving.engine.native.refusals import failed, shape_text
 from gru_serving.errors import InvalidArgument
+from gru_serving.protos.example_pb2 import Example
 from gru_training.words.text_reader import Tokenizer, Words, padded, shown
+
+
+def failed(message: str) -> InvalidArgument:
+    """As of an Assert."""
+    return InvalidArgument(f"assertion failed: [{message}]")
+
+
+def shape_text(array: np.ndarray) -> str:
+    """A shape as in `[2,3]`."""
+    return f"[{','.join(map(str, array.shape))}]"
+
+
+_KINDS = {"float_list": "float", "int64_list": "int64"}
+
+
+def text_feature(examples: np.ndarray, name: str) -> np.ndarray:
+    """The feature of each example, (B,) `bytes` objects.
+
+    Args:
+        examples: (B,) serialized tf.Examples.
+        name: Of a feature that holds exactly one string.
+
+    Raises:
+        InvalidArgument: With TensorFlow's text: an example cannot be read, or its feature is
+            missing, of another type or not one string.
+    """
+    texts = np.empty(len(examples), object)
+    for place, serialized in enumerate(examples.tolist()):
+        texts[place] = _text(serialized, name, place)
+    return texts
+
+
+def _text(serialized: bytes, name: str, place: int) -> bytes:
+    try:
+        example = Example.FromString(serialized)
+    except DecodeError:
+        raise _unreadable(serialized) from None
+    found = name in example.features.feature and example.features.feature[name]
+    kind = found.WhichOneof("kind") if found else None
+    where = f"Name: <unknown>, Key: {name}, Index: {place}. "
+    if not found or kind is None:
+        raise InvalidArgument(
+            f"Name: <unknown>, Feature: {name} (data type: string) is required but could not be "
+            "found."
+        )
+    if kind != "bytes_list":
+        raise InvalidArgument(
+            f"{where} Data types don't match. Data type: {_KINDS[kind]} but expected type: string"
+        )
+    values = found.bytes_list.value
+    if not values:
+        raise InvalidArgument(
+            f"{where} Number of bytes values != expected.  Values size: 0 but output shape: []"
+        )
+    if len(values) > 1:
+        raise InvalidArgument(f"{where} Can't parse serialized Example.")
+    return bytes(values[0])
+
+
+def _unreadable(serialized: bytes) -> InvalidArgument:
+    said = b"Could not parse example input, value: '" + serialized + b"'"
+    try:
+        return InvalidArgument(said.partition(b"\0")[0].decode())
+    except UnicodeDecodeError as error:
+        return InvalidArgument(f"the graph refused its input: {error}")
+
+
+class ColumnNames:
+    """As `gru_training.forecasting.export.column_names.ColumnNames`, whose words the errors have.
+
+    B rows, N names that a caller has, C columns of the model, K that it forecasts.
+
+    Args:
+        columns: The C names in the order of the model's `history`.
+        targets: The K column numbers that are forecast.
+        read: Numbers of the columns without which there is no forecast.
+    """
+
+    def __init__(self, columns: Sequence[str], targets: Sequence[int], read: Sequence[int]) -> None:
+        self._columns, self._targets, self._read = tuple(columns), tuple(targets), sorted(read)
+        self._numbers = {name.encode(): number for number, name in enumerate(columns)}
+
+    def places(self, names: np.ndarray) -> dict[str, np.ndarray]:
+        """What to send, for a caller that has columns of these names (B, N).
+
+        Returns:
+            `columns` (B, C), `place` (B, C) int32, `needed` (B, C) int32, and `forecast_columns`
+            (B, K).
+        """
+        rows = len(names)
+        needed = np.isin(np.arange(len(self._columns)), self._read).astype(np.int32)
+        return {
+            "columns": np.tile(self._encoded, (rows, 1)),
+            "place": self._places(names)[0],
+            "needed": np.tile(needed, (rows, 1)),
+            "forecast_columns": np.tile(self._encoded[list(self._targets)], (rows, 1)),
+        }
+
+    def ordered(self, history: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The history (B, T, C) as the model reads it, of one (B, T, N) with these columns (B, N).
+
+        Raises:
+            InvalidArgument: The columns are not as many as those of the history, or one is there
+                twice, or one is missing that is read.
+        """
+        width, named = history.shape[2], columns.shape[1]
+        if width != named:
+            raise failed(
+                f"columns: expected a name for each of the {width} columns of history, got {named}"
+            )
+        if len(columns) != len(history):
+            raise InvalidArgument(
+                f"columns: expected {len(history)} rows, as history has, got {len(columns)}"
+            )
+        place, twice = self._places(columns)
+        if twice is not None:
+            raise failed(f"columns: expected each name once, got {self._columns[twice]} again")
+        read = self._read
+        if (place[:, read] < 0).any():
+            row, column = np.argwhere(place[:, read] < 0)[0]
+            expected = ", ".join(self._columns[number] for number in read)
+            got = b", ".join(columns[row].tolist()).decode("utf-8", "replace")
+            raise failed(
+                f"columns: row {row} has no column {self._columns[read[column]]}; expected "
+                f"{expected}, got {got}"
+            )
+        at = np.maximum(place, 0)[:, np.newaxis]
+        picked = np.take_along_axis(history, at, axis=2)
+        nan = np.asarray(np.nan, history.dtype)
+        return np.where(place[:, np.newaxis] >= 0, picked, nan)
+
+    @cached_property
+    def _encoded(self) -> Any:
+        encoded = np.empty(len(self._columns), object)
+        encoded[:] = [name.encode() for name in self._columns]
+        return encoded
+
+    def _places(self, names: np.ndarray) -> tuple[Any, int | None]:
+        """Where each column stands, (B, C) int32, -1 where it does not; one that is there twice."""
+        place = np.full((len(names), len(self._columns)), -1, np.int32)
+        twice: int | None = None
+        for at, row in zip(place, names.tolist(), strict=True):
+            repeated = []
+            for position, name in enumerate(row):
+                number = self._numbers.get(name)
+                if number is None:
+                    continue
+                if at[number] >= 0:
+                    repeated.append(number)
+                else:
+                    at[number] = position
+            if repeated and twice is None:
+                twice = min(repeated)
+        return place, twice
+
 
 Values = dict[str, Any]
 Step = Callable[[Values], None]

@@ -23,7 +23,7 @@ from gru_serving.protos.profiler_service_pb2 import (
     TerminateRequest,
     TerminateResponse,
 )
-from gru_serving.server.grpc.service import Service
+from gru_serving.server.grpc.services import Service
 
 _MAX_SECONDS = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -101,7 +101,7 @@ class ProfilerService(Service):
     """`tensorflow.ProfilerService` over gRPC.
 
     Args:
-        threads: Where sessions wait for their end.
+        threads: Threads in which sessions wait for their end.
     """
 
     def __init__(self, threads: WorkerThreads) -> None:

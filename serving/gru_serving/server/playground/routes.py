@@ -47,7 +47,7 @@ _MOST_BYTES = 32 << 20
 
 
 def playground_routes(flags: Flags, metrics_path: str, repository: Repository) -> list[Route]:
-    """The routes, for `gru_serving.server.rest.app.create_app`; none unless the flags ask for them.
+    """The routes, for `gru_serving.server.rest.app.Api`; none unless the flags ask for them.
 
     Args:
         flags: `--enable_playground`, and what the page says of the server.

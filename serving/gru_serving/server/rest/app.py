@@ -1,17 +1,54 @@
-"""TF Serving's REST API over the use cases, as an ASGI application."""
+"""TF Serving's REST API as an ASGI application, and what is answered beside it.
+
+The way of `POST /v1/models/NAME:predict`: `Api` reads path and body, `PredictPost` says how JSON
+becomes arrays and arrays JSON, and `gru_serving.inference.service` does the rest.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import Request as PageRequest
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from gru_serving.codecs.json_predict import encode_error, encode_metadata, encode_status
+from gru_serving.codecs.inference_messages import (
+    Answering,
+    classification_request,
+    classification_response,
+    predict_request,
+    predict_response,
+    regression_request,
+    regression_response,
+    serialized,
+)
+from gru_serving.codecs.json_example import (
+    encode_classifications,
+    encode_regressions,
+    parse_examples,
+)
+from gru_serving.codecs.json_inputs import decode_inputs, parse_predict
+from gru_serving.codecs.json_predict import (
+    encode_error,
+    encode_metadata,
+    encode_outputs,
+    encode_status,
+)
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.codecs.tensor_proto import decode_input
+from gru_serving.engine.examples import Classification, classify, regress
+from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import (
     NO_MEMORY,
     Code,
@@ -19,40 +56,166 @@ from gru_serving.errors import (
     InvalidArgument,
     ResourceExhausted,
     ServingError,
+    Unavailable,
 )
-from gru_serving.inference.service import Inference, LoopLimits
+from gru_serving.inference.service import (
+    AnswerT,
+    Inference,
+    LoopLimits,
+    Question,
+    Request,
+    Target,
+    Work,
+)
+from gru_serving.repository.repository import Repository
 from gru_serving.server.byte_budget import ByteBudget, Held
+from gru_serving.server.listening import STOPPING, QuietPeriod
 from gru_serving.server.rest.body import (
     Body,
     BodyTooLarge,
     Headers,
+    PackedBody,
     discard_body,
     open_body,
     read_body,
 )
-from gru_serving.server.rest.pages import error_page, metrics_page, pages
-from gru_serving.server.rest.paths import (
-    API,
-    GET,
-    METHODS,
-    NO_URI,
-    POST,
-    EmptyError,
-    target_of,
-    unquote,
-)
-from gru_serving.server.rest.requests import ClassifyPost, Post, PredictPost, RegressPost
-from gru_serving.telemetry.metrics import Metrics
-from gru_serving.telemetry.request_record import note, note_status
+from gru_serving.telemetry.metrics import Metrics, page
+from gru_serving.telemetry.refusals import Reason, Refusals
+from gru_serving.telemetry.request_record import RequestRecord
 
 log = logging.getLogger(__name__)
 
-LIMITS = LoopLimits(read=1 << 14, write=1 << 12)
-"""JSON of this many bytes, and arrays of this many as JSON, take less than a thread switch."""
-
+# Full matches over path and query string, as TF Serving's: a query makes a request malformed.
+_NAME = rb"/v1/models/(?P<model>[^/:]+)"
+_VERSION = rb"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
+_POST = re.compile(rb"(?i)" + _NAME + _VERSION + rb":(?P<verb>classify|regress|predict)")
+_GET = re.compile(
+    rb"(?i)/v1/models(?:/(?P<model>[^/:]+))?" + _VERSION + rb"(?P<metadata>/metadata)?"
+)
+_API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
+_METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
+# Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
+_NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
+_INT64_DIGITS = 19
 _HTML = b"text/html; charset=ISO-8859-1"
+_JSON = b"application/json"
+_CLOSE = (b"connection", b"close")
+_LINES = 500
+"""Lines of the metrics page that are written in one go: about a millisecond."""
+
+
+class _EmptyError(InvalidArgument):
+    """Answered without a body, as TF Serving happens to."""
+
+
+class _Post(Request[AnswerT]):
+    """A request for an inference over REST.
+
+    Args:
+        target: Version that the path names.
+        body: Body as it came, or unpacked.
+        timeout_ms: Milliseconds allowed for the run; 0 for no limit.
+    """
+
+    # JSON of so many bytes, and arrays of so many as JSON, take less than a thread switch.
+    limits = LoopLimits(read=1 << 14, write=1 << 12)
+
+    def __init__(self, target: Target, body: Body | PackedBody, timeout_ms: int) -> None:
+        super().__init__(len(body))
+        self._target = target
+        self._body = body
+        self._timeout_ms = timeout_ms
+
+    def timeout_ms(self) -> int:
+        """See the base class."""
+        return self._timeout_ms
+
+    def _unpacked(self) -> Body:
+        return self._body.unpack() if isinstance(self._body, PackedBody) else self._body
+
+
+class PredictPost(_Post[dict[str, np.ndarray]]):
+    """`POST /v1/models/NAME:predict`."""
+
+    api, kind = "Predict", "predict"
+
+    def parse(self) -> Question:
+        """See the base class."""
+        body = parse_predict(self._unpacked())
+        return Question(self._target, body.signature_name, body)
+
+    def decode(self, question: Question, predictor: Predictor) -> Work[dict[str, np.ndarray]]:
+        """See the base class."""
+        name = question.signature_name or DEFAULT_SIGNATURE
+        signature = predictor.signatures.get(name)
+        if signature is None:
+            raise InvalidArgument(f'Serving signature name: "{name}" not found in signature def')
+        inputs, row = decode_inputs(question.content, signature)
+        predictor.check_inputs(name, inputs.keys())
+
+        def encode(by: Answering, outputs: dict[str, np.ndarray]) -> bytes:  # noqa: ARG001
+            return encode_outputs(outputs, row)
+
+        def messages(
+            by: Answering, outputs: dict[str, np.ndarray], _: bytes
+        ) -> tuple[bytes, bytes]:
+            return serialized(predict_request(by, inputs), predict_response(by, outputs))
+
+        return Work(predictor.prepare(inputs, name), encode, messages)
+
+
+class _ExamplesPost(_Post[AnswerT]):
+    """A request about tf.Examples, which takes a thread: examples are slow to read."""
+
+    limits = LoopLimits(read=-1, write=_Post.limits.write)
+
+    def parse(self) -> Question:
+        """See the base class."""
+        examples, name = parse_examples(self._unpacked())
+        return Question(self._target, name, examples)
+
+
+class ClassifyPost(_ExamplesPost[Classification]):
+    """`POST /v1/models/NAME:classify`."""
+
+    api, kind = "Classify", "classify"
+
+    def decode(self, question: Question, predictor: Predictor) -> Work[Classification]:
+        """See the base class."""
+        examples = question.content
+
+        def messages(by: Answering, answer: Classification, _: bytes) -> tuple[bytes, bytes]:
+            response = classification_response(by, answer.rows())
+            return serialized(classification_request(by, examples), response)
+
+        return Work(
+            classify(predictor, question.signature_name, decode_input(examples)),
+            lambda _, answer: encode_classifications(answer.rows()),
+            messages,
+        )
+
+
+class RegressPost(_ExamplesPost[np.ndarray]):
+    """`POST /v1/models/NAME:regress`."""
+
+    api, kind = "Regress", "regress"
+
+    def decode(self, question: Question, predictor: Predictor) -> Work[np.ndarray]:
+        """See the base class."""
+        examples = question.content
+
+        def messages(by: Answering, values: np.ndarray, _: bytes) -> tuple[bytes, bytes]:
+            return serialized(regression_request(by, examples), regression_response(by, values))
+
+        return Work(
+            regress(predictor, question.signature_name, decode_input(examples)),
+            lambda _, values: encode_regressions(values),
+            messages,
+        )
+
+
 # The paths' pattern ignores case, the choice of what to answer does not.
-_POSTS: dict[bytes, type[Post]] = {
+_POSTS: dict[bytes, Callable[[Target, Body | PackedBody, int], _Post[Any]]] = {
     b"predict": PredictPost,
     b"classify": ClassifyPost,
     b"regress": RegressPost,
@@ -60,181 +223,266 @@ _POSTS: dict[bytes, type[Post]] = {
 
 
 class Api:
-    """The part under /v1/, as an ASGI application in front of another.
+    """The REST application: TF Serving's API under /v1/; health, models and metrics beside it.
 
     Args:
-        rest: Answers all other paths.
         inference: What answers.
-        timeout_ms: Time allowed for a model run; 0 for no limit.
+        timeout_ms: Milliseconds allowed for a model run; 0 for no limit.
         cors: Headers of every answer under /v1/, for browsers.
-        metrics: Where requests are counted.
-        metrics_path: Where the counts can be read; empty for nowhere.
-        budget: Counts the bytes of requests.
+        metrics: Metrics that count the requests.
+        metrics_path: Path of the metrics page; empty for none.
+        budget: Budget that counts the bytes of requests.
+        refusals: Counter of the requests that are refused.
+        further: Routes beside all these, as those of the playground.
     """
 
     def __init__(
         self,
-        rest: ASGIApp,
         inference: Inference,
         timeout_ms: int = 30000,
         cors: Sequence[tuple[bytes, bytes]] = (),
         metrics: Metrics | None = None,
         metrics_path: str = "",
         budget: ByteBudget | None = None,
+        refusals: Refusals | None = None,
+        further: Sequence[Route] = (),
     ) -> None:
-        self._metrics = metrics or Metrics()
-        self._budget = budget or ByteBudget()
-        self._metrics_path = metrics_path.encode()
-        self._rest = rest
         self._inference = inference
         self._timeout_ms = max(0, timeout_ms)
         self._headers = cors
+        self._metrics = metrics or Metrics()
+        self._metrics_path = metrics_path.encode()
+        self._budget = budget or ByteBudget()
+        self._refusals = refusals or Refusals()
+        self._stopping = False
+        self._quiet = QuietPeriod()
+        self._pages = _pages(inference.repository, lambda: self._stopping, further)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        path: bytes = scope.get("raw_path", b"")
+        path: bytes = scope["raw_path"]
         if self._metrics_path and path == self._metrics_path:
-            page = await metrics_page(self._metrics, scope)
-            await page(scope, receive, send)
+            answer = await metrics_page(self._metrics, scope)
+            await answer(scope, receive, send)
             return
-        if scope["type"] != "http" or not API.fullmatch(path):
-            await self._rest(scope, receive, send)
+        if not _API.fullmatch(path):
+            await self._pages(scope, receive, send)
+            return
+        if self._quiet.begun:
+            await self._refuse(receive, send)
             return
         if scope["query_string"]:
             path += b"?" + scope["query_string"]
-        if scope["method"] not in METHODS:
-            await error_page(HTTPStatus.NOT_IMPLEMENTED)(scope, receive, send)
-            return
-        if NO_URI.search(path):
-            await error_page(HTTPStatus.BAD_REQUEST)(scope, receive, send)
-            return
-        if scope["method"] == "OPTIONS":
+        if scope["method"] not in _METHODS:
+            await _error_page(HTTPStatus.NOT_IMPLEMENTED)(scope, receive, send)
+        elif _NO_URI.search(path):
+            await _error_page(HTTPStatus.BAD_REQUEST)(scope, receive, send)
+        elif scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
-            await self._send(send, status, b"", _HTML)
-            return
+            await self._send(send, status, b"", (b"content-type", _HTML))
+        else:
+            record = scope.get("record") or RequestRecord("REST", scope["method"])
+            await self._call(scope["method"], path, scope["headers"], record, receive, send)
+
+    async def stop(self) -> None:
+        """Refuse new requests under /v1/; returns when no more arrive, or after two seconds.
+
+        A connection that is closed at once may hold a request that nobody has read. Its sender sees
+        a broken connection, and cannot know that the request was never begun; a 503 says so, and a
+        proxy may send the request to another replica.
+        """
+        await self._quiet.pass_by()
+
+    def announce_stop(self) -> None:
+        """Say on /readyz that the server is about to stop."""
+        self._stopping = True
+
+    async def _call(
+        self,
+        method: str,
+        path: bytes,
+        headers: Headers,
+        record: RequestRecord,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Read the body of a request under /v1/, and send the answer."""
         with self._budget.hold() as held:
             body: Body | ServingError | None
             try:
-                body = await read_body(receive, scope["headers"], held)
+                body = await read_body(receive, headers, held)
             except ServingError as error:
                 body = error.with_traceback(None)  # which holds what was read
             except MemoryError:
                 body = ResourceExhausted(NO_MEMORY)
             if body is None:
                 return
-            status, answer = await self._answer(scope["method"], path, scope["headers"], body, held)
-            if isinstance(body, ServingError):
-                await self._send_early(receive, send, status, answer)
-            else:
-                await self._send(send, status, answer)
-
-    async def _send(
-        self, send: Send, status: int, body: bytes, kind: bytes = b"application/json"
-    ) -> None:
-        await send(self._start(status, body, (b"content-type", kind)))
-        await send({"type": "http.response.body", "body": body})
-
-    async def _send_early(self, receive: Receive, send: Send, status: int, body: bytes) -> None:
-        """Answer a request whose body is not read to its end, which ends the connection."""
-        kind, close = (b"content-type", b"application/json"), (b"connection", b"close")
-        await send(self._start(status, body, kind, close))
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        await discard_body(receive)
-        await send({"type": "http.response.body", "body": b""})
-
-    def _start(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> Message:
-        length = (b"content-length", b"%d" % len(body))
-        return {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [length, *headers, *self._headers],
-        }
+            status, answer = await self._answer(method, path, headers, body, held, record)
+            if not isinstance(body, ServingError):
+                await self._send(send, status, answer, (b"content-type", _JSON))
+                return
+            # The body is not read to its end, which ends the connection.
+            await self._send(send, status, answer, (b"content-type", _JSON), _CLOSE, more_body=True)
+            await discard_body(receive)
+            await send({"type": "http.response.body", "body": b""})
 
     async def _answer(
-        self, method: str, path: bytes, headers: Headers, body: Body | ServingError, held: Held
-    ) -> tuple[int, bytes]:
-        started = time.perf_counter()
-        match = (POST if method == "POST" else GET).fullmatch(path)
-        model = unquote(match["model"]) if match else ""
-        verb = match["verb"].decode().lower() if match and method == "POST" else ""
-        code = Code.CANCELLED
-        note(model)
-        try:
-            if isinstance(body, ServingError):
-                raise body
-            answer = await self._result(method, path, match, headers, body, held)
-            code = Code.OK
-            return 200, answer
-        except ServingError as error:
-            code = error.code
-            status, text = encode_error(error)
-            if isinstance(error, BodyTooLarge):
-                status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            return status, b"" if isinstance(error, EmptyError) else text
-        except MemoryError:
-            code = Code.RESOURCE_EXHAUSTED
-            return encode_error(ResourceExhausted(NO_MEMORY))
-        except Exception as error:
-            code = Code.INTERNAL
-            log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
-            return encode_error(Internal(f"{type(error).__name__}: {error}"))
-        finally:
-            self._metrics.request(model, verb, "REST", code.name, started)
-            note_status(code.name)
-
-    async def _result(
         self,
         method: str,
         path: bytes,
-        match: re.Match[bytes] | None,
         headers: Headers,
-        body: Body,
+        body: Body | ServingError,
         held: Held,
-    ) -> bytes:
+        record: RequestRecord,
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer to a request, which is counted."""
+        started = time.perf_counter()
+        match = (_POST if method == "POST" else _GET).fullmatch(path)
+        record.model = _unquote(match["model"]) if match else ""
+        record.status = Code.CANCELLED.name
         threads = self._inference.threads
-        if match and method == "POST":
-            target = target_of(match)
-            post = _POSTS.get(match["verb"])
-            if post is not None:
+        try:
+            if isinstance(body, ServingError):
+                raise body
+            if match and method == "GET":
+                answer = await threads.run(self._describe, match, record)
+            elif match and method == "POST" and match["verb"] in _POSTS:
+                target = _target_of(match)
                 opened = await open_body(body, headers, held, threads)
-                return await self._inference.answer(post(target, opened, self._timeout_ms))
-        elif match and method == "GET":
-            return await threads.run(self._describe, match)
-        shown = path.decode("utf-8", "replace")
-        raise InvalidArgument(f"Malformed request: {method} {shown}")
+                post = _POSTS[match["verb"]](target, opened, self._timeout_ms)
+                answer = await self._inference.answer(post, record)
+            else:
+                shown = path.decode("utf-8", "replace")
+                raise InvalidArgument(f"Malformed request: {method} {shown}")
+            record.status = Code.OK.name
+            return 200, answer
+        except Exception as error:
+            if not isinstance(error, ServingError | MemoryError):
+                log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
+            code, status, text = _error_answer(error)
+            record.status = code.name
+            return status, text
+        finally:
+            verb = match["verb"].decode().lower() if match and method == "POST" else ""
+            self._metrics.request(record.model, verb, "REST", record.status, started)
 
-    def _describe(self, match: re.Match[bytes]) -> bytes:
-        target = target_of(match)
+    def _describe(self, match: re.Match[bytes], record: RequestRecord) -> bytes:
+        """The status or the metadata of a model."""
+        target = _target_of(match)
         if not target.model:
             raise InvalidArgument("Missing model name in request.")
         if match["metadata"] != b"/metadata":
             return encode_status(self._inference.status(target))
-        found = self._inference.metadata(target)
+        found = self._inference.metadata(target, record)
         return encode_metadata(found.spec, found.signatures)
 
+    async def _refuse(self, receive: Receive, send: Send) -> None:
+        """Refuse a request of a server that stops."""
+        # To its end: a connection closed over unread bytes is reset, and the answer may be lost.
+        while (await receive()).get("more_body", False):
+            pass
+        self._quiet.note()
+        self._refusals.note(Reason.STOPPING, STOPPING)
+        _, status, body = _error_answer(Unavailable(STOPPING))
+        await self._send(send, status, body, (b"content-type", _JSON), _CLOSE)
 
-def create_app(
-    inference: Inference,
-    timeout_ms: int = 30000,
-    cors: Sequence[tuple[bytes, bytes]] = (),
-    draining: Callable[[], bool] = lambda: False,
-    metrics: Metrics | None = None,
-    metrics_path: str = "",
-    budget: ByteBudget | None = None,
-    further: Sequence[Route] = (),
-) -> Api:
-    """The REST application: TF Serving's API; /healthz, /readyz and /models beside it.
+    async def _send(
+        self,
+        send: Send,
+        status: int,
+        body: bytes,
+        *headers: tuple[bytes, bytes],
+        more_body: bool = False,
+    ) -> None:
+        """Send an answer with its length, these headers and those of CORS."""
+        length = (b"content-length", b"%d" % len(body))
+        every = [length, *headers, *self._headers]
+        await send({"type": "http.response.start", "status": status, "headers": every})
+        await send({"type": "http.response.body", "body": body, "more_body": more_body})
 
-    Args:
-        inference: What answers.
-        timeout_ms: Time allowed for a model run; 0 for no limit.
-        cors: Headers of every answer under /v1/, for browsers.
-        draining: Whether the server is about to stop.
-        metrics: Where requests are counted.
-        metrics_path: Where the counts can be read; empty for nowhere.
-        budget: Counts the bytes of requests.
-        further: Routes beside all these.
+
+def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
+    """Code, HTTP status and body for any error."""
+    if isinstance(error, MemoryError):
+        error = ResourceExhausted(NO_MEMORY)
+    elif not isinstance(error, ServingError):
+        error = Internal(f"{type(error).__name__}: {error}")
+    status, text = encode_error(error)
+    if isinstance(error, BodyTooLarge):
+        return error.code, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text
+    return error.code, status, b"" if isinstance(error, _EmptyError) else text
+
+
+def _target_of(match: re.Match[bytes]) -> Target:
+    """The target of a path that matched `_POST` or `_GET`.
+
+    Raises:
+        _EmptyError: The version is beyond int64.
     """
-    others = pages(inference.repository, draining, further)
-    return Api(others, inference, timeout_ms, cors, metrics, metrics_path, budget)
+    version = None
+    if match["version"]:
+        digits = match["version"].lstrip(b"0")
+        if len(digits) > _INT64_DIGITS or int(digits or b"0") >= 1 << 63:
+            shown = match["version"].decode()
+            raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
+        version = int(digits or b"0")
+    label = _unquote(match["label"]) if match["label"] else None
+    return Target(_unquote(match["model"]), version, label)
+
+
+def _unquote(part: bytes | None) -> str:
+    """A part of a path without its escapes; bytes that are not UTF-8 as half surrogate pairs."""
+    return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
+
+
+def _pages(
+    repository: Repository, stopping: Callable[[], bool], further: Sequence[Route]
+) -> Starlette:
+    """An application of /healthz, /readyz, /models and further routes."""
+
+    async def healthz(_: PageRequest) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: PageRequest) -> Response:
+        if stopping():
+            return JSONResponse({"status": "stopping"}, 503)
+        ready = repository.ready()
+        return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
+
+    async def models(_: PageRequest) -> Response:
+        return JSONResponse({"models": repository.listing()})
+
+    async def missing(_: PageRequest, __: Exception) -> Response:
+        return _error_page(HTTPStatus.NOT_FOUND, "<p>The API is under /v1/models.</p>\n")
+
+    return Starlette(
+        routes=[
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/models", models),
+            *further,
+        ],
+        exception_handlers={404: missing},
+    )
+
+
+def _error_page(status: HTTPStatus, text: str = "") -> Response:
+    """An error page, as TF Serving's HTTP library answers beside the API."""
+    title, body = f"{status.value} {status.phrase}", f"<h1>{status.phrase}</h1>\n{text}"
+    page = f"<html><head>\n<title>{title}</title>\n</head><body>\n{body}</body></html>\n"
+    return Response(page, status, media_type="text/html")
+
+
+async def metrics_page(metrics: Metrics, scope: Scope) -> Response:
+    """The metrics in Prometheus' text form, written in pieces, between which requests go on."""
+    headers = {"content-type": "text/plain"}
+    if scope["query_string"]:
+        shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"
+        text = f"Unexpected path: {shown}. Should be {scope['path']}"
+        return Response(text, 400, headers)
+    pieces, lines = [], metrics.lines()
+    while piece := page(islice(lines, _LINES)):
+        pieces.append(piece)
+        await asyncio.sleep(0)
+    return Response(b"".join(pieces), headers=headers)

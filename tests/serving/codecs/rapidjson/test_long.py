@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gru_serving.codecs.rapidjson import long as json_long
+from gru_serving.codecs.rapidjson import parser as json_long
 from gru_serving.codecs.rapidjson import reader as json_reader
-from gru_serving.codecs.rapidjson.long import LongList, LongReader
+from gru_serving.codecs.rapidjson.parser import LongList, LongReader
 from gru_serving.codecs.rapidjson.reader import MAX_DEPTH, Reader
 from gru_serving.errors import InvalidArgument
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gru_serving.codecs.rapidjson.debug import debug_text
-from gru_serving.codecs.rapidjson.parser import Document, parse
+from gru_serving.codecs.rapidjson.parser import Document, debug_text, parse
 from gru_serving.codecs.rapidjson.reader import Reader
 from gru_serving.errors import InvalidArgument
 

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from gru_serving.codecs.batch_parts import join
 from gru_serving.config.batching_options import BatchingOptions, PoolOptions
-from gru_serving.engine.batching.merge import merge, padded_groups
-from gru_serving.engine.batching.scheduler import BatchScheduler
-from gru_serving.engine.batching.session import BatchingSession
-from gru_serving.engine.batching.task import Task
+from gru_serving.engine.batching.scheduler import BatchScheduler, Task
+from gru_serving.engine.batching.session import BatchingSession, merge, padded_groups
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.session import GraphSession
 from gru_serving.errors import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gru_serving.config.batching_options import BatchingOptions
-from gru_serving.engine.batching.queue import BatchQueue
+from gru_serving.engine.batching.scheduler import BatchQueue
 from tests.serving.engine.batching.gate import PATIENT
 
 

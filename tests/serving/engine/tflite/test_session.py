@@ -145,10 +145,10 @@ def test_classify_regress_and_predict(load, good_or_bad):
     predictor = load(model)
     asked = [b"good", b"b\0d", b"good\0"]
     scores, values = [[1, 0], [0, 1], [0, 1]], [3, 0, 0]
-    np.testing.assert_array_equal(classify(predictor, "classify", asked).scores, scores)
-    np.testing.assert_array_equal(regress(predictor, "regress", asked), values)
+    np.testing.assert_array_equal(classify(predictor, "classify", asked).run().scores, scores)
+    np.testing.assert_array_equal(regress(predictor, "regress", asked).run(), values)
     tasks = [Task("m", "classify", CLASSIFY_METHOD), Task("m", "regress", REGRESS_METHOD)]
-    classified, regressed = infer(predictor, tasks, asked)
+    classified, regressed = infer(predictor, tasks, asked).run()
     np.testing.assert_array_equal(classified.scores, scores)
     np.testing.assert_array_equal(regressed, values)
     for name, alias, expected in (

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_serving.config.command_line import parse_flags
+from gru_serving.config.flags import parse_flags
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
 from gru_serving.protos.services import MODEL_SERVICE, Stub
+from gru_serving.server.listening import tls_context
 from gru_serving.server.process import Server
-from gru_serving.server.tls import rest_context
 from tests.ports import free_ports
 from tests.serving.conftest import wait_until
 from tests.serving.messages import predict
@@ -218,7 +218,7 @@ def test_client_certificates_need_a_ca(equipped, tmp_path):
     text = equipped.tokens.with_name("ssl").read_text()
     path.write_text(text + " client_verify: true")
     with pytest.raises(InvalidArgument, match="client_verify needs a custom_ca"):
-        rest_context(str(path))
+        tls_context(str(path), "rest_ssl_config_file")
     path.write_text(text + ' client_verify: true custom_ca: "nonsense"')
     with pytest.raises(InvalidArgument, match="custom_ca contains no PEM certificate"):
-        rest_context(str(path))
+        tls_context(str(path), "rest_ssl_config_file")

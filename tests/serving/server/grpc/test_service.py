@@ -18,9 +18,8 @@ from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.inference.service import Inference
 from gru_serving.protos.services import PREDICTION_SERVICE, generic_handler
 from gru_serving.repository.repository import Repository
-from gru_serving.server.grpc.drain import DrainGate
-from gru_serving.server.grpc.interceptors import TokenGuard
-from gru_serving.server.grpc.prediction import LIMITS, PredictionService
+from gru_serving.server.grpc.listener import DrainGate, TokenGuard
+from gru_serving.server.grpc.services import PredictionService
 from gru_serving.server.tokens import Tokens
 from tests.serving.messages import (
     BOTH,
@@ -58,7 +57,7 @@ def test_refused_requests_are_not_kept(by, tmp_path):
             await gate.close()
         port = server.add_insecure_port("localhost:0")
         with WorkerThreads(1, "test") as threads:
-            service = PredictionService(Inference(Repository([]), threads, LIMITS))
+            service = PredictionService(Inference(Repository([]), threads))
             server.add_generic_rpc_handlers((generic_handler(PREDICTION_SERVICE, service),))
             await server.start()
             async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:

@@ -10,7 +10,7 @@ import time
 import pytest
 import uvicorn
 
-from gru_serving.server.rest.protocol import AnswerTransport, PatientProtocol
+from gru_serving.server.rest.listener import AnswerTransport, PatientProtocol
 from tests.waiting import wait_until
 
 SECONDS = 0.6

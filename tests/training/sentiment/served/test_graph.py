@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gru_serving.export.native import fuzzed_texts
+from gru_serving.export.files import fuzzed_texts
 from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.scoring.engine import score_table

@@ -1,4 +1,4 @@
-"""The graphs of ONNX of an export: written beside the SavedModel, and compared with it.
+"""The files that an export puts beside a SavedModel: graphs of ONNX, golden and warmup requests.
 
 Graphs share their weights: large ones stand once in `weights.bin`, which the runtime maps into
 memory.
@@ -14,16 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import tensorflow as tf
 
+from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.engine.golden import VerificationError, local_engine, read_golden
 from gru_serving.engine.golden import replay as replay_golden
-from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest
+from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest, read_signatures
 from gru_serving.engine.native.session import NativeSession
-from gru_serving.engine.native.signature_file import read_signatures
 from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.warmup import predict_record
 from gru_serving.errors import ServingError
+from gru_serving.protos.prediction_log_pb2 import PredictionLog
 from gru_training.native.signatures import NativeModel
+from gru_training.servable import Request
 from gru_training.words.native_tokens import TOKENS_FILE
 from gru_training.words.text_reader import Tokenizer
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
@@ -182,3 +186,47 @@ def fuzzed_texts(count: int, seed: int = 0) -> Iterator[bytes]:
             place = draw.randrange(len(text))
             text = text[:place] + bytes([draw.randrange(256)]) + text[place + 1 :]
         yield text
+
+
+def golden_request(request: Request) -> dict[str, Any]:
+    """The request with its answer, as `gru_serving.engine.golden` reads it."""
+    sent: dict[str, Any] = {"inputs": _json(request.inputs)}
+    if request.method != "predict":
+        sent = {"examples": _examples(request)}
+    return {
+        "method": request.method,
+        "signature_name": request.signature,
+        **sent,
+        "outputs": _json(request.outputs),
+    }
+
+
+def warmup_record(request: Request) -> PredictionLog:
+    """The request as a server replays it before a version goes live."""
+    if request.method == "predict":
+        return predict_record(request.inputs, request.signature)
+    log = PredictionLog()
+    log_of_method = log.classify_log if request.method == "classify" else log.regress_log
+    log_of_method.request.model_spec.signature_name = request.signature
+    log_of_method.request.input.CopyFrom(encode_input(example_values(_examples(request))))
+    return log
+
+
+def _examples(request: Request) -> list[dict[str, Any]]:
+    """The rows of a request, each by feature name."""
+    features = _json(request.inputs)
+    return [dict(zip(features, row, strict=True)) for row in zip(*features.values(), strict=True)]
+
+
+def _json(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+    return {name: _plain(np.asarray(array)) for name, array in arrays.items()}
+
+
+def _plain(array: np.ndarray[Any, Any]) -> Any:
+    """Nested lists; of float32 the shortest decimals that give the same number, texts as str."""
+    if array.dtype == np.float32:
+        return array.astype("U16").astype(np.float64).tolist()
+    if array.dtype.kind == "O":
+        texts = np.array([text.decode() for text in array.ravel()], object)
+        return texts.reshape(array.shape).tolist()
+    return array.tolist()

@@ -1,4 +1,4 @@
-"""Check of the host name in a request: protects against DNS rebinding by web pages.
+"""ASGI layers in front of the REST application: request records, token check, host check.
 
 A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding): the browser then
 takes this server for that site's, lets the page read every answer, and sends its name as Host. Even
@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from gru_serving.codecs.json_predict import decode_error, encode_error
 from gru_serving.codecs.rapidjson.writer import error as error_body
 from gru_serving.config.flags import Flags
-from gru_serving.errors import InvalidArgument
+from gru_serving.errors import Code, InvalidArgument, ServingError
+from gru_serving.server.tokens import REFUSAL, Tokens
 from gru_serving.telemetry.refusals import Reason, Refusals
+from gru_serving.telemetry.request_record import RequestRecord
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_OPEN = (b"/healthz", b"/readyz")
+_MODELS = b"/v1/models"
 _STATUS = {Reason.FOREIGN_HOST: 421, Reason.FOREIGN_PAGE: 403}
 _ANY = "*"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
@@ -27,6 +33,114 @@ _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 _AUTHORITY = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/\s]+)(:[0-9]*)?")
 _ORIGIN = re.compile(rb"https?://(.*)")
 _MOST_KNOWN, _SHOWN = 256, 80
+
+
+def cors_headers(flags: Flags) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers of every answer; none unless the flag is set.
+
+    They are TF Serving's. With tokens, which TF Serving does not have, pages may send them, too:
+    browsers send `Authorization` only where it is listed.
+    """
+    if not flags.rest_api_enable_cors_support:
+        return ()
+    allowed = b"Content-Type, Authorization" if flags.auth_token_file else b"Content-Type"
+    return (
+        (b"access-control-allow-origin", b"*"),
+        (b"access-control-allow-methods", b"POST, GET"),
+        (b"access-control-allow-headers", allowed),
+    )
+
+
+class Observed:
+    """Keeps a record of every request.
+
+    Args:
+        app: Application that answers them.
+        observers: Functions that get the record when an answer is out.
+    """
+
+    def __init__(self, app: ASGIApp, observers: Sequence[Callable[[RequestRecord], None]]) -> None:
+        self._app = app
+        self._observers = observers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request and record its outcome."""
+        query = scope["query_string"]
+        target = scope["raw_path"] + (b"?" + query if query else b"")
+        record = RequestRecord(
+            "REST",
+            scope["method"],
+            route=target.decode("utf-8", "replace"),
+            client="{}:{}".format(*scope["client"]) if scope.get("client") else "",
+            status="",
+        )
+
+        async def counting_receive() -> Message:
+            message = await receive()
+            record.request_bytes += len(message.get("body", b""))
+            return message
+
+        async def counting_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.http_status = message["status"]
+            record.response_bytes += len(message.get("body", b""))
+            await send(message)
+
+        scope["record"] = record
+        try:
+            await self._app(scope, counting_receive, counting_send)
+        finally:
+            record.status = record.status or _status(record.http_status)
+            record.end(self._observers)
+
+
+def _status(http_status: int | None) -> str:
+    """The canonical code of an answer that no model had a part in."""
+    if http_status is None:
+        return Code.CANCELLED.name
+    return Code.OK.name if http_status < 400 else decode_error(http_status, b"").code.name
+
+
+class TokenGuard:
+    """Refuses requests without a token; health checks and CORS preflights pass.
+
+    Args:
+        app: Application that answers the others.
+        tokens: Tokens that are accepted.
+        refusals: Counter of the requests that are refused.
+        cors: Headers of refusals, for browsers.
+        open_paths: Further paths that need no token.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        refusals: Refusals,
+        cors: Sequence[tuple[bytes, bytes]] = (),
+        open_paths: Collection[bytes] = (),
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._refusals = refusals
+        self._cors = cors
+        self._open = {*_OPEN, *open_paths}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        path: bytes = scope["raw_path"]
+        # Browsers ask with OPTIONS before they send the header. Elsewhere, as at the metrics,
+        # OPTIONS may be answered as GET is.
+        preflight = scope["method"] == "OPTIONS" and path.lower().startswith(_MODELS)
+        is_open = path in self._open or preflight
+        # Of two, a proxy may have checked the other one.
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if is_open or (len(given) == 1 and self._tokens.allow(given[0])):
+            await self._app(scope, receive, send)
+            return
+        self._refusals.note(Reason.NO_TOKEN, REFUSAL)
+        status, body = encode_error(ServingError(REFUSAL, Code.UNAUTHENTICATED))
+        await _refuse(send, status, body, (b"www-authenticate", b"Bearer"), *self._cors)
 
 
 class Hosts:
@@ -93,7 +207,7 @@ class HostGuard:
     origin, as it runs nothing and gives nothing away.
 
     Args:
-        app: Answers the others.
+        app: Application that answers the others.
         allowed: Names besides loopback's.
         addresses: Whether any IP address passes as Host: pages have names, and a probe calls a
             container by its address.
@@ -144,14 +258,7 @@ class HostGuard:
 
     async def _refuse(self, send: Send, reason: Reason, text: str) -> None:
         self._refusals.note(reason, text)
-        body = error_body(text)
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-        ]
-        start = {"type": "http.response.start", "status": _STATUS[reason], "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+        await _refuse(send, _STATUS[reason], error_body(text))
 
     def _expects(self, authority: bytes) -> bool:
         match = _AUTHORITY.fullmatch(authority)
@@ -166,6 +273,14 @@ class HostGuard:
     def _names(self) -> str:
         names = ["localhost", "127.0.0.1", "[::1]", *sorted(self._allowed)]
         return ", ".join([*names, "any IP address"] if self._addresses else names)
+
+
+async def _refuse(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    """Answer a request in place of the application."""
+    known = (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))
+    start = {"type": "http.response.start", "status": status, "headers": [*known, *headers]}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})
 
 
 def _is_address(host: str) -> bool:
