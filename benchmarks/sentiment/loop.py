@@ -39,7 +39,7 @@ from gru_training.sentiment.config import (
 from gru_training.sentiment.data import load_data
 from gru_training.sentiment.network.logits import EVALUATION_BATCH
 from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.sentiment.targets.classes import accuracy, cross_entropy
+from gru_training.sentiment.targets import accuracy, cross_entropy
 from gru_training.words.token_rows import TokenRows
 from gru_training.words.vocabulary import (
     TextPreprocessor,

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from gru_training.classification.class_weights import class_weights, label_weights
 from scipy.special import expit
 from sklearn.metrics import (
     average_precision_score,
@@ -16,7 +17,6 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gru_training.classification.averages import averages, per_class
 from gru_training.classification.chosen_metric import METRICS, chosen_metric
-from gru_training.classification.class_weights import class_weights, label_weights
 from gru_training.errors import ConfigError
 
 NAMES = ("a", "b", "c", "d")

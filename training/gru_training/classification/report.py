@@ -7,15 +7,6 @@ from gru_training.classification.accuracy_by_length import wilson_interval
 from gru_training.classification.origin import epoch_and_time, model_name
 from gru_training.warm_start import start_lines
 
-_HEADINGS = {
-    "accuracy": ("accuracy", ".2%"),
-    "micro_f1": ("micro F1", ".2%"),
-    "macro_f1": ("macro F1", ".2%"),
-    "average_precision": ("average precision", ".2%"),
-    "log_loss": ("log loss", ".4f"),
-    "mae": ("mean absolute error", ".4g"),
-    "rmse": ("root mean squared error", ".4g"),
-}
 _GATES = (
     "The most confident answers to short test rows, right and wrong, by class. Each column of a "
     "map is "
@@ -131,7 +122,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
     lines += start_lines(metrics)
-    lines += taught_lines(metrics)
+    lines += soft_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
     return lines
@@ -275,49 +266,14 @@ def cell(text: str, longest: int = 300) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
-    """A section of the report on a run that also learned what another one answers."""
-    if "taught" not in metrics:
+def soft_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Say how many rows with probabilities were learned; no line without any."""
+    if "soft" not in metrics:
         return []
-    figures = metrics["taught"]
-    lines = [
-        "",
-        "## What it was taught",
-        "",
-        f"Beside the labels it learned what the run `{figures['run']}` answers to "
-        f"{figures['texts']:,} texts without labels{_of_which(figures)}.{_chosen_from(figures)}",
-    ]
-    if "teacher" not in figures:
-        return lines
-    names = list(figures["model"]["test"])
-    shown = [(part, name) for name in names for part in ("validation", "test")]
-    lines += ["", *_head(shown)]
-    for who, of in (("its teacher", figures["teacher"]), ("**this run**", figures["model"])):
-        lines.append(_row(who, of, shown))
-    return lines
-
-
-def _of_which(figures: Mapping[str, Any]) -> str:
-    """How many of the texts an epoch read, where it did not read them all."""
-    read = figures.get("read", figures["texts"])
-    return "" if read == figures["texts"] else f", of which each epoch read {read:,}"
-
-
-def _chosen_from(figures: Mapping[str, Any]) -> str:
-    """How many texts the teacher answered, where only sure answers were learned."""
-    if "asked" not in figures:
-        return ""
-    return f" They were chosen from {figures['asked']:,}, by how sure it is."
-
-
-def _head(shown: Sequence[tuple[str, str]]) -> list[str]:
-    """Of a table with a column for each of these parts and measures."""
+    rows, read = metrics["soft"]["rows"], metrics["soft"]["read"]
+    some = "" if read == rows else f", of which each epoch read {read:,}"
     return [
-        "| | " + " | ".join(f"{_HEADINGS[name][0]}, {part}" for part, name in shown) + " |",
-        "|---|" + "---:|" * len(shown),
+        "",
+        f"Beside the labelled rows it learned {rows:,} texts with probabilities in place of a "
+        f"label{some}.",
     ]
-
-
-def _row(name: str, of: Mapping[str, Any], shown: Sequence[tuple[str, str]]) -> str:
-    cells = [format(of[part][measure], _HEADINGS[measure][1]) for part, measure in shown]
-    return f"| {name} | {' | '.join(cells)} |"

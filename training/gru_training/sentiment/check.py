@@ -13,7 +13,6 @@ from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, read_data
 from gru_training.sentiment.rows import SentimentRows, numbers_of
 from gru_training.sentiment.sources.unlabelled import require_prose
-from gru_training.sentiment.teaching.teacher import teacher_of
 from gru_training.sentiment.warm_start import starting_run, with_start_settings
 
 _QUANTILES = (0, 0.05, 0.5, 0.95, 1)
@@ -47,11 +46,6 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
             with_start_settings(config, starting_run(config))
         except TrainingError as error:
             problems.error(str(error))
-    if config.teaching.teach is not None and data is not None:
-        try:
-            teacher_of(config.teaching, data)
-        except TrainingError as error:
-            problems.error(str(error))
     return DataCheck(
         problems.source,
         "nothing that could be read" if source is None else _summary(source, data),
@@ -73,7 +67,8 @@ def _summary(source: SentimentRows, data: SentimentData | None) -> str:
     if data is None:
         return text
     parts = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
-    return f"{text}; {parts}"
+    soft = "" if data.soft is None else f"; {len(data.soft):,} with probabilities"
+    return f"{text}; {parts}{soft}"
 
 
 def _class_table(source: SentimentRows) -> DataTable:

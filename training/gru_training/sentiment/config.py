@@ -11,13 +11,13 @@ from gru_training.config import (
     OptionalName,
     RunConfig,
     TrainingConfig,
+    require_above_zero,
     require_at_least,
     require_rate,
 )
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Floats, Integers, OneOf
 from gru_training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
-from gru_training.sentiment.teaching.config import TeachingConfig
 
 __all__ = [
     "ClassifierConfig",
@@ -27,7 +27,7 @@ __all__ = [
     "SentimentDataConfig",
     "SentimentRunConfig",
     "SentimentTrainingConfig",
-    "TeachingConfig",
+    "SoftConfig",
 ]
 
 
@@ -93,6 +93,36 @@ class DecisionConfig:
 
 
 @dataclass(frozen=True)
+class SoftConfig:
+    """Texts whose targets are probabilities, which are learned beside the labels."""
+
+    soft_data: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Also learn this table of texts with a probability for each class, in columns called as the
+    classes, as `gru-train predict` writes them, or as JSON objects in one column."""
+    soft_column: OptionalName = None
+    """Column of that table with JSON objects; default: probabilities, if it has no columns called
+    as the classes."""
+    soft_rows: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Read so many of its rows in each epoch, drawn anew; default: twice as many as there are
+    labelled rows."""
+    soft_weight: float = 1.0
+    """Weight of such a row in the loss; a labelled row weighs 1."""
+    soft_temperature: float = 1.0
+    """Temperature at which probabilities and answers are compared; above 1 small probabilities
+    count more."""
+
+    def __post_init__(self) -> None:
+        if self.soft_rows is not None:
+            require_at_least("--soft-rows", self.soft_rows, 1)
+        require_above_zero("--soft-weight", self.soft_weight)
+        require_above_zero("--soft-temperature", self.soft_temperature)
+
+    def read_rows(self, labelled: int) -> int:
+        """Count the rows that an epoch reads at most, beside so many labelled ones."""
+        return 2 * labelled if self.soft_rows is None else self.soft_rows
+
+
+@dataclass(frozen=True)
 class SentimentTrainingConfig(TrainingConfig):
     """How the weights are found: Adam, clipped gradients, early stopping."""
 
@@ -154,8 +184,8 @@ class SentimentConfig:
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
     """What was learned from texts without their labels, before training."""
-    teaching: TeachingConfig = field(default_factory=TeachingConfig)
-    """A trained run whose answers to texts without labels are learned beside the labels."""
+    soft: SoftConfig = field(default_factory=SoftConfig)
+    """Texts whose targets are probabilities, which are learned beside the labels."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
     decision: DecisionConfig = field(default_factory=DecisionConfig)
@@ -172,23 +202,10 @@ class SentimentConfig:
                 raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
             self._check_marks("--spacing")
-        if self.training.warm_start is not None:
-            if self.model.word_ratios:
-                raise ConfigError(
-                    "--warm-start excludes --word-ratios: word vectors begin as those of the run"
-                )
-            if self.teaching.teach is not None:
-                raise ConfigError(
-                    "--warm-start excludes --teach; train with --teach first, and begin with that "
-                    "run then"
-                )
-        if self.teaching.teach is not None:
-            if self.pretraining.unlabelled is None:
-                raise ConfigError("--teach needs --unlabelled PATH, texts for the run to label")
-            if self.training.balanced_batches:
-                raise ConfigError(
-                    "--teach excludes --balanced-batches: texts without labels are of no class"
-                )
+        if self.training.warm_start is not None and self.model.word_ratios:
+            raise ConfigError(
+                "--warm-start excludes --word-ratios: word vectors begin as those of the run"
+            )
 
     def _check_marks(self, flag: str) -> None:
         """Refuse what a setting excludes whose tokens are no plain words."""

@@ -1,7 +1,7 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data_config import SentimentDataConfig
 from gru_training.sentiment.rows import Row, SentimentRows, target_array
+from gru_training.sentiment.soft import SoftTable, SoftTexts, read_soft
 from gru_training.sentiment.sources.corpora import CLASSES, read_corpus
 from gru_training.sentiment.sources.grammar import generate_reviews
 from gru_training.sentiment.sources.label_problems import require_targets
@@ -57,6 +58,8 @@ class SentimentData:
     """Whether the texts were generated."""
     own: bool = False
     """Whether they are the user's, and no known set."""
+    soft: SoftTexts | None = None
+    """Texts to learn from that have probabilities in place of a label."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
@@ -70,9 +73,19 @@ class SentimentData:
             yield part.labels
             if part.weights is not None:
                 yield part.weights
+        if self.soft is not None:
+            yield from self.soft.texts
+            yield self.soft.probabilities
+
+    @property
+    def learned_texts(self) -> tuple[str, ...]:
+        """All texts that a training learns from."""
+        return (*self.train.texts, *(() if self.soft is None else self.soft.texts))
 
 
-def load_data(config: SentimentConfig, table: TextTable | None = None) -> SentimentData:
+def load_data(
+    config: SentimentConfig, table: TextTable | None = None, soft: SoftTable | None = None
+) -> SentimentData:
     """Read or generate the rows of a training, or take those given, and split them.
 
     An official split, and parts that the settings name, are kept. Otherwise the split is drawn
@@ -81,28 +94,33 @@ def load_data(config: SentimentConfig, table: TextTable | None = None) -> Sentim
 
     Args:
         config: Settings of the training.
-        table: The rows, where they are not to be read.
+        table: Labelled rows in memory, in place of files.
+        soft: Rows with probabilities in memory, in place of `--soft-data`.
 
     Raises:
         DataError: Rows cannot be used.
     """
     name, unit = ("grammar", "line") if table is None else (table.name, "row")
     problems = Problems(str(config.data.data or name), config.data.drop_bad, unit=unit)
-    _, data = read_data(config, problems, table)
+    _, data = read_data(config, problems, table, soft)
     problems.raise_errors()
     assert data is not None
     return data
 
 
 def read_data(
-    config: SentimentConfig, problems: Problems, table: TextTable | None = None
+    config: SentimentConfig,
+    problems: Problems,
+    table: TextTable | None = None,
+    soft: SoftTable | None = None,
 ) -> tuple[SentimentRows, SentimentData | None]:
     """Read and split rows as `load_data` does, and collect what is wrong with them.
 
     Args:
         config: Settings of the training.
         problems: Told of what is wrong with the rows.
-        table: The rows, where they are not to be read.
+        table: As for `load_data`.
+        soft: As for `load_data`.
 
     Returns:
         The rows before they are split; and the data, or None where the problems keep them from
@@ -118,7 +136,11 @@ def read_data(
     parts = split_parts(source, config.data, seed, problems)
     if config.training.warm_start is not None:
         parts = with_learned_in_training(parts, source, config, problems)
-    return source, labelled_data(source, parts, problems)
+    held_out = [row.text for row in (*parts.validation, *parts.test)]
+    texts = read_soft(config, source.classes, source.kind, held_out, problems, soft)
+    if problems.errors:
+        return source, None
+    return source, replace(labelled_data(source, parts, problems), soft=texts)
 
 
 def read_rows(

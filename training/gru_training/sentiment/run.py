@@ -7,7 +7,7 @@ classes.json               class names, in the order of the model's outputs
 text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), and what their
                            tokens are (`gru_training.words.tokens.Reading`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose
-                           weights it began with: gru_training.sentiment.training_texts
+                           weights it began with: gru_training.sentiment.warm_start
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           see gru_training.classification.temperature
 decision.json              thresholds and utilities of classes and labels: see
@@ -44,7 +44,7 @@ from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.runs.directory import TaskRun
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.targets.scale import Scale
+from gru_training.sentiment.scale import Scale
 
 if TYPE_CHECKING:
     import keras

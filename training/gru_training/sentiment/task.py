@@ -66,7 +66,7 @@ class SentimentTask(Task):
         luckiest. The log loss changes less from rows to rows.
         """
         from gru_training.classification.chosen_metric import LOG_LOSS, chosen_metric
-        from gru_training.sentiment.targets.unequal import for_unequal_classes
+        from gru_training.sentiment.class_weights import for_unequal_classes
 
         name = for_unequal_classes(config, data)[0].training.metric
         if name is None and data.kind != "number":
@@ -92,7 +92,7 @@ class SentimentTask(Task):
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a classifier and measure it on the validation rows."""
-        from gru_training.sentiment.trial import try_settings
+        from gru_training.sentiment.pipeline import try_settings
 
         return try_settings(config, data, criterion.measure, after_epoch)
 

@@ -45,6 +45,22 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash(self.tokens)
 
+    def extended(self, index: "TokenIndex", room: int, min_count: int = 1) -> "Vocabulary":
+        """Put further words behind the known ones, which keep their ids.
+
+        Args:
+            index: Tokens to take new words from, the most frequent first.
+            room: Maximum number of words to add.
+            min_count: Least number of occurrences of a word that is added.
+        """
+        known = set(self.tokens)
+        found = [
+            token
+            for token, count in zip(index.tokens, index.counts, strict=True)
+            if count >= min_count and token not in known
+        ]
+        return Vocabulary([*self.tokens[len(RESERVED) :], *found[: max(0, room)]])
+
     def save(self, path: Path) -> None:
         """Write one token per line, UTF-8; the line number (from 0) is the id."""
         path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from gru_training.classification.class_weights import class_weights
+from gru_training.sentiment.class_weights import for_unequal_classes
 from sklearn.metrics import f1_score
 
-from gru_training.classification.class_weights import class_weights
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import LabelledTexts, SentimentData
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.targets.made import make_target
-from gru_training.sentiment.targets.unequal import for_unequal_classes
+from gru_training.sentiment.targets import make_target
 from gru_training.task import find_task
 from tests.training.sentiment.targets.runs import WORDS, config, text
 
@@ -28,8 +28,8 @@ def data(rows, kind="class", own=True):
 def chosen(found, **settings):
     given = SentimentConfig()
     given = replace(given, training=replace(given.training, **settings))
-    after, note = for_unequal_classes(given, found)
-    assert (note is None) == (after == given)
+    after, noted = for_unequal_classes(given, found)
+    assert (noted is found) == (after == given)
     return after.training.metric, after.training.class_weight
 
 
@@ -62,8 +62,8 @@ def test_a_search_judges_by_the_loss_but_for_unequal_classes(rows, name):
 
 
 def test_the_note_names_the_classes_and_the_way_back():
-    _, note = for_unequal_classes(SentimentConfig(), data([500, 30, 5]))
-    assert note is not None
+    _, noted = for_unequal_classes(SentimentConfig(), data([500, 30, 5]))
+    (note,) = noted.notes
     assert "'a' has 500 training rows and 'c' only 5" in note
     assert "--metric accuracy" in note
 

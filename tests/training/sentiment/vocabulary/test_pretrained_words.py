@@ -11,8 +11,7 @@ from gru_training.sentiment.config import (
     SentimentDataConfig,
 )
 from gru_training.sentiment.sources.unlabelled import read_unlabelled
-from gru_training.sentiment.vocabulary.pretrained_words import pretrained_words
-from gru_training.sentiment.vocabulary.words import sentiment_words
+from gru_training.sentiment.texts import pretrained_words, sentiment_words
 from gru_training.words.vocabulary import index_tokens
 from tests.training.sentiment.reading import load_sentiment_data
 

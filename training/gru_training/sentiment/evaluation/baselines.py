@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from gru_training.classification.decision import f1_threshold
 from gru_training.classification.measures import class_measures, labels_agreement, number_measures
-from gru_training.sentiment.targets.target import Target
+from gru_training.sentiment.targets import Target
 from gru_training.words.ngram_model import NgramModel
 from gru_training.words.token_rows import TokenRows, members_of
 from gru_training.words.vocabulary import PADDING
@@ -46,6 +46,28 @@ class BaselineResult:
     def test_accuracy(self) -> float:
         """Likewise."""
         return self.test["accuracy"]
+
+
+def fit_baselines(
+    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None
+) -> list[BaselineResult]:
+    """Fit the simple models that stand beside a network.
+
+    Args:
+        target: Target of the data.
+        parts: Rows by part: train, validation, test.
+        ngrams: Regression on n-grams, if there is one.
+    """
+    rows = parts["train"], parts["validation"], parts["test"]
+    if target.kind == "labels":
+        return [labels_bag_of_words(*rows, target)]
+    if target.kind == "number":
+        return [mean_number(*rows), numbers_bag_of_words(*rows)]
+    floors = [majority_class(*rows), bag_of_words(*rows, target)]
+    if ngrams is not None:
+        floors.append(naive_bayes(ngrams, *rows))
+        floors.append(nb_weighted_ngrams(ngrams, *rows[1:]))
+    return floors
 
 
 def majority_class(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:

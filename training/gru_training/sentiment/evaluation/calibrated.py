@@ -21,10 +21,9 @@ from gru_training.config import to_dict
 from gru_training.data.problems import counted
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.config import DecisionConfig
+from gru_training.sentiment.scale import Scale, interval_offsets
 from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
-from gru_training.sentiment.targets.numbers import NumberTarget
-from gru_training.sentiment.targets.scale import Scale, interval_offsets
-from gru_training.sentiment.targets.target import Target
+from gru_training.sentiment.targets import NumberTarget, Target
 
 _FEWEST_ROWS = 10
 """Validation rows with a label from which on it gets a threshold of its own."""

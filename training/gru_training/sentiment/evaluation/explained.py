@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from gru_training.sentiment.evaluation.trained import TrainedClassifier
 from gru_training.sentiment.network.attribution import Attribution
-from gru_training.sentiment.served.head import Head
 from keras_gru import portable
 
 _MOST_TEXTS, _MOST_TOKENS = 300, 20_000
@@ -38,20 +37,17 @@ class Explained(NamedTuple):
     """(T,), above 0 for words that speak for it; units as of `Head.contrast`."""
 
 
-def explain_rows(
-    trained: TrainedClassifier, head: Head, questions: Sequence[Question]
-) -> list[Explained]:
+def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> list[Explained]:
     """Explain test rows, as many as take little time.
 
     Args:
         trained: The model and its data.
-        head: From its logits to answers.
         questions: The more important ones first; each is answered once.
 
     Returns:
         In the order of the questions.
     """
-    ids = trained.rows["test"].ids
+    ids, head = trained.texts.rows["test"].ids, trained.calibrated.head
     chosen, tokens = list[Question](), 0
     for question in dict.fromkeys(questions):
         tokens += len(ids[question.row])
@@ -70,7 +66,7 @@ def explain_rows(
     with portable():  # texts are few and of many lengths
         scores_of.get_concrete_function()
     texts = tf.constant([trained.data.test.texts[each.row] for each in chosen])
-    words = dict(zip(chosen, trained.preprocessor.tokens(texts).to_list(), strict=True))
+    words = dict(zip(chosen, trained.texts.preprocessor.tokens(texts).to_list(), strict=True))
     found: dict[Question, Explained] = {}
     by_length = sorted(chosen, key=lambda question: len(ids[question.row]))
     for start in range(0, len(by_length), _BATCH):

@@ -1,8 +1,7 @@
-"""A trained classifier, as its report is written from it."""
+"""A trained classifier and its answers, as its report is written from it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -10,22 +9,22 @@ import numpy as np
 from gru_training.loop.fit import FitResult
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData
-from gru_training.sentiment.targets.target import Target
-from gru_training.words.token_rows import TokenRows
-from gru_training.words.vocabulary import TextPreprocessor
+from gru_training.sentiment.evaluation.calibrated import Calibrated
+from gru_training.sentiment.targets import Target
+from gru_training.sentiment.texts import PreparedTexts
 
 
-class Alone(NamedTuple):
-    """A GRU without the n-gram regression that answers with it."""
+class Answers(NamedTuple):
+    """Answers of a model to the validation and test rows, by part."""
 
     logits: dict[str, np.ndarray]
-    """Of the validation and test rows, (N, C) each."""
-    shares: tuple[float, float]
-    """Of the GRU and of the regression in the combined logits."""
-    combined: dict[str, np.ndarray]
-    """Logits of both of the same rows, (N, C) each, to rounding those of the combined model."""
+    """Logits of the whole model, (N, C) each; to rounding where an n-gram regression is part."""
+    gru_alone: dict[str, np.ndarray] | None = None
+    """Logits of the GRU without the regression that answers with it, (N, C) each."""
+    shares: tuple[float, float] | None = None
+    """Shares of the GRU and of the regression in the logits of both."""
     penalty: float | None = None
-    """Of the regression."""
+    """Penalty of the regression."""
 
 
 @dataclass(frozen=True)
@@ -34,25 +33,25 @@ class TrainedClassifier:
 
     data: SentimentData
     target: Target
-    rows: Mapping[str, TokenRows]
-    """The parts of the data as word ids: train, validation, test."""
-    preprocessor: TextPreprocessor
-    vocabulary_size: int
+    texts: PreparedTexts
     model: keras.Model
-    """With the weights of the best epoch."""
-    alone: Alone | None
-    """Of a combined model."""
+    """The whole model, with the weights of the best epoch."""
+    answers: Answers
+    calibrated: Calibrated
+    """From its logits to answers."""
     result: FitResult
-    """How it was trained."""
+    """Epochs of the training."""
     config: SentimentConfig
-    warm_start: Mapping[str, Any] | None = None
-    """The run whose weights it began with, as in `gru_training.warm_start`."""
-    taught: Mapping[str, Any] | None = None
-    """Figures of teaching, as in `gru_training.sentiment.teaching.lessons.Taught.figures`."""
 
     def speed(self) -> dict[str, float]:
-        """Of an epoch, validation included; of those after the first, in which XLA compiles."""
-        epochs = self.result.epochs
+        """Seconds of an epoch, validation included; median of those after the first."""
+        epochs = self.result.epochs  # in the first one XLA compiles
         seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
-        tokens = sum(len(ids) for ids in self.rows["train"].ids)
+        tokens = sum(len(ids) for ids in self.texts.rows["train"].ids)
         return {"seconds_per_epoch": seconds, "tokens_per_second": tokens / seconds}
+
+    def shares_record(self) -> dict[str, dict[str, float]]:
+        """Shares of the GRU and of the n-grams for `metrics.json`; nothing of a GRU alone."""
+        if self.answers.shares is None:
+            return {}
+        return {"shares": dict(zip(("gru", "ngrams"), self.answers.shares, strict=True))}

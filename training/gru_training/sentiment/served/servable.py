@@ -12,9 +12,9 @@ from gru_training.config import to_dict
 from gru_training.native.signatures import NativeModel
 from gru_training.sentiment.network.attribution import POINTS
 from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.scale import LEVELS
 from gru_training.sentiment.served.native import sentiment_native
 from gru_training.sentiment.served.signatures import SentimentSignatures
-from gru_training.sentiment.targets.scale import LEVELS
 from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
 from keras_gru import portable
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LEVELS = (0.025, 0.1, 0.9, 0.975)
-"""Of the bounds of the 95 % and the 80 % interval, ascending."""
+"""Quantiles that bound the 95 % and the 80 % interval, ascending."""
 
 
 @dataclass(frozen=True)
@@ -13,22 +13,22 @@ class Scale:
     """From a model's standard units to those of the data."""
 
     mean: float = 0.0
-    """Of the training rows."""
+    """Mean of the training rows."""
     deviation: float = 1.0
-    """Likewise."""
+    """Standard deviation of the training rows."""
     offsets: tuple[float, ...] = (0.0,) * len(LEVELS)
-    """What to add to an estimate for each of `LEVELS`, in the data's units."""
+    """Difference of each of `LEVELS` from an estimate, in the data's units."""
 
 
 def interval_offsets(residuals: np.ndarray) -> tuple[float, ...]:
-    """What to add to estimates so that they become the bounds of intervals (split conformal).
+    """Compute what to add to estimates to get the bounds of intervals (split conformal).
 
     With n residuals the level p takes the one of rank ⌈p·(n + 1)⌉ above the middle and ⌊p·(n + 1)⌋
     below (Vovk et al. 2005), the last one where there is none, so that on exchangeable rows an
     interval covers at least its share.
 
     Args:
-        residuals: (N,) number minus estimate, of rows that were not trained on.
+        residuals: Number minus estimate (N,) of rows that were not trained on.
     """
     ordered, count = np.sort(residuals), len(residuals)
     offsets = []

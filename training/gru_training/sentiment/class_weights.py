@@ -1,15 +1,20 @@
-"""How much a row of each class counts in training."""
+"""How much a row of each class counts in training, also where no setting says it."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from gru_training.errors import ConfigError
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.data import SentimentData
 
 BALANCED = "balanced"
 _NONE = "none"
+_UNEQUAL = 10
+"""Ratio of the largest class to the smallest from which on accuracy misleads."""
 
 
 def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarray) -> np.ndarray:
@@ -70,3 +75,40 @@ def _read(setting: str, classes: Sequence[str]) -> dict[str, float]:
                 f"--class-weight: {setting}: expected a number above 0 for {name!r}, got {weight!r}"
             )
     return {name: float(weight) for name, weight in values.items()}
+
+
+def for_unequal_classes(
+    config: SentimentConfig, data: SentimentData
+) -> tuple[SentimentConfig, SentimentData]:
+    """Choose macro F1 and balanced weights where the sizes of the classes call for them.
+
+    They do if the data are the user's own, none of `--metric`, `--class-weight` and
+    `--balanced-batches` is given, and the largest class has ten times the training rows of the
+    smallest. By accuracy the large classes would decide, and the small ones be answered seldom.
+
+    Args:
+        config: Settings of the training.
+        data: Rows of the training.
+
+    Returns:
+        The settings, and the data, with a note for people if the settings differ from those given.
+    """
+    settings = config.training
+    given = (
+        settings.metric is not None
+        or settings.class_weight is not None
+        or settings.balanced_batches
+    )
+    if not data.own or data.kind != "class" or given:
+        return config, data
+    rows = np.bincount(data.train.labels, minlength=len(data.classes))
+    if rows.max() < _UNEQUAL * rows.min():
+        return config, data
+    note = (
+        f"{data.classes[int(rows.argmax())]!r} has {rows.max():,} training rows and "
+        f"{data.classes[int(rows.argmin())]!r} only {rows.min():,}: classes weigh the same, and "
+        "the macro F1 chooses (as --class-weight balanced --metric macro_f1; --metric accuracy "
+        "does neither)"
+    )
+    chosen = replace(settings, metric="macro_f1", class_weight=BALANCED)
+    return replace(config, training=chosen), replace(data, notes=(*data.notes, note))
