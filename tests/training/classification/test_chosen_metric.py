@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from gru_training.classification.class_weights import class_weights, label_weights
 from scipy.special import expit
 from sklearn.metrics import (
     average_precision_score,
@@ -18,6 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from gru_training.classification.averages import averages, per_class
 from gru_training.classification.chosen_metric import METRICS, chosen_metric
 from gru_training.errors import ConfigError
+from gru_training.sentiment.class_weights import class_weights, label_weights
 
 NAMES = ("a", "b", "c", "d")
 RNG = np.random.default_rng(1)

@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from gru_training.classification.class_weights import class_weights
 from matplotlib.figure import Figure
 from sklearn import metrics
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from gru_training import Forecaster, TextClassifier, TextRegressor
 from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.text_settings import SETTINGS
+from gru_training.sentiment.class_weights import class_weights
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.targets import WeightedTarget, make_target
 from gru_training.words.token_rows import TokenRows

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from gru_training.classification.class_weights import class_weights
-from gru_training.sentiment.class_weights import for_unequal_classes
 from sklearn.metrics import f1_score
 
 from gru_training.errors import ConfigError
+from gru_training.sentiment.class_weights import class_weights, for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import LabelledTexts, SentimentData
 from gru_training.sentiment.pipeline import train_sentiment
