@@ -25,12 +25,12 @@ import tyro
 from rich.console import Console
 
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
-from gru_training.classification.averages import f1
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import load_data
 from gru_training.sentiment.initial_weights import NewWeights
-from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.measures import f1
+from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import fit_network, fitted_shares, prepare
 from gru_training.sentiment.targets import make_target, training_rows
 

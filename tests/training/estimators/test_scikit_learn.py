@@ -23,7 +23,7 @@ from gru_training.estimators.text_settings import SETTINGS
 from gru_training.sentiment.class_weights import class_weights
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.targets import WeightedTarget, make_target
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import TokenRows
 
 pytest.importorskip("sklearn", minversion="1.6")  # before, there were other checks
 

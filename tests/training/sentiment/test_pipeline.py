@@ -106,7 +106,7 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
 
 
 def test_too_many_words_are_refused_before_the_training(tmp_path, monkeypatch):
-    monkeypatch.setattr("gru_training.words.ngram_model._LARGEST_KEY", 1000)
+    monkeypatch.setattr("gru_training.words.ngrams._LARGEST_KEY", 1000)
     config = tiny_config(tmp_path)
     config = replace(
         config,

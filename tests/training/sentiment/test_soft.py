@@ -13,15 +13,14 @@ from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.errors import ConfigError, DataError
-from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import (
     PretrainingConfig,
     SentimentConfig,
     SentimentDataConfig,
     SoftConfig,
 )
-from gru_training.sentiment.data import load_data
-from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.data import check_sentiment, load_data
+from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.soft import read_soft

@@ -5,16 +5,16 @@ import pytest
 import tensorflow as tf
 from scipy.special import expit, log_expit, log_softmax, logit, softmax
 
-from gru_training.classification.chosen_metric import chosen_metric
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.sentiment.config import SoftConfig
+from gru_training.sentiment.measures import chosen_metric
 from gru_training.sentiment.targets import (
     ClassTarget,
     LabelsTarget,
     NumberTarget,
     training_rows,
 )
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import TokenRows
 
 N, M, C = 9, 14, 3
 NAMES = ("a", "b", "c")

@@ -11,11 +11,10 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_data
+from gru_training.sentiment.data import check_sentiment, load_data
 from gru_training.sentiment.initial_weights import RunWeights
-from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.warm_start import is_learned

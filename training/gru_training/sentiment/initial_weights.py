@@ -10,18 +10,16 @@ import numpy as np
 
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.decision import Scale
 from gru_training.sentiment.network.model import initialise_words
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
-from gru_training.sentiment.scale import Scale
 from gru_training.sentiment.targets import Target
 from gru_training.sentiment.texts import Progress, SentimentWords, sentiment_words
 from gru_training.sentiment.warm_start import learned_digests, starting_run, with_start_settings
-from gru_training.words.count_ratios import word_ratios
-from gru_training.words.embedding import WordEmbedding
-from gru_training.words.pieces import word_pieces
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.embedding import WordEmbedding, word_pieces
+from gru_training.words.ngrams import word_ratios
 from gru_training.words.tokens import Reading
-from gru_training.words.vocabulary import RESERVED, UNKNOWN, index_tokens
+from gru_training.words.vocabulary import RESERVED, UNKNOWN, TokenRows, index_tokens
 
 _TAKEN = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 

@@ -16,8 +16,6 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from gru_training.classification.chosen_metric import LOG_LOSS
-from gru_training.classification.temperature import fit_temperature
 from gru_training.data.digest import data_digest
 from gru_training.judged import Judged, judged
 from gru_training.loop.batches import LengthBucketedBatches
@@ -31,23 +29,29 @@ from gru_training.runs.writer import TrainingRunWriter, run_name
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, load_data
+from gru_training.sentiment.decision import fit_temperature
 from gru_training.sentiment.evaluation.baselines import fit_baselines
-from gru_training.sentiment.evaluation.calibrated import calibrate
+from gru_training.sentiment.evaluation.calibration import calibrate
+from gru_training.sentiment.evaluation.classifier import Answers, TrainedClassifier
 from gru_training.sentiment.evaluation.report import write_report
-from gru_training.sentiment.evaluation.trained import Answers, TrainedClassifier
 from gru_training.sentiment.initial_weights import InitialWeights, NewWeights, initial_weights
-from gru_training.sentiment.network.combination import combine, fit_shares
-from gru_training.sentiment.network.logits import EVALUATION_BATCH, predict_logits
-from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.measures import LOG_LOSS
+from gru_training.sentiment.network.model import (
+    EVALUATION_BATCH,
+    build_sentiment_model,
+    combine,
+    fit_shares,
+    predict_logits,
+)
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
-from gru_training.sentiment.served.graph import write_graph
+from gru_training.sentiment.served.onnx import write_graph
 from gru_training.sentiment.targets import Target, TrainingRows, make_target, training_rows
 from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
-from gru_training.words.ngram_model import NgramModel, require_keys
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.ngrams import NgramModel, require_keys
+from gru_training.words.vocabulary import TokenRows
 
 
 def train_sentiment(
@@ -358,7 +362,7 @@ def try_settings(
         config: Settings of the training.
         data: Rows of the training.
         measure: Name of the metric that the settings choose by, or `log_loss`, of answers that are
-            as sure as they may be (`gru_training.classification.temperature`).
+            as sure as they may be (`gru_training.sentiment.decision`).
         after_epoch: Function that takes the number of each epoch and the measure of the network
             after it; may end the trial by an error.
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from gru_training.classification.calibration import negative_log_likelihood
-from gru_training.classification.chosen_metric import ChosenMetric, chosen_metric, label_log_loss
 from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError
 from gru_training.loop.batches import NOT_DRAWN, Drawn
@@ -22,9 +20,10 @@ from gru_training.loop.train import Objective
 from gru_training.sentiment.class_weights import class_weights, label_weights
 from gru_training.sentiment.config import SentimentConfig, SoftConfig
 from gru_training.sentiment.data import SentimentData
-from gru_training.sentiment.scale import Scale
-from gru_training.words.ngram_model import NgramModel, fit_ngram_numbers, fit_ngrams
-from gru_training.words.token_rows import TokenRows
+from gru_training.sentiment.decision import Scale, negative_log_likelihood
+from gru_training.sentiment.measures import ChosenMetric, chosen_metric, label_log_loss
+from gru_training.words.ngrams import NgramModel, fit_ngram_numbers, fit_ngrams
+from gru_training.words.vocabulary import TokenRows
 
 
 class Target(ABC):

@@ -11,20 +11,19 @@ import numpy as np
 
 from gru_training.errors import DataError
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig
+from gru_training.sentiment.corpora import read_unlabelled
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.rows import text_key
-from gru_training.sentiment.sources.unlabelled import read_unlabelled
-from gru_training.words.latent_semantics import latent_semantic_vectors
-from gru_training.words.pieces import word_pieces
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.embedding import word_pieces
 from gru_training.words.tokens import Reading
 from gru_training.words.vector_file import read_vectors
-from gru_training.words.vectors import word_vectors
+from gru_training.words.vectors import latent_semantic_vectors, word_vectors
 from gru_training.words.vocabulary import (
     PADDING,
     RESERVED,
     TextPreprocessor,
     TokenIndex,
+    TokenRows,
     Vocabulary,
     build_vocabulary,
     index_tokens,
@@ -49,7 +48,7 @@ class SentimentWords(NamedTuple):
     trained: int
     """First id of the words that have no vector to train."""
     pieces: np.ndarray | None
-    """Pieces of each word, (V, P) int32, of `gru_training.words.pieces.word_pieces`, or None."""
+    """Pieces of each word, (V, P) int32, of `gru_training.words.embedding.word_pieces`, or None."""
 
 
 class PreparedTexts(NamedTuple):

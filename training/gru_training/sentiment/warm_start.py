@@ -13,9 +13,8 @@ from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import Problems
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.rows import Row, SentimentRows, text_key
+from gru_training.sentiment.rows import Parts, Row, SentimentRows, text_key
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.split import Parts
 from gru_training.warm_start import open_start, with_settings_of
 
 DIGESTS_FILE = "training_texts.npy"

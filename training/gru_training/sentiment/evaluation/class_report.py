@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.classification import pictures
-from gru_training.classification.accuracy_by_length import bin_by_length
-from gru_training.classification.doubtful import (
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.evaluation import pictures
+from gru_training.sentiment.evaluation.advice import advice
+from gru_training.sentiment.evaluation.baselines import BaselineResult
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.doubtful import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,
 )
-from gru_training.classification.precision_recall import draw_precision_recall
-from gru_training.classification.report import write_markdown
-from gru_training.runs.directory import RunWriter
-from gru_training.sentiment.data import SentimentData
-from gru_training.sentiment.evaluation.advice import advice
-from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
+from gru_training.sentiment.evaluation.explanations import (
+    Marked,
+    Question,
+    deciding_words,
+    explain_rows,
+    write_marked_texts,
+)
 from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
-from gru_training.sentiment.evaluation.marked_texts import Marked, write_marked_texts
+from gru_training.sentiment.evaluation.markdown import write_markdown
 from gru_training.sentiment.evaluation.metrics import (
     calibration_summary,
     class_summary,
@@ -30,10 +34,8 @@ from gru_training.sentiment.evaluation.metrics import (
     part_summary,
     same_words,
 )
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
-from gru_training.words.token_rows import word_counts
-from gru_training.words.vocabulary import PADDING
+from gru_training.sentiment.evaluation.pictures import bin_by_length, draw_precision_recall
+from gru_training.words.vocabulary import PADDING, word_counts
 
 DOUBTFUL = "doubtful_labels.csv"
 _SHOWN = 10

@@ -6,17 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.classification.averages import mean_average_precision, per_class
-from gru_training.classification.measures import labels_agreement
-from gru_training.classification.origin import epoch_sentence
-from gru_training.classification.precision_recall import draw_precision_recall
-from gru_training.classification.report import cell, class_table, further_lines, why_lines
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
-from gru_training.sentiment.evaluation.marked_texts import MOST, Marked, write_marked_texts
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.explanations import (
+    MOST,
+    Marked,
+    Question,
+    deciding_words,
+    explain_rows,
+    write_marked_texts,
+)
+from gru_training.sentiment.evaluation.markdown import (
+    cell,
+    class_table,
+    epoch_sentence,
+    further_lines,
+    why_lines,
+)
+from gru_training.sentiment.evaluation.pictures import draw_precision_recall
+from gru_training.sentiment.measures import labels_agreement, mean_average_precision, per_class
 
 _SHOWN = 10
 _MEASURES = {

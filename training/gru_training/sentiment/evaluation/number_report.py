@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from gru_training.classification.measures import number_measures
-from gru_training.classification.origin import epoch_sentence
-from gru_training.classification.report import cell, further_lines
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.markdown import cell, epoch_sentence, further_lines
+from gru_training.sentiment.measures import number_measures
 
 _SHOWN = 10
 _MEASURES = {"mae": "mean absolute error", "rmse": "root mean squared error", "r2": "R²"}

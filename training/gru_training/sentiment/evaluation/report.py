@@ -10,11 +10,10 @@ from gru_training.plots import learning_curves
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.class_report import class_results
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.labels_report import labels_results
 from gru_training.sentiment.evaluation.metrics import baseline_summary, data_summary
 from gru_training.sentiment.evaluation.number_report import number_results
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
 
 _RESULTS = {"class": class_results, "labels": labels_results, "number": number_results}
 
