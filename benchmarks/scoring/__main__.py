@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from gru_serving.client import connect
-from gru_training.sentiment.sources.grammar import generate_reviews
+from gru_training.sentiment.grammar import generate_reviews
 from gru_training.tables.table_file import open_table
 from tests.ports import free_ports
 

@@ -20,11 +20,10 @@ from rich.console import Console
 
 from gru_training.errors import TrainingError
 from gru_training.presets import preset
-from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.config import PRESETS, SentimentConfig
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.presets import PRESETS
+from gru_training.sentiment.rows import FOLDS
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.split import FOLDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -37,12 +37,11 @@ from gru_training.sentiment.config import (
     SentimentTrainingConfig,
 )
 from gru_training.sentiment.data import load_data
-from gru_training.sentiment.network.logits import EVALUATION_BATCH
-from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.sentiment.targets.classes import accuracy, cross_entropy
-from gru_training.words.token_rows import TokenRows
+from gru_training.sentiment.network.model import EVALUATION_BATCH, build_sentiment_model
+from gru_training.sentiment.targets import accuracy, cross_entropy
 from gru_training.words.vocabulary import (
     TextPreprocessor,
+    TokenRows,
     build_vocabulary,
     index_tokens,
     token_ids,

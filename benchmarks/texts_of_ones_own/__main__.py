@@ -21,9 +21,9 @@ from rich.console import Console
 
 from benchmarks.texts_of_ones_own.rivals import fasttext_averages, tfidf
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
-from gru_training.classification.averages import f1, micro_f1
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import load_data
+from gru_training.sentiment.measures import f1, micro_f1
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 

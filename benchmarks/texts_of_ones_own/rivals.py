@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from gru_training.classification.averages import f1, micro_f1
-from gru_training.classification.decision import f1_threshold
 from gru_training.sentiment.data import LabelledTexts, SentimentData
+from gru_training.sentiment.decision import f1_threshold
+from gru_training.sentiment.measures import f1, micro_f1
 
 _PENALTIES = (0.3, 3.0, 30.0, 300.0)
 _FASTTEXT = tuple(product((10, 30), (1, 2)))  # epochs, length of n-grams

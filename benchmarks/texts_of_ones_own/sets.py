@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gru_training.sentiment.corpora import read_corpus
 from gru_training.sentiment.rows import Row
-from gru_training.sentiment.sources.corpora import read_corpus
 
 SETS = ("uci", "origin", "unequal", "labels", "mixed")
 _SIGNS = ("negative", "positive")

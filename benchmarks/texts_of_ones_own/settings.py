@@ -25,13 +25,14 @@ import tyro
 from rich.console import Console
 
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
-from gru_training.classification.averages import f1
+from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import load_data
-from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts
-from gru_training.sentiment.network.logits import predict_logits
-from gru_training.sentiment.targets.made import make_target
-from gru_training.sentiment.targets.unequal import for_unequal_classes
+from gru_training.sentiment.initial_weights import NewWeights
+from gru_training.sentiment.measures import f1
+from gru_training.sentiment.network.model import predict_logits
+from gru_training.sentiment.pipeline import fit_network, fitted_shares, prepare
+from gru_training.sentiment.targets import make_target, training_rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,16 +91,16 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     )
     keras.utils.set_random_seed(seed)
     config = replace(config, run=replace(config.run, runs_dir=folder))
-    data = load_data(config)
-    read = read_texts(data, config, folder)
-    config, _ = for_unequal_classes(config, data)
-    target = make_target(data, config)
-    model, result = fit_network(data, read, target, config, Console(quiet=True))
-    rows = read.rows
+    config, data = for_unequal_classes(config, load_data(config))
+    initial = NewWeights(config)
+    texts = prepare(data, config, initial, folder)
+    target, rows = make_target(data, config), texts.rows
+    learned = training_rows(target, rows["train"], rows["validation"], None, config.soft)
+    model, result = fit_network(learned, texts, config, initial, Console(quiet=True))
     ngrams = target.fit_ngrams(
         rows["train"],
         rows["validation"],
-        len(read.words.vocabulary),
+        len(texts.words.vocabulary),
         order=config.model.ngram_order,
     )
     alone, counted = (

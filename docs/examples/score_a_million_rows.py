@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gru_training.predict.command import predict_file
 from gru_training.predict.config import PredictConfig
-from gru_training.sentiment.sources.grammar import generate_reviews
+from gru_training.sentiment.grammar import generate_reviews
 
 
 def main(run: str, source: str, target: str, rows: int = 1_000_000) -> None:

@@ -21,8 +21,8 @@ from gru_training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
+from gru_training.sentiment.grammar import generate_reviews
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.sources.grammar import generate_reviews
 
 from .big_models import save_estimate, save_several, save_topics, save_wide
 from .hostile_names import CLASSES, COLUMNS, HOSTILE

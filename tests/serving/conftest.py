@@ -246,8 +246,8 @@ def make_exports(root):
         SentimentRunConfig,
         SentimentTrainingConfig,
     )
+    from gru_training.sentiment.grammar import generate_reviews
     from gru_training.sentiment.pipeline import train_sentiment
-    from gru_training.sentiment.sources.grammar import generate_reviews
 
     one = SentimentConfig(
         data=SentimentDataConfig(reviews=600),

@@ -179,7 +179,7 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
         assert {path.name[:6] for path in tmp_path.iterdir()} == {".a.loc", ".a.par"}
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("gru_training.sentiment.fitting.sentiment_words", terminated)
+    monkeypatch.setattr("gru_training.sentiment.initial_weights.sentiment_words", terminated)
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
     assert "interrupted; no run was written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ from gru_training.config import from_dict, to_dict
 from gru_training.errors import ConfigError
 from gru_training.presets import preset, preset_in
 from gru_training.sentiment.config import (
+    PRESETS,
     ClassifierConfig,
     DecisionConfig,
     SentimentConfig,
@@ -16,7 +17,6 @@ from gru_training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from gru_training.sentiment.presets import PRESETS
 
 
 def test_json_round_trip():

@@ -16,7 +16,7 @@ from gru_serving.drift.reference import Reference
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.drift.watch import Watch
 from gru_serving.errors import InvalidArgument
-from gru_training.classification.accuracy_by_length import wilson_interval
+from gru_training.sentiment.evaluation.pictures import wilson_interval
 
 TEXTS = ["late parcel", "app is broken", "broken and late", "all is well"]
 LABELS = [["delivery", ""], ["bug", ""], ["bug", "delivery"], ["", ""]]

@@ -19,9 +19,9 @@ from gru_training.sentiment.data import LabelledTexts, SentimentData
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.text_model import build_text_model
-from gru_training.sentiment.vocabulary.words import text_reading
+from gru_training.sentiment.texts import text_reading
 from tests.made_once import made_once
-from tests.training.sentiment.targets.runs import config
+from tests.training.sentiment.target_runs import config
 
 pytestmark = pytest.mark.long
 

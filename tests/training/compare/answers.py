@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gru_training.classification.answers import label_answers
 from gru_training.outcomes import Answers, Outcomes, ratio_measure
+from gru_training.sentiment.outcomes import label_answers
 
 
 def classifier(rng, labels, skill, classes):

@@ -3,10 +3,10 @@ import pytest
 from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-from gru_training.classification.answers import label_answers
 from gru_training.compare.diebold_mariano import diebold_mariano
 from gru_training.compare.estimates import of_independent_rows, of_rows_in_time, pseudo_values
 from gru_training.outcomes import Answers, Outcomes, mean_measure, ratio_measure
+from gru_training.sentiment.outcomes import label_answers
 from tests.training.compare.answers import classifier, text_outcomes, window_outcomes
 
 

@@ -17,8 +17,8 @@ from gru_training.data.problems import Problems
 from gru_training.data.text_files import read_text_rows
 from gru_training.errors import DataError
 from gru_training.estimators.text_source import Columns, text_source
-from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.data import check_sentiment
 from tests.training.sentiment.reading import load_sentiment_data
 
 

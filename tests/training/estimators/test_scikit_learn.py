@@ -18,13 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from gru_training import Forecaster, TextClassifier, TextRegressor
-from gru_training.classification.class_weights import class_weights
 from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.text_settings import SETTINGS
+from gru_training.sentiment.class_weights import class_weights
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.targets.made import make_target
-from gru_training.sentiment.targets.weighted import WeightedTarget
-from gru_training.words.token_rows import TokenRows
+from gru_training.sentiment.targets import WeightedTarget, make_target
+from gru_training.words.vocabulary import TokenRows
 
 pytest.importorskip("sklearn", minversion="1.6")  # before, there were other checks
 
@@ -264,14 +263,11 @@ def test_weights_that_cannot_be_used_are_named(weights, message):
         TextClassifier(**TINY).fit(texts, kinds, sample_weight=weights)
 
 
-def test_weights_are_for_rows_in_memory_without_a_teacher(tmp_path):
+def test_weights_are_for_rows_in_memory(tmp_path):
     with pytest.raises(
         ConfigError, match="y, sample_weight, and rows for validation and test, are"
     ):
         TextClassifier(**TINY).fit(tmp_path / "rows.csv", sample_weight=[1.0])
-    texts, kinds = texts_and_labels(40)
-    with pytest.raises(ConfigError, match="sample_weight excludes teach"):
-        TextClassifier(**TINY, teach=tmp_path).fit(texts, kinds, sample_weight=[1.0] * 40)
 
 
 def test_class_weights_by_label():

@@ -12,7 +12,7 @@ from gru_training.loop.fit import fit, make_eval_step, make_train_step
 from gru_training.loop.fit_state import FitState
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.sentiment.targets.classes import accuracy, cross_entropy
+from gru_training.sentiment.targets import accuracy, cross_entropy
 from tests.serving.full_disk import largest_file
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))

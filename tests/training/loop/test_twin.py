@@ -13,9 +13,8 @@ from gru_training.loop import twin
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.train import Objective, train
 from gru_training.sentiment.config import ClassifierConfig
-from gru_training.sentiment.network.logits import predict_logits
-from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.sentiment.targets.classes import cross_entropy
+from gru_training.sentiment.network.model import build_sentiment_model, predict_logits
+from gru_training.sentiment.targets import cross_entropy
 
 SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 

@@ -9,8 +9,7 @@ import pytest
 from gru_training.data.digest import data_digest
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.rows import Row
-from gru_training.sentiment.split import fixed_folds, hold_out
+from gru_training.sentiment.rows import Row, fixed_folds, hold_out
 from tests.training.sentiment.reading import load_sentiment_data
 
 

@@ -1,6 +1,9 @@
+import inspect
 import json
+import textwrap
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,7 +109,7 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
 
 
 def test_too_many_words_are_refused_before_the_training(tmp_path, monkeypatch):
-    monkeypatch.setattr("gru_training.words.ngram_model._LARGEST_KEY", 1000)
+    monkeypatch.setattr("gru_training.words.ngrams._LARGEST_KEY", 1000)
     config = tiny_config(tmp_path)
     config = replace(
         config,
@@ -118,3 +121,12 @@ def test_too_many_words_are_refused_before_the_training(tmp_path, monkeypatch):
         train_sentiment(config, console)
     assert "epoch" not in console.file.getvalue()
     assert not list(tmp_path.rglob("*.keras"))
+
+
+def test_the_architecture_shows_the_pipeline_as_it_is():
+    source = inspect.getsource(train_sentiment)
+    body = textwrap.dedent(source[source.index("        keras.utils.set_random_seed") :])
+    assert source.count("\n") < 100
+    assert f"```python\n{body}```" in (Path(__file__).parents[3] / "ARCHITECTURE.md").read_text(
+        "utf-8"
+    )

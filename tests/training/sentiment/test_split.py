@@ -9,8 +9,7 @@ import pytest
 
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentDataConfig
-from gru_training.sentiment.rows import Row
-from gru_training.sentiment.split import newest
+from gru_training.sentiment.rows import Row, newest
 from tests.training.sentiment.reading import load_sentiment_data
 
 

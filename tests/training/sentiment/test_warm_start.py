@@ -11,14 +11,13 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.sentiment.check import check_sentiment
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_data
-from gru_training.sentiment.initial_weights import InitialWeights
-from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.data import check_sentiment, load_data
+from gru_training.sentiment.initial_weights import RunWeights
+from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.training_texts import is_learned
+from gru_training.sentiment.warm_start import is_learned
 from gru_training.words.vocabulary import UNKNOWN, token_ids
 from tests.made_once import made_once
 from tests.training.tickets import NEW_WORDS, WORDS, config, first_run, tickets, write
@@ -241,7 +240,7 @@ def test_other_sizes_are_refused_and_left_out_as_advised(old, tmp_path, section,
     wanted = replace(asked, model=replace(asked.model, bidirectional=True))
     wanted = replace(wanted, **{section: replace(getattr(wanted, section), **setting)})
     with pytest.raises(ConfigError, match=f"old was trained with {said}; leave it out"):
-        InitialWeights(wanted)
+        RunWeights(wanted)
     (error,) = check_sentiment(wanted).errors
     assert said in error
     assert not check_sentiment(asked).errors
@@ -249,14 +248,10 @@ def test_other_sizes_are_refused_and_left_out_as_advised(old, tmp_path, section,
     assert not check_sentiment(replace(wanted, training=elsewhere)).errors
 
 
-def test_settings_that_a_warm_start_excludes(old, tmp_path):
+def test_a_setting_that_a_warm_start_excludes(old, tmp_path):
     asked = begun(old, tmp_path, old.config.data)
     with pytest.raises(ConfigError, match="--warm-start excludes --word-ratios"):
         replace(asked, model=replace(asked.model, word_ratios=True))
-    texts = tmp_path / "texts.txt"
-    taught = replace(asked.teaching, teach=old.path)
-    with pytest.raises(ConfigError, match="--warm-start excludes --teach"):
-        replace(asked, teaching=taught, pretraining=PretrainingConfig(unlabelled=texts))
 
 
 def test_rows_of_another_kind_are_refused(old, tmp_path):

@@ -26,8 +26,8 @@ from gru_training.estimators.text_source import Columns, text_source
 from gru_training.language.config import LanguageDataConfig
 from gru_training.language.sources import read_documents
 from gru_training.scoring.file_job import FileJob
-from gru_training.sentiment.data_config import SentimentDataConfig
-from gru_training.sentiment.sources.labelled_file import read_labelled_files
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.labelled_files import read_labelled_files
 from gru_training.tables.file_form import TextFormat, find_form
 from gru_training.tables.numbers import Numbers
 from gru_training.tables.rows import cell_text, read_rows, read_stream

@@ -4,8 +4,8 @@ import pytest
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model, initialise_words
-from gru_training.words.count_ratios import word_ratios
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.ngrams import word_ratios
+from gru_training.words.vocabulary import TokenRows
 
 
 def rows(labels):

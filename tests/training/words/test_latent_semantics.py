@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gru_training.words.latent_semantics import latent_semantic_vectors
+from gru_training.words.vectors import latent_semantic_vectors
 
 
 @pytest.fixture

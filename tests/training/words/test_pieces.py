@@ -1,6 +1,6 @@
 import numpy as np
 
-from gru_training.words.pieces import BUCKETS, word_pieces
+from gru_training.words.embedding import BUCKETS, word_pieces
 
 
 def test_pieces_of_short_words():

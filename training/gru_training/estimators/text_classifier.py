@@ -122,7 +122,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         Raises:
             DataError: A label is none of the classes.
         """
-        from gru_training.classification.measures import classification_measures, label_measures
+        from gru_training.sentiment.measures import classification_measures, label_measures
 
         classes = self._run().classes
         with in_python():

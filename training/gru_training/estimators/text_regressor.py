@@ -87,7 +87,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
             `rows`, `mae`, `rmse`, `r2`, and the shares inside the intervals, `inside_80` and
             `inside_95`.
         """
-        from gru_training.classification.measures import number_measures
+        from gru_training.sentiment.measures import number_measures
 
         with in_python():
             texts, numbers = labelled(data, y, self._columns(data, text, label))

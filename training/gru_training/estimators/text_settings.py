@@ -1,8 +1,7 @@
 """The settings of estimators that learn from texts."""
 
 from gru_training.estimators.settings import Settings
-from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.presets import PRESETS
+from gru_training.sentiment.config import PRESETS, SentimentConfig
 
 SETTINGS = Settings(
     SentimentConfig,

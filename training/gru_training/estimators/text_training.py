@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 from gru_training.data.frames import as_frame
 from gru_training.data.text_table import TextTable
-from gru_training.errors import ConfigError, DataError
+from gru_training.errors import DataError
 from gru_training.estimators.run_estimator import (
     RunEstimator,
     begun,
@@ -40,6 +40,7 @@ class TextTraining(RunEstimator):
         sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
+        soft: Any = None,
         progress: bool | None = None,
     ) -> Self:
         """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
@@ -60,6 +61,9 @@ class TextTraining(RunEstimator):
             validation: Rows for choosing the best epoch: a table, a pair of texts and labels, or
                 the share to draw from `data`.
             test: Rows for the final test, likewise.
+            soft: A table of further texts, in a column called as that of `data`, with the
+                probability of each class in a column called as the class, or with a dict of these
+                in a column `probabilities`; of a file name it in the setting `soft_data`.
             progress: Show how it goes; by default in a terminal or a notebook only.
 
         Raises:
@@ -68,7 +72,7 @@ class TextTraining(RunEstimator):
         with in_python():
             source = self._source(data, y, Columns(text, label), validation, test, sample_weight)
             config = self._settings.config(vars(self), data=source.settings)
-            return self._train(config, source.table, progress)
+            return self._train(config, source.table, progress, soft=soft)
 
     def tune(
         self,
@@ -80,6 +84,7 @@ class TextTraining(RunEstimator):
         sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
+        soft: Any = None,
         minutes: float | None = None,
         trials: int | None = None,
         vary: Sequence[str] = (),
@@ -94,13 +99,14 @@ class TextTraining(RunEstimator):
         whose study is kept goes on.
 
         Args:
-            data: As for `fit`; so are the next six.
+            data: As for `fit`; so are the next seven.
             y: Likewise.
             text: Likewise.
             label: Likewise.
             sample_weight: Likewise.
             validation: Likewise.
             test: Likewise.
+            soft: Likewise.
             minutes: Time for the search; by default 30, or what `trials` take.
             trials: Most trials.
             vary: Ranges to search beside the default ones, as `"units=64:256"`.
@@ -111,12 +117,13 @@ class TextTraining(RunEstimator):
             TrainingError: Settings, data or study cannot be used.
         """
         from gru_training.sentiment.data import load_data
+        from gru_training.sentiment.soft import soft_table
 
         with in_python():
             search = tuning(self._task, minutes, trials, vary, study)
             source = self._source(data, y, Columns(text, label), validation, test, sample_weight)
             config = self._settings.config(vars(self), data=source.settings)
-            rows = load_data(config, source.table)
+            rows = load_data(config, source.table, soft_table(soft))
             self._search(config, rows, search, progress)
         return self.fit(
             data,
@@ -126,6 +133,7 @@ class TextTraining(RunEstimator):
             sample_weight=sample_weight,
             validation=validation,
             test=test,
+            soft=soft,
             progress=progress,
         )
 
@@ -141,6 +149,7 @@ class TextTraining(RunEstimator):
         sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
+        soft: Any = None,
         progress: bool | None = None,
     ) -> Self:
         """Go on with a training that was killed, to the weights it would have had.
@@ -154,6 +163,7 @@ class TextTraining(RunEstimator):
             sample_weight: The same weights as before, where they were given.
             validation: The same rows as before, where rows were given.
             test: Likewise.
+            soft: Likewise.
             progress: As for `fit`.
 
         Raises:
@@ -171,7 +181,7 @@ class TextTraining(RunEstimator):
         elif data is not None:
             raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
         with in_python():
-            return cls(**cls._settings.values(config))._train(config, table, progress, True)
+            return cls(**cls._settings.values(config))._train(config, table, progress, True, soft)
 
     def _source(
         self,
@@ -183,8 +193,6 @@ class TextTraining(RunEstimator):
         weights: Any = None,
     ) -> TextSource:
         """The rows to learn from, as of `text_source`."""
-        if weights is not None and vars(self)["teach"] is not None:
-            raise ConfigError("sample_weight excludes teach, which weighs what a teacher says")
         return text_source(data, y, columns, validation, test, cast(LabelSettings, self), weights)
 
     def _columns(self, data: Any, text: str | None, label: Any = None) -> Columns:
@@ -205,10 +213,15 @@ class TextTraining(RunEstimator):
         table: TextTable | None,
         progress: bool | None,
         resume: bool = False,
+        soft: Any = None,
     ) -> Self:
         from gru_training.sentiment.data import load_data
+        from gru_training.sentiment.soft import soft_table
 
-        data, given = load_data(config, table), None if table is None else table.given
+        data, given = (
+            load_data(config, table, soft_table(soft)),
+            None if table is None else table.given,
+        )
         console = progress_console(progress)
         load_tensorflow()
         from gru_training.sentiment.pipeline import train_sentiment

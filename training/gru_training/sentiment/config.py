@@ -1,6 +1,6 @@
-"""The settings of the sentiment pipeline; see `gru_training.config`."""
+"""The settings of the sentiment pipeline, and presets of them; see `gru_training.config`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,13 +11,198 @@ from gru_training.config import (
     OptionalName,
     RunConfig,
     TrainingConfig,
+    require_above_zero,
     require_at_least,
     require_rate,
+    require_seed,
+    require_split,
 )
+from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Floats, Integers, OneOf
-from gru_training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
-from gru_training.sentiment.teaching.config import TeachingConfig
+from gru_training.tables.file_form import TextFormat
+
+_Path = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
+_Paths = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="PATH")]
+_Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")]
+
+
+_FEWEST_PIECES = 100
+
+
+@dataclass(frozen=True)
+class SentimentDataConfig:
+    """What to learn from."""
+
+    data: _Path = None
+    """Folder of a known set, or your table: CSV, TSV, JSON lines or list (.gz, .zst), Parquet,
+    Arrow, Excel; default: generated reviews."""
+    more_data: _Paths = ()
+    """Further files like --data, read after it."""
+    validation: _Path = None
+    """File with the rows for choosing the best epoch; default: drawn from --data."""
+    test: _Path = None
+    """File with the rows for the final test; default: drawn from --data."""
+    text_column: OptionalName = None
+    """Column with the text; detected if called text, sentence, review, ..."""
+    label_column: OptionalName = None
+    """Column with the label; detected if called label, sentiment, class, ..."""
+    target_type: TargetKind | None = None
+    """One class for each text, any number of labels, or a number to estimate; default: labels with
+    --label-columns, --label-separator or lists in JSON lines, else class."""
+    label_columns: _Names = ()
+    """Several columns with labels: either names of labels, or yes and no under the label's name: 1
+    and 0, true and false, yes and no, x and an empty cell, which says no."""
+    label_separator: OptionalName = None
+    """What stands between several labels in one cell, such as ';'."""
+    separator: OptionalName = None
+    """Character between the columns of a CSV, such as ';', or tab; detected."""
+    encoding: OptionalName = None
+    """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
+    part_column: OptionalName = None
+    """Column that says of each row whether it is for train, validation or test."""
+    group_column: OptionalName = None
+    """Column, such as the customer, whose rows of one value must stay in one part."""
+    time_column: OptionalName = None
+    """Column with the time: test on the newest rows, validate on those just before them."""
+    drop_bad: bool = False
+    """Leave out rows of your file that cannot be used: without text or label, or malformed."""
+    drop_duplicates: bool = False
+    """Keep the first row of each text, and none of texts with more than one label."""
+    drop_near_duplicates: bool = False
+    """Leave out training rows whose text is almost that of a row held out."""
+    drop_small_classes: bool = False
+    """Leave out classes with fewer than three rows."""
+    merge_labels: bool = False
+    """Merge labels that differ only in case, blanks or the form of a number."""
+    phrases: bool = False
+    """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
+    reviews: int = 6000
+    """Number of reviews to generate."""
+    validation_fraction: float = 0.1
+    """Share of the rows held out for choosing the best epoch, if there is no official split."""
+    test_fraction: float = 0.1
+    """Share of the rows held out for the final test, if there is no official split."""
+    fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
+    """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
+    split_seed: int | None = None
+    """Seed of the generated reviews and of the split, so that --seed varies the training alone;
+    default: --seed."""
+    cleaning: OptionalFlag = None
+    """Before reading words, normalise Unicode, remove HTML, shorten web addresses and split emoji;
+    default: for data of your own."""
+    spacing: OptionalFlag = None
+    """Tell words and signs behind a blank from those without one; default: for data of your own, if
+    the network reads in both directions and has no vectors from elsewhere."""
+    pieces: int | None = None
+    """Cut words into this many learned pieces (byte pairs), which keep case and blanks; default:
+    whole words, in lower case."""
+    max_vocabulary: int = 20000
+    """Words kept, the most frequent first; all others are read as unknown."""
+    min_count: int = 1
+    """Words seen less often in the training texts are read as unknown."""
+    max_tokens: int = 400
+    """Maximum number of tokens read; of a longer text the last ones are read."""
+
+    def __post_init__(self) -> None:
+        if not 100 <= self.reviews <= 1_000_000:
+            raise ConfigError(f"--reviews must be 100 to 1000000, got {self.reviews}")
+        if self.fold is not None and not 0 <= self.fold <= 9:
+            raise ConfigError(f"--fold must be 0 to 9, got {self.fold}")
+        require_at_least("--max-vocabulary", self.max_vocabulary, 1)
+        if self.pieces is not None:
+            require_at_least("--pieces", self.pieces, _FEWEST_PIECES)
+        require_at_least("--min-count", self.min_count, 1)
+        require_at_least("--max-tokens", self.max_tokens, 1)
+        require_split(self.validation_fraction, self.test_fraction)
+        if self.data is None and (self.text_column or self.label_column or self.phrases):
+            raise ConfigError("--text-column, --label-column and --phrases need --data")
+        if self.data is None and (self.more_data or self.validation or self.test):
+            raise ConfigError("--more-data, --validation and --test need --data")
+        self.text_format  # noqa: B018  refuses what cannot be
+        if self.split_seed is not None:
+            require_seed(self.split_seed, "--split-seed")
+        self._check_split()
+        self._check_labels()
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How text files are written, where that is set."""
+        return TextFormat(self.separator, self.encoding)
+
+    def drawn_with(self, seed: int) -> int:
+        """The seed of generated reviews and of the split, in a training with this seed."""
+        return seed if self.split_seed is None else self.split_seed
+
+    def _check_split(self) -> None:
+        """Refuse ways of splitting that exclude each other."""
+        files = "--validation or --test"
+        ways = {
+            files: self.validation or self.test,
+            "--part-column": self.part_column,
+            "--fold": self.fold,
+            "--time-column": self.time_column,
+            "--group-column": self.group_column,
+        }
+        chosen = tuple(flag for flag, value in ways.items() if value is not None)
+        # What no file gives may still be drawn by group or time.
+        if len(chosen) > 1 and chosen not in (
+            (files, "--group-column"),
+            (files, "--time-column"),
+        ):
+            raise ConfigError(f"{' and '.join(chosen)} say differently how to split; choose one")
+
+    def _check_labels(self) -> None:
+        several = self.label_columns or self.label_separator
+        if several and self.target_type not in (None, "labels"):
+            raise ConfigError(
+                "--label-columns and --label-separator are for --target-type labels, got "
+                f"{self.target_type}"
+            )
+        if self.label_columns and (self.label_column or self.label_separator):
+            raise ConfigError(
+                "--label-columns excludes --label-column and --label-separator, which are for "
+                "labels in one column"
+            )
+
+
+@dataclass(frozen=True)
+class PretrainingConfig:
+    """What was learned from texts without their labels, before training."""
+
+    unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Learn word vectors from a folder with IMDB, or a .txt file (.gz) with one text per line."""
+    word_vectors: bool = False
+    """Learn word vectors from the training texts; with --unlabelled from both."""
+    vector_size: int = 300
+    """Numbers in a pre-trained vector that come from a word's neighbours."""
+    topic_size: int = 200
+    """Further numbers in it, from the texts in which a word occurs; 0 for none."""
+    vector_words: int = 40000
+    """Words with a pre-trained vector, the most frequent first; of --vectors those that it reads
+    beside the words of the training texts."""
+    window: int = 5
+    """Words on either side that count as a word's neighbours."""
+    vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Take word vectors from a file in GloVe, word2vec (text or binary) or fastText format (.gz
+    too)."""
+    vectors_use: Literal["both", "fixed", "trained"] = "both"
+    """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
+    those; or go on training them."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether words have vectors before training."""
+        return self.word_vectors or self.unlabelled is not None or self.vectors is not None
+
+    def __post_init__(self) -> None:
+        if self.vectors is not None and (self.unlabelled is not None or self.word_vectors):
+            raise ConfigError("--vectors excludes --unlabelled and --word-vectors")
+        require_at_least("--vector-size", self.vector_size, 1)
+        require_at_least("--topic-size", self.topic_size, 0)
+        require_at_least("--vector-words", self.vector_words, 1)
+        require_at_least("--window", self.window, 1)
+
 
 __all__ = [
     "ClassifierConfig",
@@ -27,7 +212,7 @@ __all__ = [
     "SentimentDataConfig",
     "SentimentRunConfig",
     "SentimentTrainingConfig",
-    "TeachingConfig",
+    "SoftConfig",
 ]
 
 
@@ -93,6 +278,36 @@ class DecisionConfig:
 
 
 @dataclass(frozen=True)
+class SoftConfig:
+    """Texts whose targets are probabilities, which are learned beside the labels."""
+
+    soft_data: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Also learn this table of texts with a probability for each class, in columns called as the
+    classes, as `gru-train predict` writes them, or as JSON objects in one column."""
+    soft_column: OptionalName = None
+    """Column of that table with JSON objects; default: probabilities, if it has no columns called
+    as the classes."""
+    soft_rows: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Read so many of its rows in each epoch, drawn anew; default: twice as many as there are
+    labelled rows."""
+    soft_weight: float = 1.0
+    """Weight of such a row in the loss; a labelled row weighs 1."""
+    soft_temperature: float = 1.0
+    """Temperature at which probabilities and answers are compared; above 1 small probabilities
+    count more."""
+
+    def __post_init__(self) -> None:
+        if self.soft_rows is not None:
+            require_at_least("--soft-rows", self.soft_rows, 1)
+        require_above_zero("--soft-weight", self.soft_weight)
+        require_above_zero("--soft-temperature", self.soft_temperature)
+
+    def read_rows(self, labelled: int) -> int:
+        """Count the rows that an epoch reads at most, beside so many labelled ones."""
+        return 2 * labelled if self.soft_rows is None else self.soft_rows
+
+
+@dataclass(frozen=True)
 class SentimentTrainingConfig(TrainingConfig):
     """How the weights are found: Adam, clipped gradients, early stopping."""
 
@@ -154,8 +369,8 @@ class SentimentConfig:
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
     """What was learned from texts without their labels, before training."""
-    teaching: TeachingConfig = field(default_factory=TeachingConfig)
-    """A trained run whose answers to texts without labels are learned beside the labels."""
+    soft: SoftConfig = field(default_factory=SoftConfig)
+    """Texts whose targets are probabilities, which are learned beside the labels."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
     decision: DecisionConfig = field(default_factory=DecisionConfig)
@@ -172,23 +387,10 @@ class SentimentConfig:
                 raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
             self._check_marks("--spacing")
-        if self.training.warm_start is not None:
-            if self.model.word_ratios:
-                raise ConfigError(
-                    "--warm-start excludes --word-ratios: word vectors begin as those of the run"
-                )
-            if self.teaching.teach is not None:
-                raise ConfigError(
-                    "--warm-start excludes --teach; train with --teach first, and begin with that "
-                    "run then"
-                )
-        if self.teaching.teach is not None:
-            if self.pretraining.unlabelled is None:
-                raise ConfigError("--teach needs --unlabelled PATH, texts for the run to label")
-            if self.training.balanced_batches:
-                raise ConfigError(
-                    "--teach excludes --balanced-batches: texts without labels are of no class"
-                )
+        if self.training.warm_start is not None and self.model.word_ratios:
+            raise ConfigError(
+                "--warm-start excludes --word-ratios: word vectors begin as those of the run"
+            )
 
     def _check_marks(self, flag: str) -> None:
         """Refuse what a setting excludes whose tokens are no plain words."""
@@ -200,3 +402,44 @@ class SentimentConfig:
             raise ConfigError(
                 f"{flag} needs --bidirectional: a model in one direction answers word by word"
             )
+
+
+_SETS = Path("../shared/data")
+_NO_VECTORS = PretrainingConfig()
+_OWN_TEXTS = PretrainingConfig(word_vectors=True)
+_UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
+_ALONE = ClassifierConfig(
+    embedding_size=128,
+    units=128,
+    word_dropout=0.4,
+    subwords=True,
+    word_ratios=True,
+    ngrams=True,
+)
+_PRETRAINED = ClassifierConfig(embedding_size=64, units=128, ngrams=True)
+_LONG_TEXTS = ClassifierConfig(
+    embedding_size=16, units=64, pooling="attention", word_dropout=0.3, ngrams=True
+)
+
+
+def _preset(
+    data: SentimentDataConfig, pretraining: PretrainingConfig, model: ClassifierConfig, epochs: int
+) -> SentimentConfig:
+    training = SentimentTrainingConfig(epochs=epochs, learning_rate=1e-3, schedule="cosine")
+    return SentimentConfig(data=data, pretraining=pretraining, model=model, training=training)
+
+
+_MR = SentimentDataConfig(data=_SETS / "mr", fold=0)
+_SST2 = SentimentDataConfig(data=_SETS / "sst2", phrases=True)
+_IMDB = SentimentDataConfig(data=_SETS / "imdb", max_tokens=1000)
+
+PRESETS = {
+    "demo": SentimentConfig(),
+    "mr": _preset(_MR, _NO_VECTORS, _ALONE, 5),
+    "mr-pretrained": _preset(_MR, _UNLABELLED, _PRETRAINED, 5),
+    # With ratios it learns the phrases by heart: most are parts of others.
+    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_ALONE, word_ratios=False), 2),
+    "sst2-pretrained": _preset(_SST2, _UNLABELLED, _PRETRAINED, 3),
+    "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),
+    "imdb-pretrained": _preset(_IMDB, _UNLABELLED, _LONG_TEXTS, 3),
+}

@@ -1,23 +1,29 @@
-"""Labelled texts, split into training, validation and test rows that share no text."""
+"""Labelled texts, read, checked and split; needs no TensorFlow."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
 
 import numpy as np
 
+from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.label_cells import TargetKind
-from gru_training.data.problems import Problems
+from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.text_table import TextTable
-from gru_training.errors import DataError
-from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.data_config import SentimentDataConfig
-from gru_training.sentiment.rows import Row, SentimentRows, target_array
-from gru_training.sentiment.sources.corpora import CLASSES, read_corpus
-from gru_training.sentiment.sources.grammar import generate_reviews
-from gru_training.sentiment.sources.label_problems import require_targets
-from gru_training.sentiment.sources.labelled_file import read_labelled_files, read_table
-from gru_training.sentiment.split import Parts, split
-from gru_training.sentiment.warm_start import with_learned_in_training
+from gru_training.errors import DataError, ForeignDataError, TrainingError
+from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.corpora import CLASSES, read_corpus, require_prose
+from gru_training.sentiment.grammar import generate_reviews
+from gru_training.sentiment.labelled_files import read_labelled_files, read_table, require_targets
+from gru_training.sentiment.rows import Parts, Row, SentimentRows, numbers_of, split, target_array
+from gru_training.sentiment.soft import SoftTable, SoftTexts, read_soft
+from gru_training.sentiment.warm_start import (
+    starting_run,
+    with_learned_in_training,
+    with_start_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class SentimentData:
     """Whether the texts were generated."""
     own: bool = False
     """Whether they are the user's, and no known set."""
+    soft: SoftTexts | None = None
+    """Texts to learn from that have probabilities in place of a label."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
@@ -70,9 +78,19 @@ class SentimentData:
             yield part.labels
             if part.weights is not None:
                 yield part.weights
+        if self.soft is not None:
+            yield from self.soft.texts
+            yield self.soft.probabilities
+
+    @property
+    def learned_texts(self) -> tuple[str, ...]:
+        """All texts that a training learns from."""
+        return (*self.train.texts, *(() if self.soft is None else self.soft.texts))
 
 
-def load_data(config: SentimentConfig, table: TextTable | None = None) -> SentimentData:
+def load_data(
+    config: SentimentConfig, table: TextTable | None = None, soft: SoftTable | None = None
+) -> SentimentData:
     """Read or generate the rows of a training, or take those given, and split them.
 
     An official split, and parts that the settings name, are kept. Otherwise the split is drawn
@@ -81,28 +99,33 @@ def load_data(config: SentimentConfig, table: TextTable | None = None) -> Sentim
 
     Args:
         config: Settings of the training.
-        table: The rows, where they are not to be read.
+        table: Labelled rows in memory, in place of files.
+        soft: Rows with probabilities in memory, in place of `--soft-data`.
 
     Raises:
         DataError: Rows cannot be used.
     """
     name, unit = ("grammar", "line") if table is None else (table.name, "row")
     problems = Problems(str(config.data.data or name), config.data.drop_bad, unit=unit)
-    _, data = read_data(config, problems, table)
+    _, data = read_data(config, problems, table, soft)
     problems.raise_errors()
     assert data is not None
     return data
 
 
 def read_data(
-    config: SentimentConfig, problems: Problems, table: TextTable | None = None
+    config: SentimentConfig,
+    problems: Problems,
+    table: TextTable | None = None,
+    soft: SoftTable | None = None,
 ) -> tuple[SentimentRows, SentimentData | None]:
     """Read and split rows as `load_data` does, and collect what is wrong with them.
 
     Args:
         config: Settings of the training.
         problems: Told of what is wrong with the rows.
-        table: The rows, where they are not to be read.
+        table: As for `load_data`.
+        soft: As for `load_data`.
 
     Returns:
         The rows before they are split; and the data, or None where the problems keep them from
@@ -118,7 +141,11 @@ def read_data(
     parts = split_parts(source, config.data, seed, problems)
     if config.training.warm_start is not None:
         parts = with_learned_in_training(parts, source, config, problems)
-    return source, labelled_data(source, parts, problems)
+    held_out = [row.text for row in (*parts.validation, *parts.test)]
+    texts = read_soft(config, source.classes, source.kind, held_out, problems, soft)
+    if problems.errors:
+        return source, None
+    return source, replace(labelled_data(source, parts, problems), soft=texts)
 
 
 def read_rows(
@@ -215,3 +242,92 @@ def _weights(rows: Sequence[Row]) -> np.ndarray | None:
     """The weights of rows, (N,), unless all are the same."""
     weights = np.array([row.weight for row in rows], np.float64)
     return None if np.all(weights == weights[:1]) else weights
+
+
+_QUANTILES = (0, 0.05, 0.5, 0.95, 1)
+
+
+def check_sentiment(config: SentimentConfig) -> DataCheck:
+    """Read, check and split what a classifier would be trained on.
+
+    Raises:
+        ForeignDataError: The columns of the file are not those of labelled texts.
+    """
+    settings = config.data
+    problems = Problems(str(settings.data or "made-up reviews"), settings.drop_bad)
+    source: SentimentRows | None = None
+    data: SentimentData | None = None
+    try:
+        source, data = read_data(config, problems)
+    except ForeignDataError:
+        raise
+    except DataProblemsError as error:
+        problems.errors += error.messages
+    except TrainingError as error:
+        problems.error(str(error))
+    if config.pretraining.unlabelled is not None:
+        try:
+            require_prose(config.pretraining.unlabelled)
+        except DataError as error:
+            problems.error(str(error))
+    if config.training.warm_start is not None and data is not None:
+        try:
+            with_start_settings(config, starting_run(config))
+        except TrainingError as error:
+            problems.error(str(error))
+    return DataCheck(
+        problems.source,
+        "nothing that could be read" if source is None else _summary(source, data),
+        None if source is None else partial(_class_table, source),
+        tuple(problems.errors),
+        tuple(problems.remedies),
+        tuple(problems.notes),
+        None if problems.errors else data,
+    )
+
+
+def _summary(source: SentimentRows, data: SentimentData | None) -> str:
+    what = {
+        "class": f"in {len(source.classes):,} classes",
+        "labels": f"with {len(source.classes):,} labels",
+        "number": "with a number each",
+    }
+    text = f"{len(source.all_rows):,} texts {what[source.kind]}"
+    if data is None:
+        return text
+    parts = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
+    soft = "" if data.soft is None else f"; {len(data.soft):,} with probabilities"
+    return f"{text}; {parts}{soft}"
+
+
+def _class_table(source: SentimentRows) -> DataTable:
+    """Each class or label with its rows, their share, and how long its texts are."""
+    if source.kind == "number":
+        return _number_table(source)
+    words: dict[int, list[int]] = defaultdict(list)
+    for row in source.all_rows:
+        for label in numbers_of(row):
+            words[label].append(len(row.text.split()))
+    total = max(1, len(source.all_rows))
+    rows = [
+        (
+            source.classes[label],
+            f"{len(lengths):,}",
+            f"{len(lengths) / total:.1%}",
+            f"{median(lengths):,.0f}",
+            f"{max(lengths):,}",
+        )
+        for label, lengths in sorted(words.items())
+    ]
+    head = "class" if source.kind == "class" else "label"
+    return DataTable((head, "rows", "share", "median words", "most words"), rows)
+
+
+def _number_table(source: SentimentRows) -> DataTable:
+    """Where the numbers to estimate lie."""
+    values = np.array([row.label for row in source.all_rows], np.float64)
+    shown = [f"{value:,.4g}" for value in (*np.quantile(values, _QUANTILES), values.mean())]
+    return DataTable(
+        ("number", "least", "5%", "median", "95%", "greatest", "mean"),
+        [(source.classes[0], *shown)],
+    )

@@ -1,39 +1,120 @@
-"""Words and weights that a text classifier begins with, taken from an earlier run."""
+"""Words and weights that a text classifier begins with: new ones, or those of an earlier run."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import keras
 import numpy as np
 
 from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.decision import Scale
+from gru_training.sentiment.network.model import initialise_words
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
-from gru_training.sentiment.targets.scale import Scale
-from gru_training.sentiment.targets.target import Target
-from gru_training.sentiment.vocabulary.words import SentimentWords
-from gru_training.sentiment.warm_start import starting_run, with_start_settings
-from gru_training.words.embedding import WordEmbedding
-from gru_training.words.pieces import word_pieces
-from gru_training.words.vocabulary import (
-    RESERVED,
-    UNKNOWN,
-    TokenIndex,
-    Vocabulary,
-    index_tokens,
-)
+from gru_training.sentiment.targets import Target
+from gru_training.sentiment.texts import Progress, SentimentWords, sentiment_words
+from gru_training.sentiment.warm_start import learned_digests, starting_run, with_start_settings
+from gru_training.words.embedding import WordEmbedding, word_pieces
+from gru_training.words.ngrams import word_ratios
+from gru_training.words.tokens import Reading
+from gru_training.words.vocabulary import RESERVED, UNKNOWN, TokenRows, index_tokens
 
 _TAKEN = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
 
-class InitialWeights:
-    """The words and weights of a run, to begin a training with.
+class InitialWeights(ABC):
+    """What a training begins with.
+
+    Args:
+        config: Settings of the training.
+
+    Attributes:
+        config: The settings with those that follow from where the training begins.
+    """
+
+    def __init__(self, config: SentimentConfig):
+        self.config = config
+
+    @property
+    def scale(self) -> Scale | None:
+        """Units in which the network answers, of a number to estimate; None: those of the data."""
+        return None
+
+    @property
+    def learned_digests(self) -> np.ndarray:
+        """Digests (N,) uint64 of the texts that the weights have learned from."""
+        return np.zeros(0, np.uint64)
+
+    @abstractmethod
+    def words(
+        self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
+    ) -> SentimentWords:
+        """Learn the words that the network knows.
+
+        Args:
+            data: Rows of the training.
+            cleaned: Whether texts are cleaned before they are read.
+            reading: Kind of the tokens.
+            folder: Folder of the pre-trained vectors.
+            progress: Function that is given a line on what is being done.
+
+        Raises:
+            DataError: No word is left, or the texts to pre-train on cannot be used.
+        """
+
+    @abstractmethod
+    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
+        """Give a network its weights.
+
+        Args:
+            model: Network of `build_sentiment_model`, of these words and settings.
+            target: Target of the data.
+            train: Rows to learn from.
+        """
+
+    def record(self, words: int, classes: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
+        """Describe where the weights come from, for `metrics.json`.
+
+        Args:
+            words: Size of the vocabulary.
+            classes: Classes or labels of the run.
+        """
+        return {}
+
+
+def initial_weights(config: SentimentConfig) -> InitialWeights:
+    """Choose what a training begins with.
+
+    Raises:
+        TrainingError: The run of `--warm-start` cannot be loaded, or other settings were asked for.
+    """
+    return NewWeights(config) if config.training.warm_start is None else RunWeights(config)
+
+
+class NewWeights(InitialWeights):
+    """Words of the training texts, and weights that are drawn."""
+
+    def words(
+        self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
+    ) -> SentimentWords:
+        """Learn the words of the training texts, and vectors where the settings ask for them."""
+        return sentiment_words(data, self.config, folder, progress, cleaned, reading)
+
+    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
+        """Leave the weights as they were drawn, but for the ratios of `--word-ratios`."""
+        if self.config.model.word_ratios:
+            layer = model.get_layer("embedding")
+            trained = _trained_words(layer)
+            initialise_words(model, word_ratios(train, target.outputs, trained))
+
+
+class RunWeights(InitialWeights):
+    """The words and weights of the run of `--warm-start`.
 
     Args:
         config: Settings of the training, with `--warm-start`.
-
-    Attributes:
-        config: The settings with those that follow from the run.
-        run: The run.
 
     Raises:
         TrainingError: The run cannot be loaded, or other settings were asked for.
@@ -41,28 +122,33 @@ class InitialWeights:
 
     def __init__(self, config: SentimentConfig):
         self.run: SentimentRun = starting_run(config)
-        self.config = with_start_settings(config, self.run)
+        super().__init__(with_start_settings(config, self.run))
         self._model = self.run.load_model()
         self._embedding: Any = self._model.get_layer("embedding")
 
     @property
     def scale(self) -> Scale | None:
-        """The units in which the network answers, of a number to estimate; else None."""
+        """The units of the run."""
         return self.run.scale if self.run.kind == "number" else None
 
-    def words(self, texts: Sequence[str]) -> SentimentWords:
+    @property
+    def learned_digests(self) -> np.ndarray:
+        """Digests of the texts that the run has learned from."""
+        return learned_digests(self.run)
+
+    def words(
+        self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
+    ) -> SentimentWords:
         """Put the words that the texts add behind those of the run, which keep their ids.
 
         Learned pieces of words stay as they are: any word can be cut into them.
-
-        Args:
-            texts: Texts of all training rows.
         """
-        vocabulary, data = self.run.vocabulary, self.config.data
-        if self.run.reading != "pieces":
-            index = index_tokens(texts, self.run.cleaned, self.run.reading)
-            room = data.max_vocabulary - (self._trained_words - len(RESERVED))
-            vocabulary = _with_new_words(vocabulary, index, room, data.min_count)
+        del folder, progress
+        vocabulary, settings = self.run.vocabulary, self.config.data
+        if reading != "pieces":
+            index = index_tokens(data.learned_texts, cleaned, reading)
+            room = settings.max_vocabulary - (_trained_words(self._embedding) - len(RESERVED))
+            vocabulary = vocabulary.extended(index, room, settings.min_count)
         vectors = pieces = None
         if isinstance(self._embedding, WordEmbedding):
             if self._embedding.fixed is not None:
@@ -71,17 +157,12 @@ class InitialWeights:
                 pieces = word_pieces(vocabulary.tokens)
         return SentimentWords(vocabulary, vectors, len(vocabulary), pieces)
 
-    def set_weights(self, model: keras.Model, target: Target, targets: np.ndarray) -> None:
+    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
         """Give a network the weights of the run.
 
         New words begin with the unknown word's vector, as which they were read before. Outputs of
         classes or labels that the run knows are those of the run, by their names; the logit of a
         new one begins with its log odds in the training rows, whatever the text.
-
-        Args:
-            model: Network of `build_sentiment_model`, of these words and settings.
-            target: Target of the new data.
-            targets: Targets of the training rows, (N,) or (N, C).
         """
         for layer in model.layers:
             if not layer.weights:
@@ -90,24 +171,21 @@ class InitialWeights:
             if layer.name == "embedding":
                 _set_vectors(layer, old)
             elif layer.name == "logits" and target.kind != "number":
-                self._set_outputs(layer, old, target, targets)
+                self._set_outputs(layer, old, target, train.labels)
             else:
                 layer.set_weights(old.get_weights())
 
     def record(self, words: int, classes: Sequence[str]) -> dict[str, Any]:
-        """Describe the run for `metrics.json`; see `gru_training.warm_start`.
-
-        Args:
-            words: Size of the new vocabulary.
-            classes: Classes or labels of the new run.
-        """
+        """Describe the run; see `gru_training.warm_start`."""
         known = self.run.classes
         return {
-            "run": str(self.run.path),
-            "digest": self.run.digest(_TAKEN),
-            "new_words": words - len(self.run.vocabulary),
-            "new_classes": [name for name in classes if name not in known],
-            "dropped_classes": [name for name in known if name not in classes],
+            "warm_start": {
+                "run": str(self.run.path),
+                "digest": self.run.digest(_TAKEN),
+                "new_words": words - len(self.run.vocabulary),
+                "new_classes": [name for name in classes if name not in known],
+                "dropped_classes": [name for name in known if name not in classes],
+            }
         }
 
     def _set_outputs(
@@ -127,43 +205,18 @@ class InitialWeights:
                 begun[1][number] = bias[places[name]]
         layer.set_weights(list(begun))
 
-    @property
-    def _trained_words(self) -> int:
-        layer = self._embedding
-        return layer.trained_words if isinstance(layer, WordEmbedding) else layer.input_dim
 
-
-def initial_weights(config: SentimentConfig) -> InitialWeights | None:
-    """The words and weights that a training begins with; None: they are drawn.
-
-    Raises:
-        TrainingError: As of `InitialWeights`.
-    """
-    return None if config.training.warm_start is None else InitialWeights(config)
+def _trained_words(embedding: Any) -> int:
+    """Number of ids that have a vector to train."""
+    if isinstance(embedding, WordEmbedding):
+        return int(embedding.trained_words)
+    return int(embedding.input_dim)
 
 
 def _log_odds(members: np.ndarray) -> np.ndarray:
     """Log odds of each class or label, (C,), from its rows, (N, C) bool."""
     count = members.sum(axis=0)
     return np.asarray(np.log((count + 1) / (len(members) - count + 1)), np.float32)
-
-
-def _with_new_words(known: Vocabulary, index: TokenIndex, room: int, min_count: int) -> Vocabulary:
-    """The known words with their ids, then new ones, the most frequent first.
-
-    Args:
-        known: Words so far.
-        index: Tokens of the training texts.
-        room: Maximum number of words to add.
-        min_count: Least number of occurrences of a word that is added.
-    """
-    there = set(known.tokens)
-    found = [
-        token
-        for token, count in zip(index.tokens, index.counts, strict=True)
-        if count >= min_count and token not in there
-    ]
-    return Vocabulary([*known.tokens[len(RESERVED) :], *found[: max(0, room)]])
 
 
 def _with_new_rows(table: np.ndarray, rows: int) -> np.ndarray:

@@ -1,37 +1,57 @@
-"""From labelled texts to a run directory: the sentiment pipeline."""
+"""From labelled texts to a run directory: one training, and one trial of a search for settings.
+
+The ordinary case has two points of extension: what a training begins with
+(`gru_training.sentiment.initial_weights`) and what its rows are to answer
+(`gru_training.sentiment.targets.training_rows`). Neither knows of the other.
+"""
 
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from rich.console import Console
 
 from gru_training.data.digest import data_digest
+from gru_training.judged import Judged, judged
+from gru_training.loop.batches import LengthBucketedBatches
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.loop.fit import FitResult, Progress
+from gru_training.loop.progress import EpochFollower
+from gru_training.loop.sparse_adam import SparseAdam
+from gru_training.loop.train import train
 from gru_training.runs.summary import run_summary
 from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, load_data
-from gru_training.sentiment.evaluation import baselines
+from gru_training.sentiment.decision import fit_temperature
+from gru_training.sentiment.evaluation.baselines import fit_baselines
+from gru_training.sentiment.evaluation.calibration import calibrate
+from gru_training.sentiment.evaluation.classifier import Answers, TrainedClassifier
 from gru_training.sentiment.evaluation.report import write_report
-from gru_training.sentiment.evaluation.trained import Alone, TrainedClassifier
-from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
-from gru_training.sentiment.initial_weights import initial_weights
-from gru_training.sentiment.network.combination import combine
-from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.initial_weights import InitialWeights, NewWeights, initial_weights
+from gru_training.sentiment.measures import LOG_LOSS
+from gru_training.sentiment.network.model import (
+    EVALUATION_BATCH,
+    build_sentiment_model,
+    combine,
+    fit_shares,
+    predict_logits,
+)
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
-from gru_training.sentiment.served.graph import write_graph
-from gru_training.sentiment.targets.made import make_target
-from gru_training.sentiment.targets.target import Target
-from gru_training.sentiment.targets.unequal import for_unequal_classes
-from gru_training.sentiment.teaching.lessons import taught
-from gru_training.sentiment.training_texts import learned_digests, text_digests, write_digests
+from gru_training.sentiment.served.onnx import write_graph
+from gru_training.sentiment.targets import Target, TrainingRows, make_target, training_rows
+from gru_training.sentiment.texts import PreparedTexts, prepare_texts
+from gru_training.sentiment.warm_start import text_digests, write_digests
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
-from gru_training.words.ngram_model import NgramModel
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.ngrams import NgramModel, require_keys
+from gru_training.words.vocabulary import TokenRows
 
 
 def train_sentiment(
@@ -48,11 +68,11 @@ def train_sentiment(
     digits, and training magnifies that.
 
     Args:
-        config: Every setting.
-        console: Where to show progress; none is shown by default.
-        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
-        data: Of these settings where they have been read, and their notes shown.
-        given: Of data that no setting names, what `config.json` is to say of them.
+        config: Settings of the training.
+        console: Console for progress; none is shown by default.
+        resume: Whether to go on from the checkpoint of a run of this name that was cut short.
+        data: Rows of these settings that were read already, and their notes shown.
+        given: Values for `config.json` that describe data which no setting names.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -66,88 +86,54 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started, asked = time.perf_counter(), config
-    built_in = "grammar" if given is None or data is None else data.name
-    name = run_name(config, "sentiment", config.data.data or built_in)
     initial = initial_weights(config)
-    if initial is not None:
-        config = initial.config
+    name = run_name(config, "sentiment", config.data.data or _source_name(data, given))
     with (
-        Tracked(config, "sentiment", console, resume) as tracked,
-        TrainingRunWriter(config, "sentiment", name, resume, given, asked) as writer,
+        Tracked(initial.config, "sentiment", console, resume) as tracked,
+        TrainingRunWriter(initial.config, "sentiment", name, resume, given, asked) as writer,
     ):
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
-        if data is None:
-            with console.status("reading the data ..."):
-                data = load_data(config)
+        data = data or load_data(initial.config)
+        config, data = for_unequal_classes(initial.config, data)
         with console.status("learning words ...") as status:
-            read = read_texts(data, config, writer.path.parent, status.update, initial=initial)
-        vocabulary, parts = read.words.vocabulary, read.rows
-        config, unequal = for_unequal_classes(config, data)
-        if unequal is not None:
-            data = replace(data, notes=(*data.notes, unequal))
-        target = make_target(data, config, None if initial is None else initial.scale)
+            texts = prepare(data, config, initial, writer.path.parent, status.update)
+        target = make_target(data, config, initial.scale)
         _describe(data, shown, console)
-        digest = data_digest([*data.contents(), *vocabulary.tokens])
-        learned = target
-        told = None
-        if config.teaching.teach is not None:
-            with console.status("asking the teacher ..."):
-                told = taught(config, data, read.preprocessor, target)
-            learned = told.target
-        model, result = fit_network(
-            data,
-            read,
-            learned,
+        rows = training_rows(
+            target, texts.rows["train"], texts.rows["validation"], texts.soft, config.soft
+        )
+        digest = data_digest([*data.contents(), *texts.words.vocabulary.tokens])
+        network, result = fit_network(
+            rows,
+            texts,
             config,
+            initial,
             console,
-            checkpoint=lambda variables: writer.checkpoint(variables, digest),
-            followers=tracked.begin(writer.final, _tracked(data)),
-            initial=initial,
+            lambda variables: writer.checkpoint(variables, digest),
+            tracked.begin(writer.final, _tracked(data)),
         )
-        ngrams, combined = None, with_ngrams(config, data)
-        if combined or config.run.ngram_baseline:
-            with console.status("fitting the n-gram regression ..."):
-                ngrams = target.fit_ngrams(
-                    parts["train"],
-                    parts["validation"],
-                    len(vocabulary),
-                    config.model.ngram_order,
-                )
-        floors = fit_baselines(target, parts, ngrams, console)
-        alone = None
-        if combined and ngrams is not None:
-            with console.status("combining ..."):
-                alone = _alone(model, target, ngrams, parts, config)
-            model = combine(model, ngrams, alone.shares)
-        writer.write_json(
-            TEXT_RULES, {"cleaned": read.cleaned, "reading": read.preprocessor.reading}
+        with console.status("fitting the simple models ..."):
+            ngrams = fit_regression(target, texts, config, data)
+            floors = fit_baselines(target, texts.rows, ngrams)
+        with console.status("combining ..."):
+            model, answers = answer(network, ngrams, target, texts, config, data)
+        calibrated = calibrate(
+            target, config.decision, texts.rows["validation"].labels, answers.logits["validation"]
         )
-        vocabulary.save(writer.path / "vocabulary.txt")
-        writer.write_json("classes.json", list(data.classes))
-        learned_from = text_digests(data.train.texts)
-        if initial is not None:
-            learned_from = np.concatenate([learned_from, learned_digests(initial.run)])
-        write_digests(writer.path, learned_from)
+        _write_words(writer, texts, data, initial)
+        calibrated.write(writer)
         writer.write_model(model, result)
         with console.status("writing the report ..."):
             write_report(
                 writer,
-                TrainedClassifier(
-                    data,
-                    target,
-                    parts,
-                    read.preprocessor,
-                    len(vocabulary),
-                    model,
-                    alone,
-                    result,
-                    config,
-                    None if initial is None else initial.record(len(vocabulary), data.classes),
-                    None if told is None else told.figures,
-                ),
+                TrainedClassifier(data, target, texts, model, answers, calibrated, result, config),
                 floors,
-                run_summary(result, config.training.seed, started),
+                {
+                    **run_summary(result, config.training.seed, started),
+                    **initial.record(len(texts.words.vocabulary), data.classes),
+                    **_soft_record(data, config),
+                },
             )
         if given is None:  # an estimator keeps its model loaded
             write_graph(writer, model)
@@ -156,47 +142,183 @@ def train_sentiment(
         return run
 
 
-def _tracked(data: SentimentData) -> TrackedData:
-    sizes = {part: len(rows) for part, rows in data.parts().items()}
-    return TrackedData(data.name, data_digest(data.contents()), sizes)
-
-
-def _alone(
-    model: keras.Model,
-    target: Target,
-    ngrams: NgramModel,
-    parts: Mapping[str, TokenRows],
+def prepare(
+    data: SentimentData,
     config: SentimentConfig,
-) -> Alone:
-    """What the GRU answers by itself, and its share in a combined answer."""
-    held_out = {part: parts[part] for part in ("validation", "test")}
-    logits = {part: predict_logits(model, rows.ids) for part, rows in held_out.items()}
-    counted = {part: ngrams.logits(rows.ids) for part, rows in held_out.items()}
+    initial: InitialWeights,
+    folder: Path,
+    progress: Callable[[str], None] = lambda _: None,
+    parts: Sequence[str] = ("train", "validation", "test"),
+) -> PreparedTexts:
+    """Learn words, and read texts as ids of these.
+
+    Args:
+        data: Rows of the training.
+        config: Settings of the training.
+        initial: What the training begins with.
+        folder: Folder of the pre-trained vectors.
+        progress: Function that is given a line on what is being done.
+        parts: Names of the parts to read.
+
+    Raises:
+        DataError: No word is left, or the texts to pre-train on cannot be used.
+        ConfigError: There are too many words for n-grams of the length asked for.
+    """
+    learn_words = partial(initial.words, folder=folder, progress=progress)
+    texts = prepare_texts(data, config, learn_words, parts)
+    if with_ngrams(config, data) or config.run.ngram_baseline:
+        # Fitted only after the network has been trained.
+        require_keys(len(texts.words.vocabulary), config.model.ngram_order)
+    return texts
+
+
+def fit_network(
+    rows: TrainingRows,
+    texts: PreparedTexts,
+    config: SentimentConfig,
+    initial: InitialWeights,
+    console: Console,
+    checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
+    followers: Sequence[Progress] = (),
+) -> tuple[keras.Model, FitResult]:
+    """Train the GRU from word ids (B, T) to logits (B, C); it keeps its best epoch.
+
+    Args:
+        rows: Rows with their targets.
+        texts: Words, and the rows of the data.
+        config: Settings of the training.
+        initial: What the training begins with.
+        console: Console for progress.
+        checkpoint: Function that makes the checkpoint of variables; none is written by default.
+        followers: Objects that are told of steps and epochs.
+
+    Raises:
+        DivergenceError: A loss became infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
+    """
+    vocabulary, vectors, trained, pieces = texts.words
+    target, settings = rows.target, config.training
+    model = build_sentiment_model(
+        config.model,
+        len(vocabulary),
+        target.outputs,
+        vectors,
+        trained,
+        pieces,
+        config.pretraining.vectors_use if config.pretraining.vectors else "both",
+    )
+    initial.set_weights(model, target, texts.rows["train"])
+    batches = LengthBucketedBatches(
+        rows.train.ids,
+        rows.train.labels,
+        settings.batch_size,
+        settings.seed,
+        shares=_shares(target.in_units(rows.train.labels)) if settings.balanced_batches else None,
+        drawn=rows.drawn,
+    )
+    validation = LengthBucketedBatches(
+        rows.validation.ids, rows.validation.labels, EVALUATION_BATCH, settings.seed
+    )
+    result = train(
+        model,
+        batches,
+        validation.in_length_order,
+        target.objective(),
+        settings,
+        signature=(tf.TensorSpec((None, None), tf.int32), target.signature),
+        console=console,
+        checkpoint=checkpoint,
+        followers=followers,
+        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
+    )
+    return model, result
+
+
+def _shares(classes: np.ndarray) -> np.ndarray:
+    """How often each row of class numbers (N,) is drawn so that all are equally frequent, (N,)."""
+    return np.asarray(1 / np.bincount(classes)[classes])
+
+
+def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
+    """Whether an n-gram regression answers with the GRU; by default for data of one's own.
+
+    A model that reads in one direction is left alone, as it would no longer stream.
+    """
+    if config.model.ngrams is not None:
+        return config.model.ngrams
+    return not data.made_up and config.model.bidirectional
+
+
+def fit_regression(
+    target: Target, texts: PreparedTexts, config: SentimentConfig, data: SentimentData
+) -> NgramModel | None:
+    """Fit a linear model on n-grams, if it answers with the GRU or stands beside it."""
+    if not (with_ngrams(config, data) or config.run.ngram_baseline):
+        return None
+    return target.fit_ngrams(
+        texts.rows["train"],
+        texts.rows["validation"],
+        len(texts.words.vocabulary),
+        config.model.ngram_order,
+    )
+
+
+def answer(
+    network: keras.Model,
+    ngrams: NgramModel | None,
+    target: Target,
+    texts: PreparedTexts,
+    config: SentimentConfig,
+    data: SentimentData,
+) -> tuple[keras.Model, Answers]:
+    """Answer the held-out rows, by the network alone or together with the n-gram regression.
+
+    Returns:
+        The whole model, from word ids (B, T) to logits (B, C), and its answers.
+    """
+    held_out = {part: texts.rows[part].ids for part in ("validation", "test")}
+    logits = {part: predict_logits(network, ids) for part, ids in held_out.items()}
+    if ngrams is None or not with_ngrams(config, data):
+        return network, Answers(logits)
+    counted = {part: ngrams.logits(ids) for part, ids in held_out.items()}
     shares = fitted_shares(
-        parts["validation"], logits["validation"], counted["validation"], target, config
+        texts.rows["validation"], logits["validation"], counted["validation"], target, config
     )
     both = {
         part: np.float32(shares[0]) * logits[part] + np.float32(shares[1]) * counted[part]
         for part in held_out
     }
-    return Alone(logits, shares, both, ngrams.penalty)
+    return combine(network, ngrams, shares), Answers(both, logits, shares, ngrams.penalty)
 
 
-def fit_baselines(
-    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None, console: Console
-) -> list[baselines.BaselineResult]:
-    """The simple models beside a network; those of n-grams where these were fitted."""
-    rows = parts["train"], parts["validation"], parts["test"]
-    with console.status("fitting the baselines ..."):
-        if target.kind == "labels":
-            return [baselines.labels_bag_of_words(*rows, target)]
-        if target.kind == "number":
-            return [baselines.mean_number(*rows), baselines.numbers_bag_of_words(*rows)]
-        floors = [baselines.majority_class(*rows), baselines.bag_of_words(*rows, target)]
-        if ngrams is not None:
-            floors.append(baselines.naive_bayes(ngrams, *rows))
-            floors.append(baselines.nb_weighted_ngrams(ngrams, *rows[1:]))
-    return floors
+def fitted_shares(
+    rows: TokenRows,
+    gru_logits: np.ndarray,
+    ngram_logits: np.ndarray,
+    target: Target,
+    config: SentimentConfig,
+) -> tuple[float, float]:
+    """Find the shares of the GRU and of an n-gram regression in an answer of both.
+
+    Args:
+        rows: Rows that neither was trained on.
+        gru_logits: Logits (N, C) of the GRU.
+        ngram_logits: Logits (N, C) of the regression.
+        target: Target of the data.
+        config: Settings of the training; a metric that it names chooses the shares.
+    """
+    by = None if config.training.metric is None else target.metric.score
+    return fit_shares(rows.labels, gru_logits, ngram_logits, target.mean_loss, by)
+
+
+def _source_name(data: SentimentData | None, given: Mapping[str, Any] | None) -> str:
+    """The name of rows that no setting names: that of the table, or of the made-up reviews."""
+    return "grammar" if given is None or data is None else data.name
+
+
+def _tracked(data: SentimentData) -> TrackedData:
+    sizes = {part: len(rows) for part, rows in data.parts().items()}
+    return TrackedData(data.name, data_digest(data.contents()), sizes)
 
 
 def _describe(data: SentimentData, shown: Collection[str], console: Console) -> None:
@@ -206,3 +328,90 @@ def _describe(data: SentimentData, shown: Collection[str], console: Console) -> 
         if note in shown:
             continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+
+
+def _write_words(
+    writer: TrainingRunWriter, texts: PreparedTexts, data: SentimentData, initial: InitialWeights
+) -> None:
+    """Write how texts are read, the classes, and which texts were learned from."""
+    cleaned, reading = texts.preprocessor.cleaned, texts.preprocessor.reading
+    writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
+    texts.words.vocabulary.save(writer.path / "vocabulary.txt")
+    writer.write_json("classes.json", list(data.classes))
+    own = text_digests(data.learned_texts)
+    write_digests(writer.path, np.concatenate([own, initial.learned_digests]))
+
+
+def _soft_record(data: SentimentData, config: SentimentConfig) -> dict[str, Any]:
+    """Describe the rows with probabilities for `metrics.json`."""
+    if data.soft is None:
+        return {}
+    read = min(len(data.soft), config.soft.read_rows(len(data.train)))
+    return {"soft": {"rows": len(data.soft), "read": read}}
+
+
+def try_settings(
+    config: SentimentConfig,
+    data: SentimentData,
+    measure: str,
+    after_epoch: Callable[[int, float], None],
+) -> Judged:
+    """Train with some settings, and measure on the validation rows; test rows are not read.
+
+    Args:
+        config: Settings of the training.
+        data: Rows of the training.
+        measure: Name of the metric that the settings choose by, or `log_loss`, of answers that are
+            as sure as they may be (`gru_training.sentiment.decision`).
+        after_epoch: Function that takes the number of each epoch and the measure of the network
+            after it; may end the trial by an error.
+
+    Raises:
+        TrainingError: These settings cannot be used.
+    """
+    keras.utils.set_random_seed(config.training.seed)
+    config, data = for_unequal_classes(config, data)
+    initial = NewWeights(config)
+    texts = prepare(data, config, initial, config.run.runs_dir, parts=("train", "validation"))
+    target = make_target(data, config)
+    by_loss = measure == LOG_LOSS
+    follower = EpochFollower("loss" if by_loss else target.metric.name, after_epoch)
+    held_out = texts.rows["validation"]
+    rows = training_rows(target, texts.rows["train"], held_out, texts.soft, config.soft)
+    model, _ = fit_network(rows, texts, config, initial, Console(quiet=True), followers=(follower,))
+    logits = predict_logits(model, held_out.ids)
+    if with_ngrams(config, data):
+        counted = _counted(texts, target, config)
+        gru, regression = fitted_shares(held_out, logits, counted, target, config)
+        logits = gru * logits + regression * counted
+    if by_loss:
+        sure = logits / fit_temperature(held_out.labels, logits, target.mean_loss).value
+        return judged(lambda kept: target.mean_loss(held_out.labels[kept], sure[kept]), len(logits))
+    labels = target.in_units(held_out.labels)
+    return judged(lambda kept: target.metric.of(labels[kept], logits[kept]), len(logits))
+
+
+_FITTED: dict[str, np.ndarray] = {}
+"""Answers of the n-gram regression of the last trial to the validation rows."""
+
+
+def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> np.ndarray:
+    """The n-grams' logits (N, C) of the validation rows.
+
+    The regression depends on words, rows, their weights and the order, which few searches vary:
+    most trials of a process share it.
+    """
+    train, held_out = texts.rows["train"], texts.rows["validation"]
+    order = config.model.ngram_order
+    contents: list[str | np.ndarray] = [str(config.training.class_weight), str(order)]
+    contents += [target.metric.name, *texts.words.vocabulary.tokens]
+    for part in (train, held_out):
+        contents += [np.concatenate(part.ids), np.array(list(map(len, part.ids))), part.labels]
+        if part.weights is not None:
+            contents.append(part.weights)
+    key = data_digest(contents)
+    if key not in _FITTED:
+        _FITTED.clear()
+        ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
+        _FITTED[key] = ngrams.logits(held_out.ids)
+    return _FITTED[key]

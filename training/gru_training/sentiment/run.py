@@ -7,11 +7,11 @@ classes.json               class names, in the order of the model's outputs
 text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), and what their
                            tokens are (`gru_training.words.tokens.Reading`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose
-                           weights it began with: gru_training.sentiment.training_texts
+                           weights it began with: gru_training.sentiment.warm_start
 vocabulary.txt             one token per line; the line number from 0 is the id
-temperature.json           see gru_training.classification.temperature
+temperature.json           see gru_training.sentiment.decision
 decision.json              thresholds and utilities of classes and labels: see
-                           gru_training.classification.decision
+                           gru_training.sentiment.decision
 scale.json                 of a number to estimate its units and intervals, in place of those two
 model.onnx                 the model for ONNX Runtime, from word ids to answers; none where ONNX
                            cannot express it, and none of runs that were trained in Python
@@ -37,14 +37,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from gru_training.classification.decision import Decision, decision_from_json
-from gru_training.classification.temperature import Temperature
 from gru_training.config import from_dict
 from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.runs.directory import TaskRun
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.targets.scale import Scale
+from gru_training.sentiment.decision import Decision, Scale, Temperature, decision_from_json
 
 if TYPE_CHECKING:
     import keras

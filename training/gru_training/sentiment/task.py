@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gru_training.classification.origin import model_name
 from gru_training.criterion import Criterion, caution
-from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.presets import PRESETS
+from gru_training.sentiment.config import PRESETS, SentimentConfig
+from gru_training.sentiment.evaluation.markdown import model_name
 from gru_training.tables.text_columns import TEXT_COLUMNS
 from gru_training.task import Command, Task, Verdict
 
@@ -43,7 +42,7 @@ class SentimentTask(Task):
 
     def check(self, config: SentimentConfig) -> "DataCheck":
         """Read the texts, and look at rows and classes."""
-        from gru_training.sentiment.check import check_sentiment
+        from gru_training.sentiment.data import check_sentiment
 
         return check_sentiment(config)
 
@@ -65,8 +64,8 @@ class SentimentTask(Task):
         Of many trials the one with the most right answers to a few hundred rows is mostly the
         luckiest. The log loss changes less from rows to rows.
         """
-        from gru_training.classification.chosen_metric import LOG_LOSS, chosen_metric
-        from gru_training.sentiment.targets.unequal import for_unequal_classes
+        from gru_training.sentiment.class_weights import for_unequal_classes
+        from gru_training.sentiment.measures import LOG_LOSS, chosen_metric
 
         name = for_unequal_classes(config, data)[0].training.metric
         if name is None and data.kind != "number":
@@ -92,7 +91,7 @@ class SentimentTask(Task):
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a classifier and measure it on the validation rows."""
-        from gru_training.sentiment.trial import try_settings
+        from gru_training.sentiment.pipeline import try_settings
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
@@ -166,7 +165,7 @@ class SentimentTask(Task):
 
     def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
         """Right and wrong labels, and the probabilities of the right ones."""
-        from gru_training.classification.outcomes import file_outcomes, held_out_outcomes
+        from gru_training.sentiment.outcomes import file_outcomes, held_out_outcomes
 
         if data is None:
             return held_out_outcomes(run, like)

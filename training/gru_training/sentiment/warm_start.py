@@ -1,17 +1,24 @@
-"""Text classifiers that begin with the weights of a run: settings and rows; no TensorFlow."""
+"""Text classifiers that begin with the weights of a run: settings and rows; no TensorFlow.
 
-from collections.abc import Mapping
+A run keeps digests of the texts that it has learned from, so that no later run tests on them.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
 
 from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import Problems
-from gru_training.errors import ConfigError, DataError
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.rows import Row, SentimentRows
+from gru_training.sentiment.rows import Parts, Row, SentimentRows, text_key
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.split import Parts
-from gru_training.sentiment.training_texts import is_learned, split_settings
 from gru_training.warm_start import open_start, with_settings_of
 
+DIGESTS_FILE = "training_texts.npy"
+_DIGEST_BYTES = 8
 _NETWORK = ("embedding_size", "units", "layers", "bidirectional", "chunk", "pooling", "subwords")
 _VECTORS = (
     "unlabelled", "word_vectors", "vector_size", "topic_size", "vector_words", "window", "vectors",
@@ -106,3 +113,55 @@ def with_learned_in_training(
             f"are trained on, as {run.path} has learned from them already; {left} are left"
         )
     return Parts([*parts.train, *moved], *kept)
+
+
+def text_digests(texts: Iterable[str]) -> np.ndarray:
+    """One uint64 per text, (N,); the same for texts that differ in case and blanks alone."""
+    keys = (text_key(text).encode("utf-8", "surrogatepass") for text in texts)
+    joined = b"".join(hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest() for key in keys)
+    return np.frombuffer(joined, "<u8")
+
+
+def write_digests(folder: Path, digests: np.ndarray) -> None:
+    """Write the digests of the texts that a run has learned from.
+
+    Args:
+        folder: The run directory.
+        digests: (N,) uint64, in any order; each is kept once.
+    """
+    np.save(folder / DIGESTS_FILE, np.unique(digests))
+
+
+def learned_digests(run: SentimentRun) -> np.ndarray:
+    """Read the digests of the texts that a run has learned from, (N,) uint64, ascending.
+
+    Raises:
+        RunDirectoryError: The run has none, or the file is damaged.
+    """
+    path = run.path / DIGESTS_FILE
+    if not path.is_file():
+        raise RunDirectoryError(
+            f"{run.path}: expected {DIGESTS_FILE}, which tells what texts were learned from and "
+            "which runs of earlier versions do not have; train that run again with this version"
+        )
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), "<u8")
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+
+def is_learned(texts: Iterable[str], run: SentimentRun) -> np.ndarray:
+    """Whether a run has learned from each of N texts, (N,) bool.
+
+    Raises:
+        RunDirectoryError: As of `learned_digests`.
+    """
+    return np.isin(text_digests(texts), learned_digests(run))
+
+
+def split_settings(run: SentimentRun) -> str:
+    """The settings that a run's rows were split with, as flags."""
+    data = run.config.data
+    drawn = f"--split-seed {data.drawn_with(run.config.training.seed)}"
+    split = drawn if data.fold is None else f"--fold {data.fold}"
+    return split if data.data is None else f"--data {data.data} and {split}"

@@ -1,20 +1,23 @@
-"""Word vectors from unlabelled texts: factorised co-occurrence counts.
+"""Word vectors from unlabelled texts: factorised co-occurrence counts, and latent semantics.
 
 Positive pointwise mutual information of words and the words around them, cut to its largest
 singular vectors, with the settings that Levy, Goldberg and Dagan (2015), "Improving Distributional
 Similarity with Lessons Learned from Word Embeddings", found to hold up: counts of frequent words
 are thinned (by their expected number, not by chance), context counts smoothed with the power 3/4,
 singular values taken to the power 1/2. The same texts give the same vectors.
+
+Neighbouring words tell which words can replace each other, so good and bad are similar; the texts
+in which a word occurs tell them apart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.extmath import randomized_svd
 
-from gru_training.words.latent_semantics import unit_rows
-from gru_training.words.vocabulary import PADDING, UNKNOWN
+from gru_training.words.vocabulary import PADDING, UNKNOWN, word_counts
 
 _CHUNK = 1_000_000  # tokens whose pairs are counted at once
 _THIN_ABOVE = 1e-4  # share of all tokens above which a word counts less
@@ -99,3 +102,34 @@ def _factors(matrix: sp.csr_matrix, size: int) -> np.ndarray:
     u, singular, _ = randomized_svd(matrix, size, n_iter=3, random_state=0)
     # Without neighbours the factorisation leaves rounding errors.
     return unit_rows(u * singular**_SINGULAR_POWER, matrix.getnnz(axis=1) > 0)
+
+
+def latent_semantic_vectors(
+    rows: Sequence[np.ndarray], vocabulary_size: int, size: int
+) -> np.ndarray:
+    """Vectors of all words of a vocabulary.
+
+    After Deerwester et al. (1990), "Indexing by Latent Semantic Analysis": the right singular
+    vectors of the texts' weighted word counts, here (1 + log count) times inverse document
+    frequency, with texts of length 1.
+
+    Args:
+        rows: The word ids of each text, without padding.
+        vocabulary_size: V, the reserved ids included.
+        size: D, at most the number of words and of texts.
+
+    Returns:
+        (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
+        occur nowhere.
+    """
+    counts = word_counts(rows, vocabulary_size)
+    weighted = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+    _, _, vectors = randomized_svd(weighted, size, n_iter=3, random_state=0)
+    return unit_rows(vectors.T, counts.getnnz(axis=0) > 0)
+
+
+def unit_rows(vectors: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Rows of root mean square 1 where known, zeros elsewhere, float32."""
+    length = np.sqrt(np.mean(vectors**2, axis=1, keepdims=True))
+    scaled = vectors / np.maximum(length, np.finfo(vectors.dtype).tiny)
+    return np.where(known[:, None], scaled, 0).astype(np.float32)

@@ -4,12 +4,14 @@ Only lookup and ragged operations are used, all of which a stock TensorFlow Serv
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 import tensorflow as tf
 
 from gru_training.errors import DataError
@@ -44,6 +46,22 @@ class Vocabulary:
 
     def __hash__(self) -> int:
         return hash(self.tokens)
+
+    def extended(self, index: "TokenIndex", room: int, min_count: int = 1) -> "Vocabulary":
+        """Put further words behind the known ones, which keep their ids.
+
+        Args:
+            index: Tokens to take new words from, the most frequent first.
+            room: Maximum number of words to add.
+            min_count: Least number of occurrences of a word that is added.
+        """
+        known = set(self.tokens)
+        found = [
+            token
+            for token, count in zip(index.tokens, index.counts, strict=True)
+            if count >= min_count and token not in known
+        ]
+        return Vocabulary([*self.tokens[len(RESERVED) :], *found[: max(0, room)]])
 
     def save(self, path: Path) -> None:
         """Write one token per line, UTF-8; the line number (from 0) is the id."""
@@ -215,3 +233,43 @@ def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.n
         lengths = np.maximum(1, (ids != PADDING).sum(axis=1))
         rows += [row[:length].copy() for row, length in zip(ids, lengths, strict=True)]
     return rows
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """One part of a data set."""
+
+    ids: Sequence[np.ndarray]
+    """N rows of word ids, each (T_i,) int32."""
+    labels: np.ndarray
+    """Indices into the classes, (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers
+    (N,) float32."""
+    weights: np.ndarray | None = None
+    """Weights of the rows in the loss, (N,) float64; None: all count the same."""
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        """The weights with a mean of 1, (N,), so that only their ratios matter."""
+        return None if self.weights is None else self.weights / self.weights.mean()
+
+
+def members_of(labels: np.ndarray, number: int) -> np.ndarray:
+    """Which rows are of a class or have a label, (N,) bool."""
+    return np.asarray(labels == number if labels.ndim == 1 else labels[:, number] > 0.5)
+
+
+def word_counts(rows: Sequence[np.ndarray], words: int) -> sp.csr_matrix:
+    """How often each text holds each word.
+
+    Args:
+        rows: N rows of word ids.
+        words: W; ids from there on are passed over, and so are the reserved ones.
+
+    Returns:
+        (N, W) float32.
+    """
+    ids = np.concatenate([np.zeros(0, np.int32), *rows])
+    texts = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    known = (ids >= len(RESERVED)) & (ids < words)
+    ones = np.ones(known.sum(), np.float32)
+    return sp.csr_matrix((ones, (texts[known], ids[known])), (len(rows), words))

@@ -7,8 +7,8 @@ from gru_training.sentiment.evaluation.baselines import (
     naive_bayes,
     nb_weighted_ngrams,
 )
-from gru_training.words.ngram_model import fit_ngrams
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.ngrams import fit_ngrams
+from gru_training.words.vocabulary import TokenRows
 
 
 def rows(count, seed, order_decides, classes=2):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from gru_training.sentiment.evaluation.metrics import same_words
-from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import TokenRows
 
 
 def test_pairs_of_the_same_words_are_counted_as_by_enumeration():

@@ -6,11 +6,10 @@ import pytest
 import tensorflow as tf
 
 from gru_training.sentiment.config import ClassifierConfig
-from gru_training.sentiment.network.attribution import Attribution
-from gru_training.sentiment.network.combination import combine, shares_of
-from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.words.ngram_model import NgramModel, fit_ngrams
-from gru_training.words.token_rows import TokenRows
+from gru_training.sentiment.network.model import build_sentiment_model, combine, shares_of
+from gru_training.sentiment.network.steps import Attribution
+from gru_training.words.ngrams import NgramModel, fit_ngrams
+from gru_training.words.vocabulary import TokenRows
 from tests import oracle
 
 V, C = 14, 3

@@ -6,10 +6,8 @@ import pytest
 import tensorflow as tf
 
 from gru_training.sentiment.config import ClassifierConfig
-from gru_training.sentiment.network.attribution import Attribution
-from gru_training.sentiment.network.chunks import InChunks
-from gru_training.sentiment.network.model import build_sentiment_model
-from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.sentiment.network.model import InChunks, build_sentiment_model
+from gru_training.sentiment.network.steps import Attribution, SentimentSteps
 
 V, SIZE = 30, 4
 RNG = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.keras_scorer import KerasScorer
 from gru_training.sentiment.served.scorer import GRAPH, TOKENS, GraphScorer, graph_scorer
 from gru_training.sentiment.task import TASK
-from tests.training.sentiment.targets.runs import train_labels, train_number
+from tests.training.sentiment.target_runs import train_labels, train_number
 
 REPOSITORY = Path(__file__).parents[4]
 HEAVY = {"h5py", "keras", "onnx", "pandas", "scipy", "sklearn", "tensorflow"}

@@ -5,10 +5,9 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from gru_training.classification.decision import Decision
+from gru_training.sentiment.decision import Decision, Scale
 from gru_training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
-from gru_training.sentiment.served.native_head import OUTPUTS, add_answers
-from gru_training.sentiment.targets.scale import Scale
+from gru_training.sentiment.served.onnx import OUTPUTS, add_answers
 from keras_gru.convert.onnx_graph import OnnxGraph
 
 NAMES = ("praise", "Grüße", "bill", "x")

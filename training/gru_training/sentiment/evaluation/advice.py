@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
+from gru_training.sentiment.evaluation.classifier import TrainedClassifier
 from gru_training.words.vocabulary import UNKNOWN
 
 _GAP = 0.1
@@ -27,7 +27,7 @@ def advice(
     """
     found = []
     best = max(floors, key=lambda floor: floor.validation["accuracy"])
-    if best.validation["accuracy"] > validation["accuracy"] and trained.alone is None:
+    if best.validation["accuracy"] > validation["accuracy"] and trained.answers.shares is None:
         found.append(
             f"{best.name} does better on the validation rows "
             f"({best.validation['accuracy']:.1%} against {validation['accuracy']:.1%}): "
@@ -39,7 +39,7 @@ def advice(
 
 
 def _of_classes(trained: TrainedClassifier, validation: Mapping[str, float]) -> list[str]:
-    counts = np.bincount(trained.rows["train"].labels, minlength=len(trained.data.classes))
+    counts = np.bincount(trained.texts.rows["train"].labels, minlength=len(trained.data.classes))
     gap = validation["accuracy"] - validation["macro_f1"]
     if counts.max() < _UNEQUAL * counts.min() or gap < _GAP / 2:
         return []
@@ -77,10 +77,10 @@ def _of_training(trained: TrainedClassifier) -> list[str]:
 
 
 def _of_texts(trained: TrainedClassifier) -> list[str]:
-    ids = np.concatenate(trained.rows["validation"].ids)
+    ids = np.concatenate(trained.texts.rows["validation"].ids)
     unknown = float(np.mean(ids == UNKNOWN))
     longest = trained.config.data.max_tokens
-    cut = float(np.mean([len(row) >= longest for row in trained.rows["validation"].ids]))
+    cut = float(np.mean([len(row) >= longest for row in trained.texts.rows["validation"].ids]))
     found = []
     if unknown > _UNKNOWN_SHARE and not trained.config.model.subwords:
         found.append(

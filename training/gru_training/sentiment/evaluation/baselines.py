@@ -12,12 +12,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from gru_training.classification.decision import f1_threshold
-from gru_training.classification.measures import class_measures, labels_agreement, number_measures
-from gru_training.sentiment.targets.target import Target
-from gru_training.words.ngram_model import NgramModel
-from gru_training.words.token_rows import TokenRows, members_of
-from gru_training.words.vocabulary import PADDING
+from gru_training.sentiment.decision import f1_threshold
+from gru_training.sentiment.measures import class_measures, labels_agreement, number_measures
+from gru_training.sentiment.targets import Target
+from gru_training.words.ngrams import NgramModel
+from gru_training.words.vocabulary import PADDING, TokenRows, members_of
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
@@ -46,6 +45,28 @@ class BaselineResult:
     def test_accuracy(self) -> float:
         """Likewise."""
         return self.test["accuracy"]
+
+
+def fit_baselines(
+    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None
+) -> list[BaselineResult]:
+    """Fit the simple models that stand beside a network.
+
+    Args:
+        target: Target of the data.
+        parts: Rows by part: train, validation, test.
+        ngrams: Regression on n-grams, if there is one.
+    """
+    rows = parts["train"], parts["validation"], parts["test"]
+    if target.kind == "labels":
+        return [labels_bag_of_words(*rows, target)]
+    if target.kind == "number":
+        return [mean_number(*rows), numbers_bag_of_words(*rows)]
+    floors = [majority_class(*rows), bag_of_words(*rows, target)]
+    if ngrams is not None:
+        floors.append(naive_bayes(ngrams, *rows))
+        floors.append(nb_weighted_ngrams(ngrams, *rows[1:]))
+    return floors
 
 
 def majority_class(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
@@ -162,7 +183,7 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
 
     Args:
-        model: Of `gru_training.words.ngram_model.fit_ngrams`.
+        model: Of `gru_training.words.ngrams.fit_ngrams`.
         validation: Rows that the penalty was chosen on.
         test: Held-out rows.
     """

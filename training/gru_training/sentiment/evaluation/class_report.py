@@ -7,23 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.classification import pictures
-from gru_training.classification.accuracy_by_length import bin_by_length
-from gru_training.classification.doubtful import (
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.evaluation import pictures
+from gru_training.sentiment.evaluation.advice import advice
+from gru_training.sentiment.evaluation.baselines import BaselineResult
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.doubtful import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,
 )
-from gru_training.classification.precision_recall import draw_precision_recall
-from gru_training.classification.report import write_markdown
-from gru_training.runs.directory import RunWriter
-from gru_training.sentiment.data import SentimentData
-from gru_training.sentiment.evaluation.advice import advice
-from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.calibrated import Calibrated
-from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
+from gru_training.sentiment.evaluation.explanations import (
+    Marked,
+    Question,
+    deciding_words,
+    explain_rows,
+    write_marked_texts,
+)
 from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
-from gru_training.sentiment.evaluation.marked_texts import Marked, write_marked_texts
+from gru_training.sentiment.evaluation.markdown import write_markdown
 from gru_training.sentiment.evaluation.metrics import (
     calibration_summary,
     class_summary,
@@ -31,10 +34,8 @@ from gru_training.sentiment.evaluation.metrics import (
     part_summary,
     same_words,
 )
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import Alone, TrainedClassifier
-from gru_training.words.token_rows import word_counts
-from gru_training.words.vocabulary import PADDING
+from gru_training.sentiment.evaluation.pictures import bin_by_length, draw_precision_recall
+from gru_training.words.vocabulary import PADDING, word_counts
 
 DOUBTFUL = "doubtful_labels.csv"
 _SHOWN = 10
@@ -45,21 +46,18 @@ _MOST_DOUBTED = 20_000
 def class_results(
     writer: RunWriter,
     trained: TrainedClassifier,
-    calibrated: Calibrated,
     floors: Sequence[BaselineResult],
-    logits: Mapping[str, np.ndarray],
 ) -> Results:
     """Draw the pictures of a run, and make its figures.
 
     Args:
-        writer: Of the run.
-        trained: The model and its data.
-        calibrated: Its head.
-        floors: Majority class, bag of words, and any further simple models.
-        logits: (N, C) of the validation and the test rows.
+        writer: Writer of the run.
+        trained: The model, its data and its answers.
+        floors: Simple models beside it: majority class, bag of words, and any further ones.
     """
-    data, test = trained.data, trained.rows["test"]
-    labels = {part: trained.rows[part].labels for part in logits}
+    data, test = trained.data, trained.texts.rows["test"]
+    logits, calibrated = trained.answers.logits, trained.calibrated
+    labels = {part: trained.texts.rows[part].labels for part in logits}
     assert calibrated.temperature is not None
     assert calibrated.decision is not None
     scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
@@ -77,7 +75,7 @@ def class_results(
             **{part: part_summary(labels[part], logits[part], answered[part]) for part in labels},
             "parameters": trained.model.count_params(),
         },
-        **({} if trained.alone is None else _alone(trained.alone, labels)),
+        **_alone(trained, labels),
         "decision": calibrated.decision.reason,
         "same_words": same_words(test, predicted, floors[1].test_predictions),
         "per_class": class_summary(data, predicted, scores["test"]),
@@ -103,11 +101,13 @@ def class_results(
     if shown:
         texts = [predictions[row] for row in shown]
         draw_gates(
-            read_texts(trained.model, trained.preprocessor, calibrated.temperature.value, texts),
+            read_texts(
+                trained.model, trained.texts.preprocessor, calibrated.temperature.value, texts
+            ),
             data.classes,
             writer.path / "gates.png",
         )
-    metrics["deciding_words"] = _explain(writer, trained, calibrated, predictions, predicted)
+    metrics["deciding_words"] = _explain(writer, trained, predictions, predicted)
     doubtful = _doubtful(writer, trained)
     metrics["doubtful_labels"] = len(doubtful)
     markdown = partial(
@@ -123,14 +123,13 @@ def class_results(
 def _explain(
     writer: RunWriter,
     trained: TrainedClassifier,
-    calibrated: Calibrated,
     predictions: list[dict[str, Any]],
     predicted: np.ndarray,
 ) -> dict[str, list[str]]:
     """Write the surest answers with their words marked; the words that decide, by class."""
     surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
     questions = [Question(row, int(predicted[row])) for row in [*surest, *range(len(predicted))]]
-    explained = explain_rows(trained, calibrated.head, questions)
+    explained = explain_rows(trained, questions)
     shown = []
     for one in explained[: len(surest)]:
         row = predictions[one.row]
@@ -153,11 +152,11 @@ def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> li
 
 def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
     """Write the training rows whose label is probably wrong; those rows, too."""
-    part, rows = trained.data.train, trained.rows["train"]
+    part, rows = trained.data.train, trained.texts.rows["train"]
     ids, labels = rows.ids, rows.labels
     if trained.data.made_up or len(ids) > _MOST_DOUBTED:
         return []
-    scores = out_of_fold_scores(word_counts(ids, trained.vocabulary_size), labels)
+    scores = out_of_fold_scores(word_counts(ids, len(trained.texts.words.vocabulary)), labels)
     if scores is None:
         return []
     found = doubtful_table(
@@ -175,11 +174,12 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
     return found
 
 
-def _alone(alone: Alone, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    return {
-        "gru_alone": {part: part_summary(labels[part], alone.logits[part]) for part in labels},
-        "shares": dict(zip(("gru", "ngrams"), alone.shares, strict=True)),
-    }
+def _alone(trained: TrainedClassifier, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    logits = trained.answers.gru_alone
+    if logits is None:
+        return {}
+    alone = {part: part_summary(labels[part], logits[part]) for part in labels}
+    return {"gru_alone": alone, **trained.shares_record()}
 
 
 def _predictions(

@@ -6,18 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.classification.averages import mean_average_precision, per_class
-from gru_training.classification.measures import labels_agreement
-from gru_training.classification.origin import epoch_sentence
-from gru_training.classification.precision_recall import draw_precision_recall
-from gru_training.classification.report import cell, class_table, further_lines, why_lines
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.calibrated import Calibrated
-from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
-from gru_training.sentiment.evaluation.marked_texts import MOST, Marked, write_marked_texts
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.explanations import (
+    MOST,
+    Marked,
+    Question,
+    deciding_words,
+    explain_rows,
+    write_marked_texts,
+)
+from gru_training.sentiment.evaluation.markdown import (
+    cell,
+    class_table,
+    epoch_sentence,
+    further_lines,
+    why_lines,
+)
+from gru_training.sentiment.evaluation.pictures import draw_precision_recall
+from gru_training.sentiment.measures import labels_agreement, mean_average_precision, per_class
 
 _SHOWN = 10
 _MEASURES = {
@@ -31,21 +39,20 @@ _MEASURES = {
 def labels_results(
     writer: RunWriter,
     trained: TrainedClassifier,
-    calibrated: Calibrated,
     floors: Sequence[BaselineResult],  # noqa: ARG001
-    logits: Mapping[str, np.ndarray],
 ) -> Results:
     """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
-    data, target = trained.data, trained.target
+    data, target, rows = trained.data, trained.target, trained.texts.rows
+    logits, calibrated = trained.answers.logits, trained.calibrated
     assert calibrated.temperature is not None
     assert calibrated.decision is not None
-    members = {part: target.members(trained.rows[part].labels) for part in logits}
+    members = {part: target.members(rows[part].labels) for part in logits}
     scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
     answered = {part: calibrated.decision.labels(scores[part]) for part in logits}
 
     def measures(part: str, answers: np.ndarray, values: np.ndarray) -> dict[str, float]:
         return {
-            "loss": target.mean_loss(trained.rows[part].labels, logits[part]),
+            "loss": target.mean_loss(rows[part].labels, logits[part]),
             **labels_agreement(members[part], answers),
             "average_precision": mean_average_precision(members[part], values),
         }
@@ -59,13 +66,12 @@ def labels_results(
         "thresholds": dict(zip(data.classes, calibrated.decision.thresholds, strict=True)),
         "temperature": calibrated.temperature.value,
         "cardinality": {
-            part: float(target.members(rows.labels).sum(axis=1).mean())
-            for part, rows in trained.rows.items()
+            part: float(target.members(held.labels).sum(axis=1).mean())
+            for part, held in rows.items()
         },
         "per_class": per_class(members["test"], answered["test"], scores["test"], data.classes),
+        **trained.shares_record(),
     }
-    if trained.alone is not None:
-        metrics["shares"] = dict(zip(("gru", "ngrams"), trained.alone.shares, strict=True))
     draw_precision_recall(
         members["test"], scores["test"], data.classes, writer.path / "precision_recall.png"
     )
@@ -81,7 +87,7 @@ def labels_results(
         )
     ]
     metrics["deciding_words"] = _explain(
-        writer, trained, calibrated, members["test"], answered["test"], scores["test"]
+        writer, trained, members["test"], answered["test"], scores["test"]
     )
     surest = np.abs(scores["test"] - members["test"]).max(axis=1)
     wrong = [
@@ -95,7 +101,6 @@ def labels_results(
 def _explain(
     writer: RunWriter,
     trained: TrainedClassifier,
-    calibrated: Calibrated,
     held: np.ndarray,
     said: np.ndarray,
     scores: np.ndarray,
@@ -105,7 +110,6 @@ def _explain(
     Args:
         writer: Of the run.
         trained: The model and its data.
-        calibrated: Its head.
         held: Which labels the test rows have, (N, C).
         said: Which they were given.
         scores: Their probabilities.
@@ -115,7 +119,7 @@ def _explain(
     doubt = np.abs(scores - held)[tuple(wrong.T)]
     first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MOST]]
     given = [Question(*map(int, place)) for place in np.argwhere(said)]
-    explained = explain_rows(trained, calibrated.head, [*first, *given])
+    explained = explain_rows(trained, [*first, *given])
     shown = []
     for one in explained[: len(first)]:
         verdict = "missing" if held[one.row, one.number] else "wrong, it does not have this label"

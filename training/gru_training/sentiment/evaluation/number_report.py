@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from gru_training.classification.measures import number_measures
-from gru_training.classification.origin import epoch_sentence
-from gru_training.classification.report import cell, further_lines
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.calibrated import Calibrated
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
+from gru_training.sentiment.evaluation.markdown import cell, epoch_sentence, further_lines
+from gru_training.sentiment.measures import number_measures
 
 _SHOWN = 10
 _MEASURES = {"mae": "mean absolute error", "rmse": "root mean squared error", "r2": "R²"}
@@ -26,16 +23,15 @@ _BLUE, _GUIDE = "#0b63b5", "#333333"
 def number_results(
     writer: RunWriter,
     trained: TrainedClassifier,
-    calibrated: Calibrated,
     floors: Sequence[BaselineResult],  # noqa: ARG001
-    logits: Mapping[str, np.ndarray],
 ) -> Results:
     """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
+    logits, head = trained.answers.logits, trained.calibrated.head
     answers = {
-        part: {name: value.numpy() for name, value in calibrated.head.answers(of).items()}
+        part: {name: value.numpy() for name, value in head.answers(of).items()}
         for part, of in logits.items()
     }
-    values = {part: trained.rows[part].labels for part in logits}
+    values = {part: trained.texts.rows[part].labels for part in logits}
     bounds = answers["test"]["quantiles"]
     covered = {
         share: float(np.mean((values["test"] >= low) & (values["test"] <= high)))
@@ -56,9 +52,8 @@ def number_results(
             "parameters": trained.model.count_params(),
         },
         "coverage": covered,
+        **trained.shares_record(),
     }
-    if trained.alone is not None:
-        metrics["shares"] = dict(zip(("gru", "ngrams"), trained.alone.shares, strict=True))
     predictions: list[dict[str, Any]] = [
         {
             "text": text,

@@ -9,15 +9,11 @@ import numpy as np
 from gru_training.plots import learning_curves
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
-from gru_training.sentiment.evaluation.calibrated import calibrate
 from gru_training.sentiment.evaluation.class_report import class_results
+from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.labels_report import labels_results
-from gru_training.sentiment.evaluation.measured import measured
 from gru_training.sentiment.evaluation.metrics import baseline_summary, data_summary
 from gru_training.sentiment.evaluation.number_report import number_results
-from gru_training.sentiment.evaluation.results import Results
-from gru_training.sentiment.evaluation.trained import TrainedClassifier
-from gru_training.sentiment.network.logits import predict_logits
 
 _RESULTS = {"class": class_results, "labels": labels_results, "number": number_results}
 
@@ -26,45 +22,29 @@ def write_report(
     writer: RunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
-    summary: Mapping[str, Any],
+    further: Mapping[str, Any],
 ) -> None:
-    """Calibrate and test the model, and write the files of the run that describe it.
+    """Test the model, and write the files of the run that describe it.
 
     Args:
-        writer: Of the run.
-        trained: The model and its data.
-        floors: Majority class, bag of words, and any further simple models.
-        summary: Of the training, from `gru_training.runs.summary.run_summary`.
+        writer: Writer of the run.
+        trained: The model, its data and its answers.
+        floors: Simple models beside it: majority class, bag of words, and any further ones.
+        further: Values of `metrics.json` on the training, such as those of `run_summary`.
     """
-    target = trained.target
-    labels = {part: trained.rows[part].labels for part in ("validation", "test")}
-    if trained.alone is not None:
-        logits = trained.alone.combined
-    else:
-        logits = {part: predict_logits(trained.model, trained.rows[part].ids) for part in labels}
-    calibrated = calibrate(
-        target, trained.config.decision, labels["validation"], logits["validation"]
-    )
-    calibrated.write(writer)
-    results: Results = _RESULTS[target.kind](writer, trained, calibrated, floors, logits)
-    shared = {
+    results: Results = _RESULTS[trained.target.kind](writer, trained, floors)
+    metrics = {
         "task": "sentiment",
-        "target": target.kind,
-        "metric": target.metric.name,
-        "data": data_summary(trained.data, trained.vocabulary_size),
-    }
-    own = {
+        "target": trained.target.kind,
+        "metric": trained.target.metric.name,
+        "data": data_summary(trained.data, len(trained.texts.words.vocabulary)),
+        **results.metrics,
         "speed": trained.speed(),
         "baselines": baseline_summary(floors),
-        **summary,
+        **further,
     }
-    if trained.alone is not None:
-        own["ngram_penalty"] = trained.alone.penalty
-    metrics = {**shared, **results.metrics, **own}
-    if trained.warm_start is not None:
-        metrics["warm_start"] = trained.warm_start
-    if trained.taught is not None:
-        metrics["taught"] = {**trained.taught, "model": measured(metrics)}
+    if trained.answers.penalty is not None:
+        metrics["ngram_penalty"] = trained.answers.penalty
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),

@@ -1,23 +1,83 @@
-"""The text classifier: embedding, GRU, pooling over time, dense layer.
+"""Long texts in chunks, which a recurrent layer reads all at once."""
 
-Word dropout follows Iyyer et al. (2015), "Deep Unordered Composition Rivals Syntactic Methods for
-Text Classification", section 3; here the dropped word is read as unknown, which also trains the
-unknown word's vector.
-"""
-
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
+from scipy.optimize import minimize, minimize_scalar
 
 from gru_training.errors import ConfigError
+from gru_training.loop.batches import LengthBucketedBatches
+from gru_training.loop.twin import twin_of
 from gru_training.sentiment.config import ClassifierConfig
-from gru_training.sentiment.network.chunks import InChunks
+from gru_training.sentiment.decision import negative_log_likelihood
 from gru_training.sentiment.network.pooling import pooling_layer
 from gru_training.words.embedding import WordEmbedding
+from gru_training.words.ngrams import NgramLogits, NgramModel
 from gru_training.words.vocabulary import PADDING, UNKNOWN
 from keras_gru import GRU
+
+
+@keras.saving.register_keras_serializable(package="gru_training")
+class InChunks(keras.layers.Wrapper):
+    """Runs a recurrent layer over adjoining chunks of the time axis, as further rows of the batch.
+
+    Every chunk begins with the layer's first state, so T steps take the time of `size` steps, and
+    nothing is carried from one chunk to the next: what follows must pool over all steps.
+
+    Args:
+        layer: Of sequences (B, T, D), with a mask, to sequences (B, T, F).
+        size: Steps of a chunk; the last one of a row may have fewer.
+    """
+
+    def __init__(self, layer: keras.Layer, size: int, **kwargs: Any):
+        super().__init__(layer, **kwargs)
+        if size < 1:
+            raise ValueError(f"size must be at least 1, got {size}")
+        self.size, self.supports_masking = size, True
+
+    def call(self, sequence: Any, mask: Any = None, training: bool = False) -> Any:
+        """Map (B, T, D) to (B, T, F); the mask is (B, T) bool, by default without padding."""
+        if mask is None:
+            mask = tf.ones(tf.shape(sequence)[:2], tf.bool)
+        cut = self.cut(sequence), self.cut(mask)
+        return self.join(self.layer(cut[0], mask=cut[1], training=training), sequence)
+
+    def cut(self, values: Any) -> Any:
+        """(B, T, ...) as chunks (B · K, S, ...), S at most `size`; zeros, or False, fill up."""
+        rows, steps, width, count = self._sizes(values)
+        further = values.shape[2:]
+        more = [[0, 0], [0, count * width - steps], *([[0, 0]] * len(further))]
+        return tf.reshape(tf.pad(values, more), [rows * count, width, *further])
+
+    def join(self, chunks: Any, values: Any) -> Any:
+        """The inverse of `cut`: chunks (B · K, S, ...) as (B, T, ...), as long as `values`."""
+        rows, steps, width, count = self._sizes(values)
+        return tf.reshape(chunks, [rows, count * width, *chunks.shape[2:]])[:, :steps]
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:  # noqa: ARG002
+        """That of the input."""
+        return mask
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> Any:
+        """As of the layer."""
+        return self.layer.compute_output_shape(input_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "size": self.size}
+
+    def _sizes(self, values: Any) -> tuple[Any, Any, Any, Any]:
+        """B, T, S and K; where a chunk ends does not depend on the other rows."""
+        rows, steps = tf.unstack(tf.shape(values)[:2])
+        width = tf.clip_by_value(steps, 1, self.size)
+        return rows, steps, width, -(-steps // width)
+
 
 _RATIO_SCALE = 0.3
 """Makes most ratios about as large as a GRU's other inputs."""
@@ -124,7 +184,7 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
 
     Args:
         model: Of `build_sentiment_model`.
-        ratios: (W, K), `gru_training.words.count_ratios.word_ratios` of the words that have one.
+        ratios: (W, K), `gru_training.words.ngrams.word_ratios` of the words that have one.
 
     Raises:
         ConfigError: A learned vector has fewer than K numbers.
@@ -141,3 +201,126 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
     values = table.numpy()
     values[:, : ratios.shape[1]] = _RATIO_SCALE * ratios
     table.assign(values)
+
+
+EVALUATION_BATCH = 256
+"""Rows per batch where no gradient is needed."""
+
+_Logits = Callable[[tf.Tensor], tf.Tensor]
+_traced: WeakKeyDictionary[keras.Model, _Logits] = WeakKeyDictionary()
+"""Of models that were not trained in this process, as they are asked several times."""
+
+
+def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Logits (N, C) float32 of N rows of word ids, in the order of the rows."""
+    with twin_of(model, new=False) as twin:
+        if twin is not None:
+            return _logits(twin.function("logits", partial(_trace, twin.model)), rows)
+    if model not in _traced:
+        _traced[model] = _trace(model)
+    return _logits(_traced[model], rows)
+
+
+def _logits(answer: _Logits, rows: Sequence[np.ndarray]) -> np.ndarray:
+    batches = LengthBucketedBatches(rows, np.zeros(len(rows), np.int32), EVALUATION_BATCH)
+    answers = np.concatenate(
+        [answer(tf.constant(inputs)).numpy() for inputs, _ in batches.in_length_order()]
+    )
+    restored = np.empty_like(answers)
+    restored[batches.length_order()] = answers
+    return restored
+
+
+def _trace(model: keras.Model) -> _Logits:
+    """Of word ids (B, T); does not keep the model alive."""
+    weak = ref(model)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
+    def logits(token_ids: tf.Tensor) -> tf.Tensor:
+        alive = weak()
+        assert alive is not None
+        return alive(token_ids, training=False)
+
+    traced: _Logits = logits.get_concrete_function()
+    return traced
+
+
+Loss = Callable[[np.ndarray, np.ndarray], float]
+_LARGEST = 10.0
+_RATIOS = np.linspace(0, 1, 11)
+
+
+def fit_shares(
+    labels: np.ndarray,
+    gru_logits: np.ndarray,
+    ngram_logits: np.ndarray,
+    loss: Loss = negative_log_likelihood,
+    score: Loss | None = None,
+) -> tuple[float, float]:
+    """The weights, at least 0, of the sum that does best on held-out rows.
+
+    Args:
+        labels: Targets of N rows that neither model was trained on.
+        gru_logits: (N, C).
+        ngram_logits: (N, C).
+        loss: Of targets and logits, to minimise.
+        score: Of targets and logits, by which the ratio of the weights is chosen where it is
+            given; the loss then chooses their size, and among equals.
+
+    Returns:
+        The GRU's share and the regression's. The loss is convex; where every row can be got
+        right at any size of the shares, they stay below 10.
+    """
+    found = minimize(
+        lambda s: loss(labels, s[0] * gru_logits + s[1] * ngram_logits),
+        x0=(0.5, 0.5),
+        bounds=((0.0, _LARGEST), (0.0, _LARGEST)),
+        method="L-BFGS-B",
+    )
+    best = float(found.x[0]), float(found.x[1])
+    if score is None:
+        return best
+    candidates = [best]
+    for ratio in _RATIOS:
+        mixed = ratio * gru_logits + (1 - ratio) * ngram_logits
+        size = minimize_scalar(
+            lambda size, mixed=mixed: loss(labels, size * mixed),
+            bounds=(1e-3, _LARGEST),
+            method="bounded",
+        ).x
+        candidates.append((float(size * ratio), float(size * (1 - ratio))))
+
+    def value(shares: tuple[float, float]) -> tuple[float, float]:
+        logits = shares[0] * gru_logits + shares[1] * ngram_logits
+        return score(labels, logits), -loss(labels, logits)
+
+    return max(candidates, key=value)
+
+
+def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:
+    """A model that answers with the weighted sum of both logits.
+
+    Args:
+        model: From word ids (B, T) to logits (B, C).
+        ngrams: Over the same ids and classes.
+        shares: Of `fit_shares`.
+    """
+    count, classes = ngrams.weights.shape
+    layer = NgramLogits(count, classes, ngrams.vocabulary_size, ngrams.order, name="ngrams")
+    counted = layer(model.input)
+    layer.set_model(ngrams)
+    parts = [
+        keras.layers.Rescaling(share)(logits)
+        for share, logits in zip(shares, (model.output, counted), strict=True)
+    ]
+    logits = keras.layers.Add(name="combined_logits")(parts)
+    return keras.Model(model.input, logits, name="combined")
+
+
+def shares_of(model: keras.Model) -> tuple[float, float]:
+    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0."""
+    found = {"logits": 1.0, "ngrams": 0.0}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Rescaling):
+            found[layer.input._keras_history.operation.name] = float(layer.scale)
+    return found["logits"], found["ngrams"]

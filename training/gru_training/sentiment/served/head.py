@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from gru_training.classification.decision import HALF, Decision
 from gru_training.data.label_cells import TargetKind
-from gru_training.sentiment.targets.scale import Scale
+from gru_training.sentiment.decision import HALF, Decision, Scale
 
 
 class Head(ABC):
@@ -164,7 +163,7 @@ class NumberHead(Head):
         return standard * np.float32(self.scale.deviation) + np.float32(self.scale.mean)
 
     def answers(self, logits: Any) -> dict[str, Any]:
-        """`value` (B,) and `quantiles` (B, 4), see `gru_training.sentiment.targets.scale`."""
+        """`value` (B,) and `quantiles` (B, 4), see `gru_training.sentiment.decision`."""
         value = self.scores(logits)
         offsets = tf.constant(self.scale.offsets, tf.float32)
         return {"value": value[:, 0], "quantiles": value + offsets}

@@ -16,7 +16,7 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.words.text_reader import PADDING, Tokenizer, Words
 
 GRAPH, TOKENS = "model.onnx", "tokens.json"
-"""Files of a run from which ONNX Runtime answers, written by `gru_training.sentiment.served.graph`:
+"""Files of a run from which ONNX Runtime answers, written by `gru_training.sentiment.served.onnx`:
 word ids to answers, and texts to tokens."""
 DIGEST = "run"
 """Key in the graph's metadata of the digest of the files that it was made from."""

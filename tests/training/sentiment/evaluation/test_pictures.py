@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.image import imread
+from scipy.special import softmax
+
+from gru_training.sentiment.evaluation import pictures as classification_pictures
+from gru_training.sentiment.evaluation.pictures import (
+    bin_by_length,
+    confusion_counts,
+    draw_accuracy_by_length,
+    draw_calibration,
+    draw_confusion_matrix,
+)
+
+
+def test_confusion_counts():
+    counts = confusion_counts(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 0, 0]), 3)
+    assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [2, 0, 0]]
+
+
+@pytest.mark.parametrize("classes", [2, 5, 40])
+def test_confusion_matrix_is_drawn(tmp_path, classes):
+    counts = np.arange(classes**2).reshape(classes, classes)
+    draw_confusion_matrix(counts, [f"class number {k} $x_" for k in range(classes)],
+                          tmp_path / "m.png")  # fmt: skip
+    assert imread(tmp_path / "m.png").std() > 0.05
+
+
+def test_class_names_are_no_formulas(tmp_path):
+    path = tmp_path / "matrix.png"
+    draw_confusion_matrix(np.eye(2, dtype=int), ["$_$", "a$^$"], path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("rows", [1, 30, 900])
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 2.3])
+def test_calibration_is_drawn(tmp_path, rows, temperature):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 3, (rows, 3)).astype(np.float32)
+    draw_calibration(rng.integers(0, 3, rows), logits, temperature, tmp_path / "c.png")
+    assert imread(tmp_path / "c.png").std() > 0.05
+
+
+def test_every_row_is_in_the_histogram_of_probabilities(tmp_path, monkeypatch):
+    """Including rows less sure than the mean of the least sure bin."""
+    drawn = []
+    monkeypatch.setattr(
+        classification_pictures, "save_figure", lambda figure, _: drawn.append(figure)
+    )
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 1, (30, 3)).astype(np.float32)
+    draw_calibration(rng.integers(0, 3, 30), logits, 0.7, tmp_path / "c.png")
+    (figure,) = drawn
+    shown, end = figure.axes[1].get_xlim()
+    for temperature in (0.7, 1.0):
+        confidence = softmax(logits.astype(np.float64) / temperature, axis=1).max(axis=1)
+        assert shown <= confidence.min() < confidence.max() <= end
+
+
+@pytest.mark.parametrize("rows", [1, 30, 900])
+def test_accuracy_by_length_is_drawn(tmp_path, rows):
+    rng = np.random.default_rng(0)
+    right = {"gru": rng.random(rows) < 0.8, "bag_of_words": rng.random(rows) < 0.7}
+    bins = bin_by_length(rng.geometric(0.05, rows))
+    draw_accuracy_by_length(bins, right, tmp_path / "l.png")
+    assert imread(tmp_path / "l.png").std() > 0.05
+
+
+@pytest.mark.parametrize("wrong", [0, 300])
+def test_axes_of_percents_say_where_they_are(tmp_path, monkeypatch, wrong):
+    figures = []
+    monkeypatch.setattr(classification_pictures, "save_figure", lambda f, _: figures.append(f))
+    labels = np.arange(900) % 3
+    logits = 9.0 * np.eye(3)[np.where(np.arange(900) < wrong, labels - 1, labels)]
+    draw_calibration(labels, logits, 1.0, tmp_path / "c.png")
+    right = {"gru": np.arange(900) >= wrong}
+    draw_accuracy_by_length(bin_by_length(np.full(900, 7)), right, tmp_path / "l.png")
+    calibration, by_length = figures
+    for figure in figures:
+        FigureCanvasAgg(figure).draw()
+    above, below = calibration.axes
+    for axis in (above.yaxis, below.xaxis, by_length.axes[0].yaxis):
+        ticks = list(zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True))
+        assert len(ticks) > 2
+        for place, label in ticks:
+            assert float(label.get_text().removesuffix("%")) == pytest.approx(100 * place)

@@ -1,0 +1,135 @@
+"""The n-gram regression in SciPy, in the graph, and beside a GRU."""
+
+from collections import Counter
+
+import keras
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model, combine, fit_shares
+from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.words.ngrams import NgramLogits, fit_ngrams
+from gru_training.words.vocabulary import TokenRows
+
+V = 12
+
+
+def rows(count, seed, classes=2):
+    rng = np.random.default_rng(seed)
+    ids = [rng.integers(1, V, rng.integers(1, 9)).astype(np.int32) for _ in range(count)]
+    labels = np.array([(row.sum() + (row[0] > 5)) % classes for row in ids], np.int32)
+    return TokenRows(ids, labels)
+
+
+def grams(row, order):
+    words = [int(i) for i in row if i]
+    lengths = range(1, order + 1)
+    return {
+        tuple(words[k : k + length]) for length in lengths for k in range(len(words) - length + 1)
+    }
+
+
+def by_hand(train, validation, penalty, order):
+    """Decision values of a binary regression from sets of n-grams, in plain Python."""
+    times = Counter(name for row in train.ids for name in grams(row, order))
+    names = sorted(name for name in times if len(name) < 3 or times[name] > 1)
+    f = np.array([[float(name in grams(row, order)) for name in names] for row in train.ids])
+    p = 1 + f[train.labels == 1].sum(0)
+    q = 1 + f[train.labels == 0].sum(0)
+    r = np.log((p / p.sum()) / (q / q.sum()))
+    model = LogisticRegression(C=penalty, max_iter=5000).fit(f * r, train.labels)
+    g = np.array([[float(name in grams(row, order)) for name in names] for row in validation.ids])
+    return model.decision_function(g * r)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_against_sets_of_ngrams(order):
+    train, validation = rows(200, 0), rows(80, 1)
+    logits = fit_ngrams(train, validation, 2, V, order=order).logits(validation.ids)
+    decisions = {
+        penalty: by_hand(train, validation, penalty, order) for penalty in (0.03, 0.3, 3.0)
+    }
+    best = max(decisions, key=lambda k: np.mean((decisions[k] > 0) == validation.labels))
+    np.testing.assert_allclose(logits[:, 1] - logits[:, 0], decisions[best], atol=2e-3)
+
+
+@pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])
+def test_the_layer_answers_as_the_model(classes, order, tmp_path):
+    train, validation = rows(200, 2, classes), rows(40, 3, classes)
+    model = fit_ngrams(train, validation, classes, V, order=order)
+    assert (model.keys >= V + V**2).any() == (order == 3)
+    inputs = keras.Input((None,), dtype="int32")
+    layer = NgramLogits(len(model.keys), classes, V, order)
+    network = keras.Model(inputs, layer(inputs))
+    layer.set_model(model)
+    padded = np.zeros((42, 9), np.int32)  # the last two rows are empty
+    for place, row in enumerate(validation.ids):
+        padded[place, : len(row)] = row
+    expected = np.concatenate([model.logits(validation.ids), np.tile(model.bias, (2, 1))])
+    np.testing.assert_allclose(network(padded), expected, atol=1e-5)
+    single = np.array([[3], [0]], np.int32)  # no room for a pair
+    alone = [model.logits([np.array([3])])[0], model.bias]
+    np.testing.assert_allclose(network(single), alone, atol=1e-5)
+    network.save(tmp_path / "m.keras")
+    loaded = keras.models.load_model(tmp_path / "m.keras")
+    np.testing.assert_array_equal(loaded(padded), network(padded))
+
+
+def test_words_have_room_in_the_keys():
+    train = rows(20, 5)
+    most = 2**21 - 1
+    assert most + most**2 + most**3 < 2**63 <= 2**21 + 2**42 + 2**63
+    model = fit_ngrams(train, train, 2, most, order=3)
+    np.testing.assert_array_equal(
+        model.logits(train.ids), fit_ngrams(train, train, 2, V, order=3).logits(train.ids)
+    )
+    with pytest.raises(ConfigError, match=r"--ngram-order 3 .* at most 2,097,151 .* 2,097,152"):
+        fit_ngrams(train, train, 2, 2**21, order=3)
+
+
+def test_shares_are_the_likeliest_on_a_grid():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 500)
+    signal = np.where(labels == 1, 1.0, -1.0)
+
+    def logits(strength):
+        score = strength * signal + rng.normal(0, 2, 500)
+        return np.stack([-score, score], 1)
+
+    gru, ngrams = logits(1.5), logits(0.5)
+    shares = fit_shares(labels, gru, ngrams)
+
+    def loss(a, b):
+        margin = (a * gru + b * ngrams) @ [-1, 1] * signal
+        return np.logaddexp(0, -margin).mean()
+
+    grid = min(loss(a, b) for a in np.linspace(0, 1, 41) for b in np.linspace(0, 1, 41))
+    assert loss(*shares) <= grid + 1e-6
+    assert shares[0] > shares[1] > 0
+
+
+def test_a_regression_that_misleads_gets_no_share():
+    labels = np.array([0, 1] * 50)
+    right = np.where(labels[:, np.newaxis] == [0, 1], 1.0, -1.0)
+    noisy = right + np.random.default_rng(1).normal(0, 1.5, (100, 2))
+    assert fit_shares(labels, noisy, -right)[1] == 0
+
+
+def test_combined_model():
+    keras.utils.set_random_seed(0)
+    train = rows(100, 4)
+    ngrams = fit_ngrams(train, train, 2, V)
+    gru = build_sentiment_model(ClassifierConfig(3, 4, bidirectional=False), V, 2)
+    both = combine(gru, ngrams, (0.75, 0.5))
+    batch = np.array([[3, 4, 5, 0], [7, 0, 0, 0]], np.int32)
+    expected = 0.75 * gru(batch).numpy() + 0.5 * ngrams.logits([batch[0, :3], batch[1, :1]])
+    np.testing.assert_allclose(both(batch), expected, atol=1e-5)
+    steps = SentimentSteps(both)
+    assert SentimentSteps(gru).streams
+    assert not steps.streams
+    shown = steps.unroll(batch)
+    np.testing.assert_allclose(shown.logits[0, 2], expected[0], atol=1e-5)
+    np.testing.assert_allclose(shown.logits[0, 0], both(batch[:1, :1])[0], atol=1e-5)

@@ -1,1 +1,0 @@
-"""What is measured and shown of any classifier."""

@@ -1,0 +1,69 @@
+"""A trained classifier and its answers, and what the report of each kind of target consists of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from gru_training.loop.fit import FitResult
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.evaluation.calibration import Calibrated
+from gru_training.sentiment.targets import Target
+from gru_training.sentiment.texts import PreparedTexts
+
+
+class Answers(NamedTuple):
+    """Answers of a model to the validation and test rows, by part."""
+
+    logits: dict[str, np.ndarray]
+    """Logits of the whole model, (N, C) each; to rounding where an n-gram regression is part."""
+    gru_alone: dict[str, np.ndarray] | None = None
+    """Logits of the GRU without the regression that answers with it, (N, C) each."""
+    shares: tuple[float, float] | None = None
+    """Shares of the GRU and of the regression in the logits of both."""
+    penalty: float | None = None
+    """Penalty of the regression."""
+
+
+@dataclass(frozen=True)
+class TrainedClassifier:
+    """A classifier and what it was made of."""
+
+    data: SentimentData
+    target: Target
+    texts: PreparedTexts
+    model: keras.Model
+    """The whole model, with the weights of the best epoch."""
+    answers: Answers
+    calibrated: Calibrated
+    """From its logits to answers."""
+    result: FitResult
+    """Epochs of the training."""
+    config: SentimentConfig
+
+    def speed(self) -> dict[str, float]:
+        """Seconds of an epoch, validation included; median of those after the first."""
+        epochs = self.result.epochs  # in the first one XLA compiles
+        seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
+        tokens = sum(len(ids) for ids in self.texts.rows["train"].ids)
+        return {"seconds_per_epoch": seconds, "tokens_per_second": tokens / seconds}
+
+    def shares_record(self) -> dict[str, dict[str, float]]:
+        """Shares of the GRU and of the n-grams for `metrics.json`; nothing of a GRU alone."""
+        if self.answers.shares is None:
+            return {}
+        return {"shares": dict(zip(("gru", "ngrams"), self.answers.shares, strict=True))}
+
+
+class Results(NamedTuple):
+    """On the held-out rows."""
+
+    metrics: dict[str, Any]
+    """For `metrics.json`: `model`, with measures by part, and whatever else is of this kind."""
+    predictions: list[dict[str, Any]]
+    """The test rows: `text`, `label`, `predicted`, `scores`."""
+    markdown: Callable[[Mapping[str, Any]], str]
+    """From all metrics to the report; pictures are drawn by then."""

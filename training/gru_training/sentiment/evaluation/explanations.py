@@ -1,0 +1,186 @@
+"""Why a classifier answers as it does: words that matter most, and texts with words marked."""
+
+import html
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.evaluation.classifier import TrainedClassifier
+from gru_training.sentiment.network.steps import Attribution
+from keras_gru import portable
+
+_MOST_TEXTS, _MOST_TOKENS = 300, 20_000
+_BATCH = 32
+_POINTS = 8
+"""Of the line: of texts of a dozen words, scores up to 3.6 are within .006 of those with 32."""
+_WORDS = 8
+_FEWEST_ROWS = 2
+"""In which a word must occur to count for a class."""
+
+
+class Question(NamedTuple):
+    """A test row, and the class or label that its words are asked about, by number."""
+
+    row: int
+    number: int
+
+
+class Explained(NamedTuple):
+    """What each word of a test row has to do with a class, a label or the number."""
+
+    row: int
+    number: int
+    tokens: list[str]
+    scores: np.ndarray
+    """(T,), above 0 for words that speak for it; units as of `Head.contrast`."""
+
+
+def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> list[Explained]:
+    """Explain test rows, as many as take little time.
+
+    Args:
+        trained: The model and its data.
+        questions: The more important ones first; each is answered once.
+
+    Returns:
+        In the order of the questions.
+    """
+    ids, head = trained.texts.rows["test"].ids, trained.calibrated.head
+    chosen, tokens = list[Question](), 0
+    for question in dict.fromkeys(questions):
+        tokens += len(ids[question.row])
+        if len(chosen) == _MOST_TEXTS or (tokens > _MOST_TOKENS and chosen):
+            break
+        chosen.append(question)
+    attribution = Attribution(trained.model, _POINTS)
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)],
+        autograph=False,
+    )
+    def scores_of(token_ids: Any, numbers: Any) -> Any:
+        return attribution(token_ids, head.contrast(numbers))
+
+    with portable():  # texts are few and of many lengths
+        scores_of.get_concrete_function()
+    texts = tf.constant([trained.data.test.texts[each.row] for each in chosen])
+    words = dict(zip(chosen, trained.texts.preprocessor.tokens(texts).to_list(), strict=True))
+    found: dict[Question, Explained] = {}
+    by_length = sorted(chosen, key=lambda question: len(ids[question.row]))
+    for start in range(0, len(by_length), _BATCH):
+        batch = by_length[start : start + _BATCH]
+        padded = np.zeros((len(batch), max(len(ids[each.row]) for each in batch)), np.int32)
+        for place, each in enumerate(batch):
+            padded[place, : len(ids[each.row])] = ids[each.row]
+        numbers = np.array([each.number for each in batch], np.int32)
+        scores = scores_of(padded, numbers).numpy()
+        for each, values in zip(batch, scores, strict=True):
+            read = [word.decode("utf-8", "replace") for word in words[each]]
+            found[each] = Explained(*each, read, values[: len(read)])
+    return [found[question] for question in chosen]
+
+
+def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict[str, list[str]]:
+    """Of each class or label the words that spoke for it most.
+
+    Args:
+        explained: Test rows with what was answered to them.
+        names: Of all classes or labels.
+    """
+    sums: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    rows: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for one in explained:
+        for token, score in zip(one.tokens, one.scores, strict=True):
+            sums[one.number][token] += float(score)
+            rows[one.number][token].add(one.row)
+    found = {}
+    for number, name in enumerate(names):
+        of = sums[number]
+        words = [
+            word
+            for word in sorted(of, key=lambda word: (-of[word], word))
+            if of[word] > 0
+            and len(rows[number][word]) >= _FEWEST_ROWS
+            and any(map(str.isalnum, word))
+        ]
+        found[name] = words[:_WORDS]
+    return found
+
+
+MARKED = "marked_texts.json"
+MOST = 12
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_STYLE = (
+    "body{font:16px/1.7 system-ui,sans-serif;max-width:48em;margin:2em auto;padding:0 1em;"
+    "color:#1b1b1b;background:#fff}p{margin:.3em 0 1.4em}span{border-radius:.2em;padding:0 .1em}"
+    "h2{font-size:1em;margin:0}small{color:#555}"
+)
+
+
+class Marked(NamedTuple):
+    """A test row with its words marked, and what is said of it."""
+
+    explained: Explained
+    answer: str
+    """What its words are marked for, such as `billing 98.1 %`."""
+    verdict: str
+    """Whether that is right, or what would be."""
+
+
+def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
+    """Write `explanations.html`, and the numbers that the report's page draws the same from.
+
+    Args:
+        writer: Of the run.
+        shown: In this order; the first twelve.
+    """
+    shown = shown[:MOST]
+    _write_page(shown, writer.path / "explanations.html")
+    writer.write_json(
+        MARKED,
+        [
+            {
+                "answer": each.answer,
+                "verdict": each.verdict,
+                "tokens": each.explained.tokens,
+                "scores": [round(float(score), 4) for score in each.explained.scores],
+            }
+            for each in shown
+        ],
+    )
+
+
+def _write_page(shown: Sequence[Marked], path: Path) -> None:
+    lines = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        "<title>Why these answers</title>",
+        f"<style>{_STYLE}</style><h1>Why these answers</h1>",
+        "<p>Words with a blue ground speak for the answer, words with an orange one against it "
+        "(integrated gradients; the deeper the colour, the larger the share). The surest mistakes "
+        "come first.</p>",
+    ]
+    lines += [
+        f"<h2>{html.escape(each.answer)} <small>{html.escape(each.verdict)}</small></h2>"
+        f"<p>{_marked(each.explained)}</p>"
+        for each in shown
+    ]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _marked(one: Explained) -> str:
+    largest = float(np.abs(one.scores).max(initial=0)) or 1.0
+    words = []
+    for token, score in zip(one.tokens, one.scores, strict=True):
+        colour = "11,99,181" if score > 0 else "224,130,20"
+        depth = abs(float(score)) / largest * 0.6
+        words.append(
+            f'<span style="background:rgba({colour},{depth:.2f})" title="{float(score):+.3f}">'
+            f"{html.escape(token)}</span>"
+        )
+    return " ".join(words)

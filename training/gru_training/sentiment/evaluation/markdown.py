@@ -1,0 +1,305 @@
+"""The parts of a report as Markdown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gru_training.sentiment.evaluation.pictures import wilson_interval
+from gru_training.warm_start import start_lines
+
+
+def model_name(metrics: Mapping[str, Any]) -> str:
+    """What a classifier is called in tables."""
+    combined = "gru_alone" in metrics or "shares" in metrics
+    return "GRU and n-grams" if combined else "GRU"
+
+
+def epoch_sentence(metrics: Mapping[str, Any]) -> str:
+    """Which epoch was the best, of labels and numbers; begins with a blank."""
+    return (
+        f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
+        f"{metrics['metric']} on the validation rows. Training and testing took "
+        f"{metrics['seconds']:,.0f} s."
+    )
+
+
+def epoch_and_time(metrics: Mapping[str, Any]) -> str:
+    """How the model came about, as sentences."""
+    return (
+        f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
+        f"end.\n\nTraining and testing took {metrics['seconds']:,.0f} s; an epoch "
+        f"{metrics['speed']['seconds_per_epoch']:.1f} s (median without the first), "
+        f"{metrics['speed']['tokens_per_second']:,.0f} training tokens per second."
+    )
+
+
+_GATES = (
+    "The most confident answers to short test rows, right and wrong, by class. Each column of a "
+    "map is "
+    "a token, each row a unit, sorted by its mean update gate. An update gate near 1 keeps the "
+    "state; near 0 it writes the token into the state. With a reset gate near 0, the candidate "
+    "ignores what was read before. Below the maps is the answer to the text up to that token.",
+    "",
+    "![gates](gates.png)",
+)
+
+
+def write_markdown(
+    metrics: Mapping[str, Any],
+    classes: Sequence[str],
+    mistakes: Sequence[Mapping[str, Any]],
+    gates: bool,
+    doubtful: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """The run as Markdown.
+
+    Args:
+        metrics: What `metrics.json` holds.
+        classes: Class names.
+        mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
+            and `probability` of the prediction.
+        gates: Whether there is a picture of gates.
+        doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
+    """
+    data, model = metrics["data"], metrics["model"]
+    rows = data["rows"]
+    lines = [
+        f"# Sentiment: {data['name']}",
+        "",
+        _in_short(metrics),
+        "",
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows that share no text; {len(classes)} classes; {model['parameters']:,} weights.",
+        "",
+        "| accuracy | validation | test |",
+        "|---|---:|---:|",
+        _accuracy_row(f"**{model_name(metrics)}**", model),
+    ]
+    if "gru_alone" in metrics:
+        lines.append(_accuracy_row("GRU alone", metrics["gru_alone"]))
+    for name, result in metrics["baselines"].items():
+        lines.append(
+            f"| {name} | {result['validation_accuracy']:.2%} | {result['test_accuracy']:.2%} |"
+        )
+    low, high = wilson_interval(model["test"]["accuracy"], rows["test"])
+    lines += [
+        "",
+        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). "
+        + epoch_and_time(metrics),
+    ]
+    lines += further_lines(metrics)
+    lines += _twins(metrics["same_words"])
+    lines += ["", "![loss and accuracy](curves.png)"]
+    lines += ["", "![confusion](confusion_matrix.png)", ""]
+    lines += class_table(metrics["per_class"], data["balance"])
+    test = model["test"]
+    for kind in ("macro", "weighted"):
+        lines.append(
+            f"| *{kind} average* | {test[f'{kind}_precision']:.2%} | {test[f'{kind}_recall']:.2%} "
+            f"| {test[f'{kind}_f1']:.2%} | | | |"
+        )
+    lines += ["", f"The answer is {metrics['decision']}.", ""]
+    lines += ["![precision and recall](precision_recall.png)"]
+    lines += why_lines(metrics["deciding_words"])
+    lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
+    lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
+    if mistakes:
+        lines += ["", "## The most confident mistakes", ""]
+        lines += ["| label | predicted | probability | text |", "|---|---|---:|---|"]
+        for row in mistakes:
+            lines.append(
+                f"| {cell(row['label'])} | {cell(row['predicted'])} | {row['probability']:.2%} "
+                f"| {cell(row['text'])} |"
+            )
+    if doubtful:
+        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
+    if gates:
+        lines += ["", "## Gates", "", *_GATES]
+    lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
+    lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
+    return "\n".join(lines) + "\n"
+
+
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """What a reader without time should know."""
+    model, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
+    low, high = wilson_interval(model["accuracy"], rows)
+    text = (
+        f"**Of 100 new texts about {100 * model['accuracy']:.0f} are labelled rightly "
+        f"({100 * low:.0f} to {100 * high:.0f})**"
+    )
+    floors = metrics["baselines"]
+    name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
+    text += f"; {name} gets {100 * floors[name]['test_accuracy']:.0f}"
+    worst = min(metrics["per_class"], key=lambda name: metrics["per_class"][name]["recall"])
+    recall = metrics["per_class"][worst]
+    if recall["rows"] and recall["recall"] < model["accuracy"] - 0.1:
+        text += (
+            f". Of the texts of class {cell(worst)} it finds {recall['recall']:.0%} "
+            f"({recall['rows']:,} test rows)"
+        )
+    return text + "."
+
+
+def further_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """That training was cut short, what was wrong with the data, and what to try next."""
+    lines = []
+    if metrics["interrupted"]:
+        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
+    lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    lines += start_lines(metrics)
+    lines += soft_lines(metrics)
+    if metrics.get("advice"):
+        lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
+    return lines
+
+
+def class_table(
+    per_class: Mapping[str, Mapping[str, Any]], balance: Mapping[str, Mapping[str, int]]
+) -> list[str]:
+    """A row for each class or label.
+
+    Args:
+        per_class: Measures on the test rows.
+        balance: Rows in each part.
+    """
+    lines = [
+        "| test rows | precision | recall | F1 | average precision | rows | training rows |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, values in per_class.items():
+        area = values["average_precision"]
+        lines.append(
+            f"| {cell(name)} | {values['precision']:.2%} | {values['recall']:.2%} | "
+            f"{values['f1']:.2%} | {'' if area is None else f'{area:.2%}'} | {values['rows']:,} | "
+            f"{balance[name]['train']:,} |"
+        )
+    return lines
+
+
+def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
+    """Which words decide, and the link to the texts with their words marked.
+
+    Args:
+        words: Those that speak for each class or label.
+        what: What the model answers.
+    """
+    lines = ["", "## Why these answers", ""]
+    if any(words.values()):
+        lines += [
+            f"| {what} | words that speak for it most, in the test rows to which it was answered |",
+            "|---|---|",
+            *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
+            "",
+        ]
+    return [
+        *lines,
+        "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. In the "
+        "texts below, words on blue speak for the answer and words on orange against it; the "
+        "surest mistakes come first.",
+        "",
+        "[The most confident answers, their words marked](explanations.html)",
+    ]
+
+
+def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
+    return f"| {name} | {parts['validation']['accuracy']:.2%} | {parts['test']['accuracy']:.2%} |"
+
+
+def _twins(same_words: Mapping[str, Any]) -> list[str]:
+    if not same_words["pairs"]:
+        return []
+    return [
+        "",
+        f"**Word order.** {same_words['pairs']:,} pairs of test rows are made of the same words "
+        f"and differ in label. The GRU gets both right in {same_words['gru']:.2%} of them, the "
+        f"bag of words in {same_words['bag_of_words']:.2%}.",
+    ]
+
+
+def _calibration(calibration: Mapping[str, Any]) -> list[str]:
+    remark = calibration["remark"]
+    lines = [
+        f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
+        + (
+            " (Guo et al., 2017), which maximises the likelihood of the validation rows."
+            if remark is None
+            else f": {remark}."
+        ),
+        "This changes no answer, only its confidence. All probabilities of this run and of its "
+        "exports are computed after the division.",
+        "",
+    ]
+    test = calibration["test"]
+    lines += [
+        f"| test rows, {test['before']['bins']} bins | negative log-likelihood | expected "
+        "calibration error |",
+        "|---|---:|---:|",
+    ]
+    for when, name in (("before", "as trained"), ("after", "after division")):
+        values = test[when]
+        lines.append(
+            f"| {name} | {values['negative_log_likelihood']:.4f} | "
+            f"{values['expected_calibration_error']:.2%} |"
+        )
+    before, after = (test[when]["negative_log_likelihood"] for when in ("before", "after"))
+    if after > before:
+        lines += [
+            "",
+            f"On the test rows the division made the likelihood worse ({after:.4f} against "
+            f"{before:.4f}): the validation rows are few, or differ from the test rows.",
+        ]
+    return [*lines, "", "![confidence against accuracy](calibration.png)"]
+
+
+def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{metrics['doubtful_labels']:,} training rows have a label that a bag of words, trained "
+        "on the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
+        "them, the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just "
+        "unusual.",
+        "",
+        "| row | label | suggested | text |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['place']} | {cell(row['label'])} {row['probability_of_label']:.0%} | "
+            f"{cell(row['suggested'])} {row['probability_of_suggested']:.0%} | "
+            f"{cell(row['text'])} |"
+        )
+    return lines
+
+
+def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["| tokens | test rows | GRU | bag of words |", "|---|---:|---:|---:|"]
+    for of in bins:
+        cells = [
+            f"{of[model]['accuracy']:.1%} ({of[model]['low']:.1%} to {of[model]['high']:.1%})"
+            for model in ("gru", "bag_of_words")
+        ]
+        lines.append(
+            f"| {of['shortest']} to {of['longest']} | {of['rows']:,} | {' | '.join(cells)} |"
+        )
+    lines += ["", "With 95 % intervals (Wilson); tokens as the model reads them."]
+    return [*lines, "", "![accuracy by length](accuracy_by_length.png)"]
+
+
+def cell(text: str, longest: int = 300) -> str:
+    """A text as a cell of a Markdown table, cut short."""
+    text = " ".join(text.split())
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def soft_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Say how many rows with probabilities were learned; no line without any."""
+    if "soft" not in metrics:
+        return []
+    rows, read = metrics["soft"]["rows"], metrics["soft"]["read"]
+    some = "" if read == rows else f", of which each epoch read {read:,}"
+    return [
+        "",
+        f"Beside the labelled rows it learned {rows:,} texts with probabilities in place of a "
+        f"label{some}.",
+    ]

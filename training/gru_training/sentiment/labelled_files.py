@@ -1,0 +1,493 @@
+"""The user's own labelled texts, in files or in memory: read, checked, left out and merged."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gru_training.data.label_cells import LabelCells, TargetKind, is_number, names_in, several
+from gru_training.data.label_names import misspellings, spellings
+from gru_training.data.problems import Problems, counted, lines_shown
+from gru_training.data.text_files import LabelledRow, read_text_rows
+from gru_training.data.text_table import TextTable
+from gru_training.errors import DataError
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.corpora import holds_vectors
+from gru_training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
+
+_NAMES_SHOWN = 8
+_MOSTLY = 0.5
+_NO_LABELS = ("nan", "na", "n/a", "null")
+
+
+def usable_rows(
+    rows: list[LabelledRow],
+    kind: TargetKind,
+    config: SentimentDataConfig,
+    problems: Problems,
+    fewest: int,
+) -> list[LabelledRow]:
+    """Leave out and merge what the settings ask for.
+
+    Args:
+        rows: Read, without those that cannot be used.
+        kind: Of their labels.
+        config: What to drop or merge.
+        problems: Told of all that is wrong with the rows.
+        fewest: Rows that each class needs.
+    """
+    if kind != "number":
+        rows = _with_one_spelling(rows, kind, config.merge_labels, problems)
+    _note_texts(rows, config, problems)
+    rows = _without_duplicates(rows, kind, config.drop_duplicates, problems)
+    if kind == "number":
+        _note_numbers(rows, problems)
+        return rows
+    rows = _without_small_classes(rows, kind, config.drop_small_classes, problems, fewest)
+    _note_labels(rows, kind, problems)
+    return rows
+
+
+def label_counts(rows: Sequence[LabelledRow], kind: TargetKind) -> Counter[str]:
+    """Rows by class, or by label where a row may have several."""
+    return Counter(name for row in rows for name in label_names(row, kind))
+
+
+def label_names(row: LabelledRow, kind: TargetKind) -> tuple[str, ...]:
+    """The class of a row, or its labels."""
+    return names_in(row.label) if kind == "labels" else (row.label,)
+
+
+def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewest: int) -> None:
+    """Check that rows suffice to train on.
+
+    Args:
+        rows: To train on.
+        source: Says what they are labelled with.
+        where: They are, for the error.
+        fewest: Rows that each class needs.
+
+    Raises:
+        DataError: There are too few, or they all have the same target.
+    """
+    if source.kind == "number":
+        if len({row.label for row in rows}) < 2:
+            raise DataError(f"{where}: expected different numbers, got {len(rows)} rows of one")
+        return
+    counts = dict.fromkeys(range(len(source.classes)), 0)
+    for row in rows:
+        for number in numbers_of(row):
+            counts[number] += 1
+    named = {source.classes[number]: count for number, count in counts.items()}
+    problem = class_problem(named, fewest, source.kind)
+    if problem:
+        raise DataError(f"{where}: {problem}")
+
+
+def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "class") -> str | None:
+    """What keeps rows of these classes from being trained on, if anything does.
+
+    Args:
+        counts: Rows by class.
+        fewest: Rows that each class needs.
+        kind: Labels need not be two.
+    """
+    what, plural = ("label", "labels") if kind == "labels" else ("class", "classes")
+    if len(counts) < (1 if kind == "labels" else 2):
+        found = ", ".join(map(repr, counts)) or "none"
+        return f"expected at least two classes, got only {found}"
+    small = {name: count for name, count in counts.items() if count < fewest}
+    if not small:
+        return None
+    need = f"expected at least {fewest}"
+    if fewest > 1:
+        need += " (training, validation and test need one each)"
+    if len(small) == 1:
+        ((name, count),) = small.items()
+        return f"{what} {name!r} has {counted(count, 'row')}, {need}"
+    shown = ", ".join(f"{name!r} {count}" for name, count in list(small.items())[:_NAMES_SHOWN])
+    more = " ..." if len(small) > _NAMES_SHOWN else ""
+    text = f"{len(small):,} of {len(counts):,} {plural} have too few rows ({shown}{more}), {need}"
+    if len(small) > _MOSTLY * len(counts):
+        text += "; is --label-column the wrong one?"
+    return text
+
+
+def class_order(labels: set[str]) -> tuple[str, ...]:
+    """Numbers by value, names by alphabet; nan is no number, and has no place among them."""
+    try:
+        values = {label: float(label) for label in labels}
+    except ValueError:
+        return tuple(sorted(labels))
+    if any(map(math.isnan, values.values())):
+        return tuple(sorted(labels))
+    return tuple(sorted(labels, key=lambda label: (values[label], label)))
+
+
+def _with_one_spelling(
+    rows: list[LabelledRow], kind: TargetKind, merge: bool, problems: Problems
+) -> list[LabelledRow]:
+    counts = label_counts(rows, kind)
+    renamed = {}
+    for first, *others in spellings(counts):
+        seen = ", ".join(
+            f"{label!r} ({counted(counts[label], 'row')})" for label in (first, *others)
+        )
+        if merge:
+            problems.note(f"labels read as {first!r} (--merge-labels): {seen}")
+            renamed.update(dict.fromkeys(others, first))
+        else:
+            problems.note(
+                f"labels that differ in spelling only are classes of their own: {seen}; "
+                "--merge-labels makes one of them"
+            )
+    if not renamed:
+        return rows
+    if kind == "class":
+        return [row._replace(label=renamed.get(row.label, row.label)) for row in rows]
+    return [
+        row._replace(label=several(renamed.get(name, name) for name in names_in(row.label)))
+        for row in rows
+    ]
+
+
+def _with_rows(label: str, counts: Mapping[str, int]) -> str:
+    return f"{label!r} ({counted(counts[label], 'row')})"
+
+
+def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Problems) -> None:
+    """Remarks on labels that were hardly meant."""
+    counts = label_counts(rows, kind)
+    for label, other in misspellings(counts):
+        problems.note(
+            f"labels that look alike: {_with_rows(label, counts)} may be a misspelling of "
+            f"{_with_rows(other, counts)}"
+        )
+    for label in sorted(label for label in counts if label.casefold() in _NO_LABELS):
+        problems.note(
+            f"the label {_with_rows(label, counts)} counts as a class; leave the cells empty if it "
+            "means that the label is missing"
+        )
+    if kind == "labels" and len(rows) > 1:
+        for label in sorted(label for label in counts if counts[label] == len(rows)):
+            problems.note(
+                f"the label {_with_rows(label, counts)} stands on every row, which tells nothing "
+                "of the rows on which it would not"
+            )
+    unlabelled = [row.line for row in rows if kind == "labels" and not names_in(row.label)]
+    if unlabelled:
+        problems.note(
+            f"{counted(len(unlabelled), 'row')} without any label, "
+            f"{lines_shown(unlabelled, problems.unit)}: read as texts to which no label applies"
+        )
+
+
+def _without_duplicates(
+    rows: list[LabelledRow], kind: TargetKind, drop: bool, problems: Problems
+) -> list[LabelledRow]:
+    """The first row of each text, none of texts with several labels; all rows without `drop`."""
+    same: dict[str, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        same[text_key(row.text)].append(number)
+    against, again = list[list[int]](), list[int]()
+    for group in same.values():
+        if len({frozenset(label_names(rows[number], kind)) for number in group}) > 1:
+            against.append(group)
+        else:
+            again += group[1:]
+    if again:
+        what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
+        problems.note(
+            f"{counted(len(again), 'row')} with the text and the label of another, {what}: "
+            f"{lines_shown([rows[number].line for number in sorted(again)], problems.unit)}"
+        )
+    differing = "more than one label" if kind == "class" else "different labels"
+    if against:
+        first = against[0]
+        different = {", ".join(label_names(rows[number], kind)) for number in first}
+        labels = " and ".join(map(repr, sorted(different)))
+        what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
+        problems.note(
+            f"{counted(len(against), 'text')} with {differing}, {what}; the first, on "
+            f"{lines_shown([rows[number].line for number in first], problems.unit)}: {labels}"
+        )
+    if not drop:
+        return rows
+    unwanted = set(again).union(*against)
+    return [row for number, row in enumerate(rows) if number not in unwanted]
+
+
+def _without_small_classes(
+    rows: list[LabelledRow],
+    kind: TargetKind,
+    drop: bool,
+    problems: Problems,
+    fewest: int,
+) -> list[LabelledRow]:
+    counts = label_counts(rows, kind)
+    if not counts:
+        if not problems.errors:
+            problems.error(f"{problems.source}: no row is left")
+        return rows
+    small = {label: count for label, count in counts.items() if count < fewest}
+    if drop and small:
+        rows = _without_labels(rows, kind, small)
+        shown = ", ".join(map(repr, sorted(small)[:_NAMES_SHOWN]))
+        more = " ..." if len(small) > _NAMES_SHOWN else ""
+        problems.note(
+            f"{counted(len(small), 'class')} with fewer than {fewest} rows dropped, "
+            f"{counted(sum(small.values()), 'row')} in all (--drop-small-classes): {shown}{more}"
+        )
+        counts = label_counts(rows, kind)
+    problem = class_problem(dict(sorted(counts.items())), fewest, kind)
+    if problem:
+        droppable = len(counts) - len(small) >= (2 if kind == "class" else 1) and not drop
+        problems.error(
+            f"{problems.source}: {problem}", "--drop-small-classes" if droppable else None
+        )
+    return rows
+
+
+def _without_labels(
+    rows: list[LabelledRow], kind: TargetKind, unwanted: Mapping[str, int]
+) -> list[LabelledRow]:
+    """The rows of other classes; with several labels all rows, without these labels."""
+    if kind == "class":
+        return [row for row in rows if row.label not in unwanted]
+    return [
+        row._replace(label=several(name for name in names_in(row.label) if name not in unwanted))
+        for row in rows
+    ]
+
+
+def _note_texts(
+    rows: Sequence[LabelledRow], config: SentimentDataConfig, problems: Problems
+) -> None:
+    """Remarks on texts that are hardly prose."""
+    numbers = [row.line for row in rows if is_number(row.text)]
+    if len(numbers) > _MOSTLY * len(rows):
+        which = "all texts" if len(numbers) == len(rows) else f"{len(numbers):,} of the texts"
+        problems.note(
+            f"{which} are numbers, {lines_shown(numbers, problems.unit)}; is --text-column the "
+            "wrong one?"
+        )
+    if holds_vectors([row.text for row in rows]):
+        problems.note("the texts are words with many numbers behind them, as in files of vectors")
+    long = sum(len(row.text.split()) > config.max_tokens for row in rows)
+    if long:
+        problems.note(
+            f"{counted(long, 'text')} of more than {config.max_tokens:,} words, of which only the "
+            "last are read (--max-tokens)"
+        )
+
+
+def _note_numbers(rows: Sequence[LabelledRow], problems: Problems) -> None:
+    """Remarks on numbers to estimate that look like classes."""
+    different = {float(row.label) for row in rows}
+    if len(different) == 2:
+        shown = " and ".join(f"{value:g}" for value in sorted(different))
+        problems.note(
+            f"the numbers to estimate are {shown} alone; as classes they are told apart better "
+            "(--target-type class)"
+        )
+
+
+_PARTS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+"""What a column may call the parts."""
+_FEWEST_ROWS = 3
+"""Of a class: training, validation and test need one each."""
+_NUMBER = "number"
+
+
+def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> SentimentRows:
+    """Read files of labelled texts, and leave out and merge what the settings ask for.
+
+    Args:
+        config: The files, their columns, and what to drop or merge.
+        problems: Told of all that is wrong with the rows.
+
+    Raises:
+        DataError: A file cannot be read, or a label of held-out rows is none of the classes.
+    """
+    assert config.data is not None
+    labels = LabelCells(config.target_type, config.label_columns, config.label_separator)
+    rows, labels = _read(config.data, config, labels, problems)
+    for path in config.more_data:
+        rows += _read(path, config, labels, problems)[0]
+    held: dict[str, list[LabelledRow] | None] = {
+        name: None if path is None else _read(path, config, labels, problems)[0]
+        for name, path in (("validation", config.validation), ("test", config.test))
+    }
+    if config.part_column is not None:
+        rows, held = _by_part(rows, config.part_column, problems)
+    name = config.data.name.split(".")[0]
+    return _labelled(name, rows, held, labels.kind or "class", config, problems)
+
+
+def _read(
+    path: Path, config: SentimentDataConfig, labels: LabelCells, problems: Problems
+) -> tuple[list[LabelledRow], LabelCells]:
+    """The rows of one file, which know their place in it, and how their labels are written."""
+    first = path == config.data
+    found = problems if first else Problems(str(path), config.drop_bad)
+    wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
+    further = {meaning: column for meaning, column in wanted.items() if column is not None}
+    rows, labels = read_text_rows(
+        path, config.text_column, config.label_column, found, labels, further, config.text_format
+    )
+    if config.time_column is not None:
+        rows = _with_times(rows, path, config.time_column, found)
+    found.close_rows(bool(rows))
+    if not first:
+        problems.absorb(found)
+    unit = found.unit if first else f"{path.name} {found.unit}"
+    return [_placed(row, unit) for row in rows], labels
+
+
+def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems) -> SentimentRows:
+    """As `read_labelled_files`, of rows in memory.
+
+    Raises:
+        DataError: A label of those parts is none of the classes.
+    """
+
+    def usable(part: Sequence[LabelledRow]) -> list[LabelledRow]:
+        rows = _with_both(part, problems)
+        if config.time_column is not None:
+            rows = _with_times(rows, Path(table.name), config.time_column, problems)
+        return [_placed(row, "row") for row in rows]
+
+    for note in table.notes:
+        problems.note(note)
+    rows = usable(table.rows)
+    held = {
+        name: None if part is None else usable(part)
+        for name, part in (("validation", table.validation), ("test", table.test))
+    }
+    problems.close_rows(bool(rows))
+    return _labelled(table.name, rows, held, table.kind, config, problems)
+
+
+def _labelled(
+    name: str,
+    rows: list[LabelledRow],
+    held: Mapping[str, list[LabelledRow] | None],
+    kind: TargetKind,
+    config: SentimentDataConfig,
+    problems: Problems,
+) -> SentimentRows:
+    """The rows with the numbers of their classes; `held` has those held out, where any are."""
+    given = [part for part in held.values() if part is not None]
+    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
+    classes = (
+        (config.label_column or _NUMBER,)
+        if kind == "number"
+        else tuple(class_order(set(label_counts(rows, kind))))
+    )
+    validation, test = (
+        None if part is None else _of_classes(part, classes, kind)
+        for part in (held["validation"], held["test"])
+    )
+    train = _of_classes(rows, classes, kind)
+    return SentimentRows(name, classes, train, validation, test, kind=kind, own=True)
+
+
+def _placed(row: LabelledRow, unit: str) -> LabelledRow:
+    return row._replace(further={**row.further, "place": f"{unit} {row.line}"})
+
+
+def _by_part(
+    rows: Sequence[LabelledRow], column: str, problems: Problems
+) -> tuple[list[LabelledRow], dict[str, list[LabelledRow] | None]]:
+    """Training rows, and the others by part; None for a part that the column does not name."""
+    parts: dict[str, list[LabelledRow]] = defaultdict(list)
+    for row in rows:
+        name = (row.further.get("part") or "").strip()
+        part = _PARTS.get(name.lower())
+        if part is None:
+            problems.bad_row(
+                "part",
+                row.line,
+                f"expected train, validation or test in column {column!r}, got {name!r:.40}",
+            )
+        else:
+            parts[part].append(row)
+    problems.close_rows()
+    return parts["train"], {part: parts.get(part) for part in ("validation", "test")}
+
+
+def _with_times(
+    rows: list[LabelledRow], path: Path, column: str, problems: Problems
+) -> list[LabelledRow]:
+    """The rows whose time can be read: the number that stands there, else seconds since 1970."""
+    cells = [(row.further.get("time") or "").strip() for row in rows]
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except ValueError:
+        lines = [row.line for row in rows]
+        # Loads pandas, which files without times do without.
+        from gru_training.data.time_axis import TimeCells, parse_times
+
+        cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
+        times = parse_times(cells_of_file, None, problems)
+        numbers = np.where(times.isna(), np.nan, times.as_unit("s").asi8)
+    return [
+        row._replace(further={**row.further, "time": repr(float(number))})
+        for row, number in zip(rows, numbers, strict=True)
+        if np.isfinite(number)
+    ]
+
+
+def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[LabelledRow]:
+    """The rows that have text and label."""
+    for row in rows:
+        if not row.text.strip():
+            problems.bad_row("text", row.line, "the text is empty")
+        elif not row.label:
+            problems.bad_row("label", row.line, "the label is missing")
+    return [row for row in rows if row.text.strip() and row.label]
+
+
+def _of_classes(
+    rows: Sequence[LabelledRow],
+    classes: tuple[str, ...],
+    kind: TargetKind,
+) -> list[Row]:
+    """The rows with the numbers of their classes."""
+    numbers = {label: number for number, label in enumerate(classes)}
+    if kind != "number":
+        unknown = set(label_counts(rows, kind)) - set(numbers)
+        if unknown:
+            what = "classes" if kind == "class" else "labels"
+            raise DataError(
+                f"validation and test rows: expected the {what} of the training rows, "
+                f"{', '.join(map(repr, classes))}; got {', '.join(map(repr, sorted(unknown)))}"
+            )
+
+    def target(row: LabelledRow) -> Target:
+        if kind == "number":
+            return float(row.label)
+        found = tuple(numbers[name] for name in label_names(row, kind))
+        return found[0] if kind == "class" else found
+
+    return [
+        Row(
+            row.text,
+            target(row),
+            row.further.get("group") or None,
+            row.further.get("place") or "",
+            float(row.further.get("time") or 0),
+            float(row.further.get("weight") or 1),
+        )
+        for row in rows
+    ]

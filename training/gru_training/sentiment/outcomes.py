@@ -1,0 +1,186 @@
+"""What a run that labels texts answers to test rows, for a comparison with other runs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from gru_training.data.digest import data_digest
+from gru_training.data.problems import Problems
+from gru_training.data.text_files import LabelledRow, read_text_file
+from gru_training.errors import DataError, RunDirectoryError
+from gru_training.outcomes import Answers, Measure, Outcomes, mean_measure
+from gru_training.scoring.engine import score_table
+from gru_training.scoring.scorer import Scorer
+
+
+class LabellingRun(Protocol):
+    """A run whose test rows are texts with one label each."""
+
+    path: Path
+
+    @property
+    def config(self) -> Any:
+        """Its settings, of which `data` names the columns."""
+
+    @property
+    def kind(self) -> str:
+        """What it answers: `class`, `labels` or `number`."""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """C names."""
+
+    def test_predictions(self) -> Iterable[Any]:
+        """The held-out rows: `text`, `label`, and the `scores` of the C classes."""
+
+    def baseline_predictions(self) -> Mapping[str, np.ndarray]:
+        """Class numbers (N,) that simple models answer to them, by their names."""
+
+
+def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
+    """Of the run's own test rows, from what it stored; needs no model.
+
+    Args:
+        run: Any.
+        like: Whose classes the run must have.
+
+    Raises:
+        RunDirectoryError: It has other classes, or its files are damaged.
+    """
+    order = _class_order(run, like)
+    rows = list(run.test_predictions())
+    numbers = {name: number for number, name in enumerate(like.classes)}
+    labels = np.array([numbers[row.label] for row in rows])
+    scores = np.array([row.scores for row in rows])[:, order]
+    predicted = np.array([numbers[row.predicted] for row in rows])
+    baselines = {
+        name: label_answers(labels, np.argsort(order)[answers], None, len(order))
+        for name, answers in run.baseline_predictions().items()
+    }
+    return Outcomes(
+        "held-out texts",
+        _keys(LabelledRow(row.text, row.label) for row in rows),
+        label_answers(labels, predicted, scores, len(order)),
+        baselines,
+    )
+
+
+def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Scorer) -> Outcomes:
+    """Of the rows of a file, in columns called as in the run's training.
+
+    Args:
+        run: Any.
+        data: A file as `gru_training.data.text_files.read_text_file` reads it.
+        like: Whose classes the run must have.
+        scorer: Of the run; its answers are label, probability, and the classes in their order.
+
+    Raises:
+        TrainingError: The run has other classes, or the file cannot be used.
+    """
+    order = _class_order(run, like)
+    settings = run.config.data
+    columns = settings.text_column, settings.label_column
+    problems = Problems(str(data))
+    rows = read_text_file(data, *columns, problems, given=settings.text_format)
+    problems.close_rows()
+    problems.raise_errors()
+    numbers = {name: number for number, name in enumerate(like.classes)}
+    unknown = sorted({row.label for row in rows} - set(numbers))
+    if unknown:
+        raise DataError(
+            f"{data}: expected the labels {', '.join(like.classes)} of {run.path}, got "
+            f"{unknown[0]!r}"
+        )
+    labels = np.array([numbers[row.label] for row in rows])
+    texts = pa.table({scorer.inputs[0]: [row.text for row in rows]})
+    answers = score_table(scorer, texts)
+    scores = np.column_stack([answers.columns[2 + number].to_numpy() for number in order])
+    predicted = np.array([numbers[name] for name in answers.column("label").to_pylist()])
+    majority = int(np.bincount(labels).argmax())
+    always = label_answers(labels, np.full(len(labels), majority), None, len(order))
+    notes = tuple(problems.notes)
+    if settings.data is not None and settings.data.resolve() == data.resolve():
+        notes += ("was trained on rows of this file, so that it knows some of the answers",)
+    return Outcomes(
+        "texts",
+        _keys(rows),
+        label_answers(labels, predicted, scores, len(order)),
+        {f"always {like.classes[majority]!r}": always},
+        notes=notes,
+    )
+
+
+def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
+    """The run's number of each class of the other."""
+    for each in (run, like):
+        if each.kind != "class":
+            raise RunDirectoryError(
+                f"{each.path}: expected a run that answers one class for each text, got one that "
+                f"answers {'labels' if each.kind == 'labels' else 'numbers'}"
+            )
+    if set(run.classes) != set(like.classes):
+        raise RunDirectoryError(
+            f"{run.path}: expected the classes {', '.join(like.classes)} of {like.path}, got "
+            f"{', '.join(run.classes)}"
+        )
+    return [run.classes.index(name) for name in like.classes]
+
+
+def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
+    """A key of each row; a row that stands there again has its number behind it."""
+    seen = Counter[str]()
+    keys = []
+    for row in rows:
+        digest = data_digest((row.text, row.label))
+        seen[digest] += 1
+        keys.append(f"{digest} {seen[digest]}")
+    return np.array(keys)
+
+
+_LEAST = float(np.finfo(np.float32).eps)
+"""Lower probabilities of the right class count as this one, as in scikit-learn."""
+
+
+def label_answers(
+    labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None, classes: int
+) -> Answers:
+    """Accuracy, macro F1 and, where probabilities are known, log loss.
+
+    Args:
+        labels: (N,) class numbers.
+        predicted: (N,) class numbers.
+        scores: (N, C) probabilities; None of a model that gives labels only.
+        classes: C.
+    """
+    right = labels == predicted
+    measures = [
+        mean_measure("accuracy", right, higher_is_better=True, style=".2%"),
+        _macro_f1(labels, predicted, classes),
+    ]
+    if scores is not None:
+        likelihood = scores[np.arange(len(labels)), labels].astype(np.float64)
+        losses = -np.log(np.clip(likelihood, _LEAST, 1))
+        measures.append(mean_measure("log loss", losses, higher_is_better=False))
+    return Answers(tuple(measures), right)
+
+
+def _macro_f1(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Measure:
+    of_class = np.arange(classes)
+    labelled, answered = labels[:, np.newaxis] == of_class, predicted[:, np.newaxis] == of_class
+    columns = np.concatenate([labelled & answered, labelled, answered], axis=1)
+    of_means = partial(_mean_f1, classes=classes)
+    return Measure("macro F1", columns.astype(np.float64), of_means, True, ".2%")
+
+
+def _mean_f1(means: np.ndarray, classes: int) -> np.ndarray:
+    """Over the classes that stand among labels or answers, as in scikit-learn."""
+    hits = means[..., :classes]
+    total = means[..., classes : 2 * classes] + means[..., 2 * classes :]
+    seen = total > 0
+    scores = np.divide(2 * hits, total, out=np.zeros_like(hits), where=seen)
+    return np.asarray(scores.sum(axis=-1) / seen.sum(axis=-1))

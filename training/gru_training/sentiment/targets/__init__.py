@@ -1,1 +1,0 @@
-"""What a text is labelled with: one class, any number of labels, or a number to estimate."""

@@ -1,1 +1,0 @@
-"""Learning what a trained classifier answers to texts without labels: self-training."""

@@ -1,1 +1,0 @@
-"""The words that a text classifier knows, and their vectors."""
