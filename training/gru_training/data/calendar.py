@@ -15,8 +15,6 @@ KINDS = {
 }
 """What can be asked for, and the columns that are made of it."""
 HOLIDAY = "holiday"
-OLD_COLUMNS = ("day_sin", "day_cos", "week_sin", "week_cos", "year_sin", "year_cos")
-"""Of runs of earlier versions."""
 YEARS_AHEAD = 10
 """Years after the last time whose holidays and changes of clocks are known."""
 _DAY = pd.Timedelta(days=1)

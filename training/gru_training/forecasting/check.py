@@ -8,21 +8,16 @@ from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
 from gru_training.errors import ForeignDataError, TrainingError
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.network.config import ForecastShape
-from gru_training.forecasting.scores.support import Support
-from gru_training.forecasting.sources.series_check import (
+from gru_training.forecasting.config import ForecastingConfig, ForecastShape
+from gru_training.forecasting.series_check import (
+    Support,
     calibration_problem,
     series_problems,
     usable_series,
     window_origins,
 )
-from gru_training.forecasting.sources.sets import PARTS, borders_of, load_series
-from gru_training.forecasting.warm_start import (
-    require_continued,
-    starting_run,
-    with_start_settings,
-)
+from gru_training.forecasting.sets import PARTS, borders_of, load_series
+from gru_training.forecasting.warm_start import require_continued, starting_run, with_start_settings
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:

@@ -9,12 +9,12 @@ from gru_training.data.series import Series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.sources.series_check import series_problems, usable_series
-from gru_training.forecasting.sources.sets import borders_of
+from gru_training.forecasting.series_check import series_problems, usable_series
+from gru_training.forecasting.sets import borders_of
 from gru_training.warm_start import open_start, with_settings_of
 
 if TYPE_CHECKING:
-    from gru_training.forecasting.combination.plan import InitialNetworks
+    from gru_training.forecasting.plan import InitialWeights
 
 _NETWORK = (
     "architecture", "units", "layers", "segment", "channel_independent", "channel_embedding",
@@ -120,8 +120,8 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
     )
 
 
-def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetworks | None":
-    """The scale and the networks that a training begins with; None: they are fitted and drawn.
+def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeights":
+    """What a training begins with: scale and networks of `--warm-start`, where it is set.
 
     The networks are those that were measured, which have learned from the training part alone.
 
@@ -132,10 +132,11 @@ def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetwo
     Raises:
         TrainingError: The run cannot be used, or not with this series and these settings.
     """
-    if config.training.warm_start is None:
-        return None
-    from gru_training.forecasting.combination.plan import InitialNetworks
     from gru_training.forecasting.data import never_negative
+    from gru_training.forecasting.plan import InitialWeights
+
+    if config.training.warm_start is None:
+        return InitialWeights(config)
 
     run = starting_run(config)
     config = with_start_settings(config, run)
@@ -157,7 +158,8 @@ def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetwo
                 f"--warm-start: {run.path} holds no network, as none of them improved its "
                 f"combination; {_OUT}"
             )
-    return InitialNetworks(config, model, scale, _network_lookback(run), _record(run))
+    record = {"warm_start": _record(run)}
+    return InitialWeights(config, scale, model, _network_lookback(run), record)
 
 
 def learned_until(run: ForecastingRun) -> pd.Timestamp:

@@ -13,7 +13,7 @@ from gru_serving.errors import InvalidArgument
 
 
 class ColumnNames:
-    """As `gru_training.forecasting.export.column_names.ColumnNames`, whose words the errors have.
+    """As `gru_training.forecasting.export.inputs.ColumnNames`, whose words the errors have.
 
     B rows, N names that a caller has, C columns of the model, K that it forecasts.
 
