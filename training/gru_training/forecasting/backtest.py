@@ -359,8 +359,8 @@ def backtest(
             errors = {name: own.errors, **_baselines(data.plain, origins, lookback, known)}
             done.append(
                 Fold(
-                    str(data.series.times[origins[0]]),
-                    str(data.series.times[origins[-1] + data.shape.horizon - 1]),
+                    str(data.series.index[origins[0]]),
+                    str(data.series.index[origins[-1] + data.shape.horizon - 1]),
                     len(part),
                     errors,
                     own.pinball,
@@ -435,13 +435,13 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
             f"got {', '.join(data.series.columns)}"
         )
     train, validation, _ = run.series.borders
-    if len(data.series) < run.series.borders[2] or str(data.series.times[0]) != (
+    if len(data.series) < run.series.borders[2] or str(data.series.index[0]) != (
         run.series.first_time
     ):
         raise RunDirectoryError(
             f"{data.series.source}: expected at least the {run.series.borders[2]:,} rows of the "
             f"run from {run.series.first_time}, got {len(data.series):,} from "
-            f"{data.series.times[0]}"
+            f"{data.series.index[0]}"
         )
     return replace(
         data,

@@ -7,6 +7,7 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
+from gru_training.data.time_axis import time_text
 from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.forecasting.series_check import (
@@ -83,10 +84,10 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     windows = ", ".join(
         f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
     )
+    first, last = time_text(series.times[0]), time_text(series.times[-1])
     return (
-        f"{len(series):,} times every {series.frequency} from {series.times[0]} to "
-        f"{series.times[-1]}; a forecast of {shape.horizon} steps reads {shape.lookback}; windows: "
-        f"{windows}"
+        f"{len(series):,} times every {series.frequency} from {first} to {last}; a forecast of "
+        f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"
     )
 
 
@@ -102,7 +103,7 @@ def _series_table(series: Series) -> DataTable:
             rows.append((name, "0", f"{len(column):,}", *[""] * 5))
             continue
         values = column[seen]
-        ends = (str(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
+        ends = (time_text(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
         numbers = (f"{number:,.6g}" for number in np.quantile(values, (0, 0.5, 1)))
         rows.append((name, f"{len(seen):,}", f"{len(column) - len(seen):,}", *ends, *numbers))
     header = ("series", "values", "missing", "from", "to", "least", "median", "most")

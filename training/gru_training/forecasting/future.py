@@ -74,7 +74,7 @@ def last_window(data: "ForecastingData") -> Recent:
     if series.ahead is not None:
         after = np.vstack([after, series.ahead])
     return Recent(
-        series.times[kept].as_unit("ns"),
+        series.index[kept],
         series.values[kept].astype(np.float32),
         _known(after[:, given_ahead(data)]),
     )
@@ -155,7 +155,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
             f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
             + "; give values of known inputs alone with --future" * bool(inputs)
         )
-    times, values = series.times[:end], series.values[:end]
+    times, values = series.index[:end], series.values[:end]
     left = len(series) - end
     future = _known(series.values[end:][:, [series.column(name) for name in inputs]])
     if left and not len(future):
@@ -221,11 +221,12 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
     """
     _require_future(run)
     following = pd.date_range(recent.times[-1], periods=2, freq=run.frequency)[1]
-    after = known.times >= following
-    if not after.any() or known.times[after][0] != following:
+    times = known.index
+    after = times >= following
+    if not after.any() or times[after][0] != following:
         raise DataError(
             f"{known.source}: expected {', '.join(run.series.future_inputs)} from {following} on, "
-            f"the first step to forecast; got {known.times[0]} to {known.times[-1]}"
+            f"the first step to forecast; got {times[0]} to {times[-1]}"
         )
     found = _known(known.values[after])
     if not len(found):

@@ -70,7 +70,7 @@ def stored_errors(
         "names": np.array(list(named)),
         **dict(zip(("squared", "absolute", "scaled"), columns, strict=True)),
         "count": model.windows.count,
-        "times": data.series.times[windows.origins].to_numpy(),
+        "times": data.series.index[windows.origins].to_numpy(),
         "truth": np.array(data_digest([*data.target_columns, truth])),
         "naive_error": naive_error,
     }
@@ -127,7 +127,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
             f"{path}: expected at least {run.series.horizon} rows with values from "
             f"{pd.Timestamp(_test_begin(run))} on, the first time that {run.path} was neither "
             f"trained nor tuned on, and {run.series.lookback} rows to read before them; got "
-            f"{len(data.series):,} rows from {data.series.times[0]} to {data.series.times[-1]}"
+            f"{len(data.series):,} rows from {data.series.index[0]} to {data.series.index[-1]}"
         )
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
@@ -142,7 +142,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
         name: _answers(_sums(errors, factor, naive_error), errors.windows.count)
         for name, errors in everyone.items()
     }
-    times = data.series.times[windows.origins]
+    times = data.series.index[windows.origins]
     return Outcomes(
         "windows", times.astype(str).to_numpy(), named.pop(_MODEL), named, run.series.horizon
     )
@@ -242,7 +242,7 @@ def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
         )
     values = series.values[:, [series.column(name) for name in run.columns]]
     series = replace(series, columns=run.columns, values=values)
-    begin = int(series.times.searchsorted(_test_begin(run)))
+    begin = int(series.index.searchsorted(_test_begin(run)))
     return ForecastingData(
         series,
         Borders(0, begin, len(series)),

@@ -330,7 +330,7 @@ def _stored_windows(
     histories = windows.histories(rows)
     bounds = quantiles(predict(histories), offsets, levels)
     restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows)).numpy()
-    last = data.series.times[windows.origins[rows] - 1]
+    last = data.series.index[windows.origins[rows] - 1]
     utc = "" if data.series.calendar.timezone is None else "Z"
     ahead = windows.origins[rows][:, np.newaxis] + np.arange(windows.horizon)
     return {

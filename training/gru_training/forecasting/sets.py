@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from gru_training.data.calendar import HOLIDAY, make_calendar, season_length
 from gru_training.data.problems import Problems
@@ -27,7 +26,7 @@ from gru_training.forecasting.config import SeriesConfig
 from gru_training.tables.rows import cell_text, read_rows
 
 _NAME = re.compile(r"(Yearly|Quarterly|Monthly|Weekly|Daily|Hourly)-(train|test)\.csv(\.gz)?")
-_END = pd.Timestamp("2020-01-05")  # a Sunday
+_END = "2020-01-05"  # a Sunday
 
 
 class M4Kind(NamedTuple):
@@ -94,12 +93,14 @@ def read_m4(path: Path, kind: M4Kind) -> Series:
     Raises:
         DataError: As `read_m4_rows`.
     """
+    import pandas as pd
+
     rows = read_m4_rows(path)
     longest = max(map(len, rows.values()))
     values = np.full((longest, len(rows)), np.nan)
     for column, of_series in enumerate(rows.values()):
         values[longest - len(of_series) :, column] = of_series
-    times = pd.date_range(end=_END, periods=longest, freq=kind.frequency).as_unit("ns")
+    times = pd.date_range(end=_END, periods=longest, freq=kind.frequency).as_unit("ns").to_numpy()
     notes = ("the file has no times; all series were put so that they end together",)
     name = path.name.split(".")[0]
     return Series(name, str(path), tuple(rows), values, times, kind.frequency, notes, panel=True)
@@ -278,14 +279,14 @@ def _weekly_co2() -> Series:
         "the built-in CO2 series",
         tuple(table.columns),
         values,
-        table.index.as_unit("ns"),
+        table.index.as_unit("ns").to_numpy(),
         "W-SAT",
         (f"{missing} of its weeks are missing values",),
     )
 
 
 def _with_calendar(series: Series, config: SeriesConfig) -> Series:
-    parts = series.times, series.frequency, config.calendar
+    parts = series.index, series.frequency, config.calendar
     calendar = make_calendar(*parts, config.holidays, config.timezone)
     taken = sorted(set(calendar.columns) & set(series.columns))
     if taken:
@@ -296,6 +297,6 @@ def _with_calendar(series: Series, config: SeriesConfig) -> Series:
     return replace(
         series,
         columns=(*series.columns, *calendar.columns),
-        values=np.column_stack([series.values, calendar.values(series.times)]),
+        values=np.column_stack([series.values, calendar.values(series.index)]),
         calendar=calendar,
     )

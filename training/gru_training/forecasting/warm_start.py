@@ -3,8 +3,6 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from gru_training.data.series import Series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastingConfig
@@ -14,6 +12,8 @@ from gru_training.forecasting.sets import borders_of
 from gru_training.warm_start import open_start, with_settings_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gru_training.forecasting.plan import InitialWeights
 
 _NETWORK = (
@@ -101,7 +101,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
             )
     rows, end = len(series), learned_until(run)
     begin = borders_of(series, config.data).train
-    learned = int(series.times.searchsorted(end, side="right"))
+    learned = int(series.index.searchsorted(end, side="right"))
     if learned <= begin:
         return
     validation, test = config.data.fractions
@@ -116,7 +116,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
         )
     raise DataError(
         f"--warm-start: {run.path} has learned from rows until {end}, and {series.source} holds "
-        f"out rows from {series.times[begin]} on; {way}"
+        f"out rows from {series.index[begin]} on; {way}"
     )
 
 
@@ -162,8 +162,10 @@ def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeight
     return InitialWeights(config, scale, model, _network_lookback(run), record)
 
 
-def learned_until(run: ForecastingRun) -> pd.Timestamp:
+def learned_until(run: ForecastingRun) -> "pd.Timestamp":
     """The time of the last row that a run, or the runs that it began with, has learned from."""
+    import pandas as pd
+
     series = run.series
     own = pd.date_range(series.first_time, periods=series.borders[0], freq=series.frequency)[-1]
     earlier = run.metrics.get("warm_start")
