@@ -11,8 +11,7 @@ from gru_training.data.time_axis import time_text
 from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.forecasting.series_check import (
-    Support,
-    calibration_problem,
+    calibration,
     series_problems,
     usable_series,
     window_origins,
@@ -66,14 +65,12 @@ def _check_calibration(
     values = series.values[:, list(shape.targets)]
     begin, end = borders_of(series, config.data).part("validation")
     origins = window_origins(values, begin, end, shape.lookback, shape.horizon)
-    levels = config.model.levels
-    support = Support(len(origins), shape.horizon, values.shape[1], series.panel, levels)
-    if support.pools:
-        for note in support.notes():
-            problems.note(note)
-        return
-    names = tuple(series.columns[number] for number in shape.targets)
-    if problem := calibration_problem(values, names, origins, shape.horizon):
+    names = [series.columns[number] for number in shape.targets]
+    parts = shape.horizon, series.panel, config.model.levels
+    notes, problem = calibration(values, names, origins, *parts)
+    for note in notes:
+        problems.note(note)
+    if problem:
         problems.error(f"{series.source}, {problem}")
 
 

@@ -23,7 +23,7 @@ from gru_training.forecasting.intervals import (
     quantiles,
 )
 from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
-from gru_training.forecasting.series_check import Support, calibration_problem
+from gru_training.forecasting.series_check import Support, calibration
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.windows import CHUNK, Windows
 
@@ -244,11 +244,6 @@ class Evaluation:
     was seen."""
 
 
-def support_of(windows: Windows, panel: bool, levels: Sequence[float]) -> Support:
-    """What some windows tell about the bounds of intervals."""
-    return Support(len(windows), windows.horizon, windows.targets.shape[1], panel, levels)
-
-
 def require_calibration(data: ForecastingData, levels: Sequence[float]) -> tuple[str, ...]:
     """Raise DataError where the validation part cannot calibrate some step of some column.
 
@@ -256,15 +251,11 @@ def require_calibration(data: ForecastingData, levels: Sequence[float]) -> tuple
         Remarks on intervals for which it has too few windows.
     """
     windows = data.windows("validation")
-    support = support_of(windows, data.series.panel, levels)
-    if support.pools:
-        return support.notes()
-    problem = calibration_problem(
-        windows.targets, data.target_columns, windows.origins, windows.horizon
-    )
+    parts = windows.origins, windows.horizon, data.series.panel, levels
+    notes, problem = calibration(windows.targets, data.target_columns, *parts)
     if problem:
         raise DataError(f"{data.series.source}, {problem}")
-    return ()
+    return notes
 
 
 def calibrate(
@@ -285,7 +276,8 @@ def calibrate(
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
-    support = support_of(windows, panel, levels)
+    columns = windows.targets.shape[1]
+    support = Support(len(windows), windows.horizon, columns, panel, levels)
     if support.pools:
         return pooled_offsets(truth, forecasts, support.independent, levels)
     return interval_offsets(truth, forecasts, levels)

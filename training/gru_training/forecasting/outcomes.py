@@ -28,18 +28,16 @@ from gru_training.data.digest import data_digest
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import (
-    ErrorSums,
     ForecastErrors,
+    evaluate_forecasts,
     measure,
     naive_scale,
 )
-from gru_training.forecasting.intervals import MEDIAN, quantiles
-from gru_training.forecasting.preprocessor import Predictor, make_predictor
+from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.series_check import series_problems
 from gru_training.forecasting.sets import Borders, load_series
 from gru_training.forecasting.simple import BaselineResult, naive_forecasters
-from gru_training.forecasting.windows import CHUNK, Windows
 from gru_training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
@@ -132,7 +130,8 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
     predict = make_predictor(run.load_model(), data.preprocessor)
-    everyone = {_MODEL: errors_of_run(run, predict, data, windows)}
+    parts = run.offsets, data.preprocessor, run.levels
+    everyone = {_MODEL: evaluate_forecasts(predict, windows, *parts).errors}
     plain = data.plain
     for name, (forecaster, lookback) in naive_forecasters(plain).items():
         if windows.origins[0] >= lookback:
@@ -146,29 +145,6 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     return Outcomes(
         "windows", times.astype(str).to_numpy(), named.pop(_MODEL), named, run.series.horizon
     )
-
-
-def errors_of_run(
-    run: ForecastingRun, predict: Predictor, data: ForecastingData, windows: Windows
-) -> ForecastErrors:
-    """Of its model, on the scale on which the run measures errors.
-
-    Args:
-        run: Any.
-        predict: Asks its model, of these data.
-        data: A series with the scale, the columns and the look-back of the run.
-        windows: Of these data.
-    """
-    middle = run.levels.index(MEDIAN)
-    scale = data.preprocessor.target_scale
-    sums = ErrorSums(data.shape.horizon, len(data.shape.targets), scale)
-    measured = data.preprocessor.measured
-    for rows in windows.chunks(CHUNK):
-        answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)
-        effects = windows.effects_ahead(rows)
-        forecast = measured(np.asarray(answers)[..., middle], effects)
-        sums.add(measured(windows.futures(rows), effects), forecast)
-    return sums.means()
 
 
 def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:

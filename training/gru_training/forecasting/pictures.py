@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ from gru_training.forecasting.windows import Windows
 from gru_training.plots.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
+_OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")
+_INTERVALS, _FLOORS = (_MODEL, *_OTHERS), ("#b0b0b0", *_OTHERS)
 _MOST_POINTS = 1000
 """Of a line; of longer parts means are drawn."""
 _CHUNK = 64
@@ -132,7 +135,6 @@ def _means(values: np.ndarray, step: int) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-_MODEL, _OTHERS = "#0b63b5", ("#e08214", "#2c9c4a", "#8e44ad")
 _MOST_INPUTS, _POINTS = 6, 200
 
 
@@ -210,7 +212,6 @@ def _added(known: KnownEffect, inputs: np.ndarray) -> np.ndarray:
     return np.asarray(known(tf.constant(inputs)) - known(tf.constant(inputs[:1] * 0)))
 
 
-_TRUTH, _MODEL = "#333333", "#0b63b5"
 _MOST_FUTURE_PANELS, _SEASONS = 6, 4
 
 
@@ -248,13 +249,7 @@ def draw_future(
     for axes, k in zip(panels, columns, strict=True):
         past = data.series.values[-shown:, data.shape.targets[k]]
         axes.plot(data.series.times[-shown:], past, color=_TRUTH, linewidth=1, label="measured")
-        for pair in range(len(levels) // 2):
-            nominal = levels[-1 - pair] - levels[pair]
-            axes.fill_between(times, bounds[:, k, pair], bounds[:, k, -1 - pair], color=_MODEL,
-                              alpha=0.16 + 0.14 * pair, linewidth=0,
-                              label=f"{nominal:.0%} interval")  # fmt: skip
-        axes.plot(times, bounds[:, k, list(levels).index(MEDIAN)], color=_MODEL, linewidth=1.6,
-                  marker="." if len(times) <= 30 else None, label="forecast")  # fmt: skip
+        _draw_bounds(axes, times, bounds[:, k], levels, 1.6, "." if len(times) <= 30 else None)
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
         axes.grid(alpha=0.25)
@@ -294,9 +289,6 @@ def draw_many_columns(test: Evaluation, baselines: Sequence[BaselineResult], pat
     save_figure(figure, path)
 
 
-_TRUTH, _MODEL = "#333333", "#0b63b5"
-_INTERVALS = (_MODEL, "#e08214", "#2c9c4a", "#8e44ad")
-_FLOORS = ("#b0b0b0", "#e08214", "#2c9c4a", "#8e44ad")
 _MOST_PANELS, _SHOWN_HISTORY, _MOST_LAGS, _MOST_BARS, _MOST_NAMES = 4, 2.0, 200, 30, 8
 
 
@@ -369,13 +361,7 @@ def draw_forecasts(
         axes.plot(data.series.times[past], data.series.values[past, column], color=_TRUTH,
                   linewidth=1, label="truth")  # fmt: skip
         times = data.series.times[origin : origin + H]
-        for pair in range(len(levels) // 2):
-            nominal = levels[-1 - pair] - levels[pair]
-            axes.fill_between(times, bounds[:, pair], bounds[:, -1 - pair], color=_MODEL,
-                              alpha=0.16 + 0.14 * pair, linewidth=0,
-                              label=f"{nominal:.0%} interval")  # fmt: skip
-        axes.plot(times, bounds[:, list(levels).index(MEDIAN)], color=_MODEL, linewidth=1.4,
-                  label="forecast")  # fmt: skip
+        _draw_bounds(axes, times, bounds, levels, 1.4)
         axes.axvline(times[0], color=_TRUTH, linewidth=0.6, linestyle=":")
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
@@ -484,3 +470,21 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
 
 def _floors(baselines: Sequence[BaselineResult]) -> list[tuple[BaselineResult, str]]:
     return list(zip(baselines, _FLOORS[: len(baselines)], strict=True))
+
+
+def _draw_bounds(
+    axes: Axes,
+    times: Any,
+    bounds: np.ndarray,
+    levels: Sequence[float],
+    linewidth: float,
+    marker: str | None = None,
+) -> None:
+    """Draw a forecast in its intervals, of quantiles (H, Q)."""
+    for pair in range(len(levels) // 2):
+        nominal = levels[-1 - pair] - levels[pair]
+        axes.fill_between(times, bounds[:, pair], bounds[:, -1 - pair], color=_MODEL,
+                          alpha=0.16 + 0.14 * pair, linewidth=0,
+                          label=f"{nominal:.0%} interval")  # fmt: skip
+    middle = bounds[:, list(levels).index(MEDIAN)]
+    axes.plot(times, middle, color=_MODEL, linewidth=linewidth, marker=marker, label="forecast")

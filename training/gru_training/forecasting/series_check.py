@@ -245,26 +245,36 @@ def window_origins(
     return origins[count[origins + horizon] > count[origins]]
 
 
-def calibration_problem(
-    targets: np.ndarray, names: tuple[str, ...], origins: np.ndarray, horizon: int
-) -> str | None:
-    """What keeps validation windows from calibrating some step of some column.
+def calibration(
+    targets: np.ndarray,
+    names: Sequence[str],
+    origins: np.ndarray,
+    horizon: int,
+    panel: bool,
+    levels: Sequence[float],
+) -> tuple[tuple[str, ...], str | None]:
+    """Remarks on rough intervals, and what keeps validation windows from calibrating any at all.
 
     Args:
         targets: (rows, K), NaN where a value is missing.
-        names: Of the K columns.
-        origins: Of the validation windows, from `window_origins`.
+        names: Names of the K columns.
+        origins: First steps of the validation windows, from `window_origins`.
         horizon: Steps forecast.
+        panel: Whether the series are of unequal length.
+        levels: Levels of the quantiles, ascending.
     """
+    support = Support(len(origins), horizon, targets.shape[1], panel, levels)
+    if support.pools:
+        return support.notes(), None
     for step in range(horizon):
         seen = np.isfinite(targets[origins + step]).any(axis=0)
         if not seen.all():
-            return (
+            return (), (
                 f"column {names[int(seen.argmin())]!r}: expected a value {step + 1} steps ahead in "
                 "some validation window, to calibrate intervals, got only missing ones; raise "
                 "--validation-fraction"
             )
-    return None
+    return (), None
 
 
 def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
