@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.owa import M4Scores, m4_scores, naive2
 from gru_training.errors import DataError, TrainingError
-from gru_training.forecasting.future.forecast import forecast
-from gru_training.forecasting.future.recent import recent_of_run
+from gru_training.forecasting.future import forecast, recent_of_run
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.owa import M4Scores, m4_scores, naive2
-from gru_training.forecasting.sources.m4 import m4_kind, read_m4_rows
+from gru_training.forecasting.sets import m4_kind, read_m4_rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,8 +21,8 @@ def write_demand(path, seed=2):
 
 def train_demand(data, runs_dir, name, **series):
     """A forecaster, trained for an epoch."""
-    from gru_training.forecasting.combination.config import CombinationConfig
     from gru_training.forecasting.config import (
+        CombinationConfig,
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,

@@ -35,8 +35,8 @@ def write_load(path, rows=700, seed=5):
 
 def train(data, runs_dir, name, **model):
     """A forecaster, trained for an epoch; `combine`, `future`, `transform` go by name, too."""
-    from gru_training.forecasting.combination.config import CombinationConfig
     from gru_training.forecasting.config import (
+        CombinationConfig,
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,

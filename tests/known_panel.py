@@ -47,8 +47,8 @@ def write_sales(path, days=220, seed=3):
 
 def train_sales(data, runs_dir, name, future=("promo", "price"), **series):
     """A forecaster, trained for an epoch."""
-    from gru_training.forecasting.combination.config import CombinationConfig
     from gru_training.forecasting.config import (
+        CombinationConfig,
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from gru_training.config import RunConfig
-from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.config import (
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.sentiment.config import (
     ClassifierConfig,

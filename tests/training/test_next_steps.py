@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gru_training.__main__ import main
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.config import ForecasterConfig, ForecastingConfig
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.task import TASK as FORECASTING
 from gru_training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig

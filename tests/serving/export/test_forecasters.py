@@ -41,8 +41,8 @@ def write_series(path, rows=900):
 
 
 def train(root, name, combine=False, **model):
-    from gru_training.forecasting.combination.config import CombinationConfig
     from gru_training.forecasting.config import (
+        CombinationConfig,
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,

@@ -12,8 +12,8 @@ from gru_training.data.series_frame import series_of_frame
 from gru_training.data.time_options import TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.sources.series_check import _target_names
-from gru_training.forecasting.sources.sets import load_series
+from gru_training.forecasting.series_check import _target_names
+from gru_training.forecasting.sets import load_series
 
 
 def table():

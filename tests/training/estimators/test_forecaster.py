@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from gru_training import Forecaster, TextClassifier
 from gru_training.__main__ import main
 from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
-from gru_training.forecasting.backtests.backtest import run_backtest
-from gru_training.forecasting.backtests.config import BacktestConfig
+from gru_training.forecasting.backtest import run_backtest
+from gru_training.forecasting.config import BacktestConfig
 from gru_training.forecasting.export.servable import ForecastingServable
 from gru_training.forecasting.run import ForecastingRun
 from tests.training.conftest import write_waves

@@ -6,21 +6,22 @@ import pytest
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from gru_training.data.series import Series
-from gru_training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
-from gru_training.forecasting.baselines.ridge import filled
-from gru_training.forecasting.baselines.simple import (
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.data import load_forecasting_data, prepare
+from gru_training.forecasting.evaluation import ErrorSums
+from gru_training.forecasting.linear import filled
+from gru_training.forecasting.simple import (
     LAST_VALUE,
     RIDGE,
     SEASONAL_NAIVE,
     SMOOTHING,
+    SmoothingForecaster,
     fit_baselines,
     last_value,
     ridge_lookbacks,
     seasonal_naive,
+    suits,
 )
-from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data, prepare
-from gru_training.forecasting.scores.forecast_errors import ErrorSums
 
 
 def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):

@@ -6,9 +6,8 @@ import pytest
 
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.check import check_forecasting
-from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.config import ForecasterConfig, ForecastingConfig, SeriesConfig
 from gru_training.forecasting.data import load_forecasting_data
-from gru_training.forecasting.network.config import ForecasterConfig
 from tests.training.conftest import write_waves
 
 MODEL = ForecasterConfig(units=4, segment=6)

@@ -41,7 +41,7 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
     """What the settings left open was decided by what had been decided: networks read more."""
     data = write_waves(tmp_path / "waves.csv", rows=500)
-    monkeypatch.setattr("gru_training.forecasting.combination.plan._LONGEST_NETWORK", 24)
+    monkeypatch.setattr("gru_training.forecasting.plan._LONGEST_NETWORK", 24)
     command = ["forecasting", "--data", str(data), "--horizon", "6", "--epochs", "3"]
     command += ["--units", "4", "--networks", "1", "--no-refit"]
     command += ["--runs-dir", str(tmp_path / "runs")]

@@ -6,11 +6,11 @@ import pytest
 from gru_training.config import from_dict, to_dict
 from gru_training.errors import ConfigError
 from gru_training.forecasting.config import (
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.presets import PRESETS
 from gru_training.presets import preset, preset_in
 

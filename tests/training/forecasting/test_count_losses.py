@@ -9,14 +9,14 @@ from sklearn.metrics import mean_poisson_deviance
 
 from gru_training.config import RunConfig
 from gru_training.errors import ConfigError, DataError
-from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.config import (
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.count_losses import count_loss, count_metrics, dispersion, with_scale
-from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.losses import count_loss, count_metrics, dispersion, with_scale
 from gru_training.forecasting.pipeline import train_forecasting
 
 SCALE = np.array([[4.0, 90.0], [3.0, 25.0]])  # mean and deviation of two columns

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from gru_training.forecasting.intervals import LEVELS
 from gru_training.forecasting.losses import forecast_loss, point_metrics
-from gru_training.forecasting.scores.conformal import LEVELS
 
 
 def case(outputs, missing, seed=0):

@@ -6,15 +6,9 @@ import pytest
 import tensorflow as tf
 
 from gru_training.errors import ConfigError
-from gru_training.forecasting.network.feedback_gru import FeedbackGRU
-from gru_training.forecasting.network.model import (
-    ForecasterConfig,
-    ForecastShape,
-    build_forecaster,
-    initialise_linear,
-)
-from gru_training.forecasting.network.segment_gru import SegmentGRU
-from gru_training.forecasting.network.window_normalisation import WindowNormalisation
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.layers import FeedbackGRU, SegmentGRU, WindowNormalisation
+from gru_training.forecasting.network import build_forecaster, initialise_linear
 from keras_gru import GRUCell
 
 RNG = np.random.default_rng(11)

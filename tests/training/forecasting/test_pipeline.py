@@ -6,9 +6,9 @@ import pytest
 from sklearn.metrics import mean_pinball_loss
 
 from gru_training.errors import RunDirectoryError
+from gru_training.forecasting import pictures as forecast_pictures
 from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.pipeline import train_forecasting
-from gru_training.forecasting.reports import pictures as forecast_pictures
 from tests.training.conftest import tiny_forecasting_config, write_waves
 
 

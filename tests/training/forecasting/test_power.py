@@ -3,8 +3,14 @@ import pytest
 import tensorflow as tf
 from scipy.special import boxcox1p
 
-from gru_training.forecasting.power import graph_powers, graph_roots, powers, roots, steady_exponent
-from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.preprocessor import (
+    SeriesPreprocessor,
+    graph_powers,
+    graph_roots,
+    powers,
+    roots,
+    steady_exponent,
+)
 
 RNG = np.random.default_rng(3)
 VALUES = np.concatenate([[0, 1e-6, 1e-3, 0.5, 1, 7, 300, 2e7], RNG.gamma(2, 50, 40)])
@@ -63,8 +69,3 @@ def test_the_scale_is_stored(tmp_path):
     np.testing.assert_allclose(
         read.measured(standardised), made.plain.standardise(history).numpy()[..., [0, 2]], atol=1e-4
     )
-    of_earlier_version = (
-        (tmp_path / "scaler.json").read_text().replace("transformed", "logarithmic")
-    )
-    (tmp_path / "old.json").write_text(of_earlier_version.replace('"exponent": 0.4,', ""))
-    assert SeriesPreprocessor.load(tmp_path / "old.json").exponent == 0

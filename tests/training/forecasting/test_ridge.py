@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from gru_training.forecasting.baselines.ridge import PENALTY, filled, fit_ridge, window_gram
 from gru_training.forecasting.config import SeriesConfig
 from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.linear import PENALTY, filled, fit_ridge, window_gram
 
 
 def walk(rows, columns=2, seed=0):

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.image import imread
 
 from gru_training.errors import RunDirectoryError
-from gru_training.forecasting.network.config import ForecastShape
+from gru_training.forecasting.config import ForecastShape
+from gru_training.forecasting.intervals import LEVELS, quantiles
 from gru_training.forecasting.run import ForecastingRun, evenly
-from gru_training.forecasting.scores.conformal import LEVELS, quantiles
 
 
 @pytest.fixture

@@ -15,20 +15,11 @@ import gru_serving
 import gru_training
 import keras_gru
 from gru_training import Forecaster
-from gru_training.forecasting.combination import model as combination_models
-from gru_training.forecasting.combination.linear import LinearForecaster
-from gru_training.forecasting.combination.model import (
-    build_networks,
-    combined,
-    networks_of,
-    side_by_side,
-)
-from gru_training.forecasting.future.forecast import forecast
-from gru_training.forecasting.future.recent import recent_of_run
-from gru_training.forecasting.network import model as forecaster_models
-from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.network.model import build_forecaster
-from gru_training.forecasting.network.tensor_sum import TensorSum
+from gru_training.forecasting.combination import Network, build_networks, combined, side_by_side
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.layers import TensorSum
+from gru_training.forecasting.linear import LinearForecaster
+from gru_training.forecasting.network import build_forecaster
 from gru_training.sentiment.served.text_model import build_text_model
 
 ARCHITECTURES = ("segment", "one_shot", "seq2seq")
@@ -73,7 +64,11 @@ def combination(architecture, series, horizon, own):
     shape = ForecastShape(LOOKBACK, horizon, series, tuple(range(series)))
     config = ForecasterConfig(architecture=architecture, units=4, segment=2)
     kernel = rng.normal(size=(LOOKBACK, horizon))
-    parts = networks_of(config, LinearForecaster("ridge", "", kernel), 1)
+    ridge = LinearForecaster("ridge", "", kernel)
+    parts = (
+        Network("GRU", "network_1", config, None),
+        Network("GRU on ridge", "network_2", config, ridge),
+    )
     models = [randomised(model) for model in build_networks(parts, shape, LEVELS)]
     whole = rng.normal(size=(series, LOOKBACK, horizon)) if own else kernel
     return (
@@ -224,24 +219,3 @@ def test_forecasts_of_a_series_do_not_follow_from_the_others(tmp_path, form):
     changed = changed.pivot(index="ds", columns="unique_id", values="forecast")
     np.testing.assert_allclose(changed[["a", "c"]], answers[["a", "c"]], rtol=1e-5)
     assert not np.allclose(changed[["b", "d"]], answers[["b", "d"]], rtol=0.2)
-
-
-@pytest.mark.long
-def test_a_run_of_0_1_0_answers_right(tmp_path, monkeypatch):
-    """Its files add with Keras' own operation, which is not used when they are loaded."""
-    with monkeypatch.context() as patched:
-        for module in (forecaster_models, combination_models):
-            patched.setattr(module, "TensorSum", lambda **_: lambda x, y: x + y)
-        run = Forecaster(**TINY, combine=False, refit=False, runs_dir=tmp_path, name="old")
-        run = run.fit(four_series()).run_
-        whole, _ = combination("segment", series=4, horizon=4, own=True)
-    assert sums_by_keras(keras.models.load_model(run.path / "model.keras", compile=False))
-    answers = forecast(run, recent_of_run(run))
-    answers = answers.pivot(index="ds", columns="unique_id", values="forecast")
-    for name, level in zip(NAMES, (100, 200, 300, 400), strict=True):
-        np.testing.assert_allclose(answers[name], level, atol=40)
-    whole.save(run.path / "delivered.keras")
-    for model in (run.load_model(), run.delivered_model()):
-        assert not sums_by_keras(model)
-        windows = run.preprocessor().standardise(run.test_windows(2))
-        np.testing.assert_allclose(model(windows[:1])[0], model(windows)[0], rtol=1e-4, atol=1e-4)

@@ -14,7 +14,7 @@ from gru_training.forecasting.config import ForecastingConfig, ForecastingTraini
 from gru_training.forecasting.data import read_series
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.warm_start import initial_networks, learned_until
+from gru_training.forecasting.warm_start import initial_weights, learned_until
 from gru_training.loop.checkpoint import Checkpoint
 from tests.training.conftest import write_waves
 
@@ -112,7 +112,7 @@ def test_rows_that_were_learned_from_are_not_held_out(forecasting_run, tmp_path)
     assert f"{old.path} has learned from rows until {learned_until(old)}" in error
     series = read_series(wider.data)
     with pytest.raises(DataError, match="holds out rows from"):
-        initial_networks(series, wider)
+        initial_weights(series, wider)
     shares = re.search(r"--validation-fraction (\S+) --test-fraction (\S+),", error).groups()
     validation, test = map(float, shares)
     advised = replace(wider.data, validation_fraction=validation, test_fraction=test)
@@ -141,7 +141,7 @@ def test_other_sizes_are_refused_and_left_out_as_advised(
     wanted = replace(asked, **{section: replace(getattr(asked, section), **setting)})
     assert f"was trained with {said}" in checked(wanted)
     with pytest.raises(ConfigError, match="leave it out to train with that of the run"):
-        initial_networks(read_series(wanted.data), wanted)
+        initial_weights(read_series(wanted.data), wanted)
     assert not checked(asked)
     assert not checked(replace(wanted, training=ForecastingTrainingConfig()))
 
@@ -208,4 +208,4 @@ def test_a_transform_that_cannot_read_the_new_values(tmp_path):
     old = ForecastingRun.open(tmp_path / "old")
     asked = begun(old, tmp_path)
     with pytest.raises(DataError, match="column 'down': expected no values below zero"):
-        initial_networks(read_series(asked.data), asked)
+        initial_weights(read_series(asked.data), asked)

@@ -1,11 +1,16 @@
 """Seasons of the calendar, and inputs that follow from the times alone."""
 
 from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from gru_training.data.time_axis import DAY, UNITS, evenly
 from gru_training.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = {
     "hour": ("day_sin", "day_cos"),
@@ -15,12 +20,9 @@ KINDS = {
 }
 """What can be asked for, and the columns that are made of it."""
 HOLIDAY = "holiday"
-OLD_COLUMNS = ("day_sin", "day_cos", "week_sin", "week_cos", "year_sin", "year_cos")
-"""Of runs of earlier versions."""
 YEARS_AHEAD = 10
 """Years after the last time whose holidays and changes of clocks are known."""
-_DAY = pd.Timedelta(days=1)
-_EPOCH = pd.Timestamp("1970-01-01")
+_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Calendar:
     years: tuple[int, ...] = ()
     """The first and the last year of which holidays or changes of clocks are known; none: all."""
 
-    def values(self, times: pd.DatetimeIndex) -> np.ndarray:
+    def values(self, times: "pd.DatetimeIndex") -> np.ndarray:
         """(N, columns) at N times.
 
         Raises:
@@ -56,7 +58,8 @@ class Calendar:
                     f"expected times of the years {self.years[0]} to {self.years[1]}, of which "
                     f"holidays and changes of clocks are known, got {times[outside][0]}"
                 )
-        day = np.asarray((local - local.normalize()) / _DAY, np.float64)
+        since = local.as_unit("ns").asi8
+        day = since % DAY / DAY
         cycles = {
             "day": day,
             "week": (local.day_of_week + day) / 7,
@@ -65,7 +68,7 @@ class Calendar:
         made = {
             "weekday": np.asarray(local.day_of_week, np.float64),
             "month": np.asarray(local.month, np.float64),
-            HOLIDAY: np.isin((local.normalize() - _EPOCH).days, self.holidays).astype(np.float64),
+            HOLIDAY: np.isin(since // DAY, self.holidays).astype(np.float64),
         }
         for name, phase in cycles.items():
             angle = 2 * np.pi * np.asarray(phase, np.float64)
@@ -74,7 +77,7 @@ class Calendar:
 
 
 def make_calendar(
-    times: pd.DatetimeIndex,
+    times: "pd.DatetimeIndex",
     frequency: str,
     kinds: tuple[str, ...],
     country: str | None,
@@ -115,13 +118,13 @@ def _holidays(country: str, first: int, last: int) -> tuple[int, ...]:
             f"--holidays: expected a country and perhaps a part of it, as DE or DE-BY, got "
             f"{country!r}: {error}"
         ) from error
-    return tuple(sorted((pd.Timestamp(day) - _EPOCH).days for day in found))
+    return tuple(sorted((day - _EPOCH).days for day in found))
 
 
-def _suiting(times: pd.DatetimeIndex, frequency: str) -> tuple[str, ...]:
+def _suiting(times: "pd.DatetimeIndex", frequency: str) -> tuple[str, ...]:
     """Kinds whose cycle has two steps at least."""
-    step = (times[-1] - times[0]) / max(1, len(times) - 1)
-    lengths = {"hour": _DAY, "weekday": 7 * _DAY, "year": 365 * _DAY}
+    step = (times[-1] - times[0]).value / max(1, len(times) - 1)
+    lengths = {"hour": DAY, "weekday": 7 * DAY, "year": 365 * DAY}
     return tuple(
         kind
         for kind, length in lengths.items()
@@ -143,9 +146,8 @@ def season_length(frequency: str) -> int:
         return max(1, round(per_year[name] / count))
     if name in ("D", "B"):
         return max(1, round((7 if name == "D" else 5) / count))
-    try:
-        step = pd.Timedelta(count, name)
-    except ValueError:  # steps of unequal length, such as the last business days of months
-        return max(1, round(len(pd.date_range("2001", "2005", freq=frequency)) / 4))
-    period = _DAY if step >= pd.Timedelta(minutes=1) else pd.Timedelta(hours=1)
-    return max(1, round(float(period / step)))
+    if name not in UNITS:  # steps of unequal length, such as the last business days of months
+        years = evenly(np.datetime64("2001-01-01"), np.datetime64("2005-01-01"), frequency)
+        return max(1, round(len(years) / 4))
+    step = count * UNITS[name]
+    return max(1, round((DAY if step >= UNITS["min"] else UNITS["h"]) / step))

@@ -8,7 +8,15 @@ import numpy as np
 from gru_training.data.long_form import LongColumns, flattened, wide_columns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
-from gru_training.data.time_axis import TimeAxis, TimeCells, complete, gaps, in_order, parse_times
+from gru_training.data.time_axis import (
+    TimeAxis,
+    TimeCells,
+    complete,
+    gaps,
+    in_order,
+    parse_times,
+    time_text,
+)
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions, in_utc, put_together
 from gru_training.errors import DataError
 
@@ -106,7 +114,7 @@ def evenly_spaced(
     fewest = 1 if expected else FEWEST_ROWS
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     times = parse_times(cells, time_format, found)
-    readable = np.flatnonzero(~times.isna())
+    readable = np.flatnonzero(~np.isnat(times))
     values, cells = rows.values[readable], cells.chosen(readable)
     if len(readable) < len(times):  # without them day and month may be told apart
         times = parse_times(cells, time_format)
@@ -114,10 +122,10 @@ def evenly_spaced(
         times = in_utc(times, options.timezone, cells)
     notes: list[str] = []
     if options.merges:
-        order = np.argsort(times.asi8, kind="stable")
+        order = np.argsort(times, kind="stable")
         times, values, notes = put_together(times[order], values[order], options)
         cells = TimeCells(
-            source, rows.time, [str(time) for time in times], range(1, len(times) + 1), "step"
+            source, rows.time, [time_text(time) for time in times], range(1, len(times) + 1), "step"
         )
     else:
         order = in_order(times, cells, found)
@@ -156,9 +164,10 @@ def evenly_spaced(
 def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:
     missing = sum(count for _, count in holes)
     place, longest = max(holes, key=lambda hole: hole[1])
+    begin = time_text(axis.times[place])
     if missing == 1:
-        return f"{axis.times[place]} is missing from the file and was added as a missing value"
+        return f"{begin} is missing from the file and was added as a missing value"
     text = f"{missing:,} times are missing from the file and were added as missing values"
     if len(holes) == 1:
-        return f"{text}, in one gap from {axis.times[place]}"
-    return f"{text}, in {len(holes):,} gaps, the longest of {longest:,} from {axis.times[place]}"
+        return f"{text}, in one gap from {begin}"
+    return f"{text}, in {len(holes):,} gaps, the longest of {longest:,} from {begin}"

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from gru_training.data.calendar import Calendar
 from gru_training.data.long_form import input_column
+from gru_training.data.time_axis import nanoseconds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class Series:
     """C names."""
     values: np.ndarray
     """(N, C) float64; NaN where a value is missing."""
-    times: pd.DatetimeIndex
-    """N times, evenly spaced by `frequency`."""
+    times: np.ndarray
+    """N times in nanoseconds, evenly spaced by `frequency`."""
     frequency: str
     """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
     notes: tuple[str, ...] = ()
@@ -42,6 +46,13 @@ class Series:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def index(self) -> "pd.DatetimeIndex":
+        """The times as pandas has them."""
+        import pandas as pd
+
+        return pd.DatetimeIndex(self.times)
+
     def column(self, name: str) -> int:
         """The index of a column."""
         return self.columns.index(name)
@@ -58,5 +69,5 @@ class Series:
     def contents(self) -> Iterator[str | np.ndarray]:
         """Columns, times and values, for a digest."""
         yield from self.columns
-        yield self.times.as_unit("ns").asi8
+        yield nanoseconds(self.times)
         yield self.values

@@ -65,7 +65,7 @@ class TimeOptions:
 AS_THEY_ARE = TimeOptions()
 
 
-def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.DatetimeIndex":
+def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
     """Times of a clock, in the order of the rows, as UTC without a zone.
 
     Of the hour that is there twice where clocks are set back the first is the earlier, told by the
@@ -74,8 +74,11 @@ def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.
     Raises:
         DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
     """
+    import pandas as pd
+
+    times = pd.DatetimeIndex(clock)
     if (times.normalize() == times).all():
-        return times
+        return clock
     try:
         local = times.tz_localize(timezone, ambiguous="infer", nonexistent="NaT")
     except ValueError as error:
@@ -90,12 +93,12 @@ def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.
     gone = np.flatnonzero(local.isna())
     if len(gone):
         raise cells.error(int(gone[0]), f"expected a time that clocks in {timezone} show")
-    return local.tz_convert("UTC").tz_localize(None)
+    return np.asarray(local.tz_convert("UTC").tz_localize(None))
 
 
 def put_together(
-    times: "pd.DatetimeIndex", values: np.ndarray, options: TimeOptions
-) -> tuple["pd.DatetimeIndex", np.ndarray, list[str]]:
+    times: np.ndarray, values: np.ndarray, options: TimeOptions
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Rows in the order of time, of which repeated and too fine ones are combined.
 
     Args:
@@ -109,7 +112,7 @@ def put_together(
     import pandas as pd
 
     notes = []
-    table = pd.DataFrame(values, index=times)
+    table = pd.DataFrame(values, index=pd.DatetimeIndex(times))
     if options.resample != "none" and options.frequency is not None:
         rows = len(table)
         sums = {"min_count": 1} if options.resample == "sum" else {}
@@ -126,7 +129,8 @@ def put_together(
         of_time: Callable[[], pd.DataFrame] = getattr(table.groupby(level=0), options.duplicates)
         table = of_time()
         notes.append(f"{again:,} rows with the time of another (--duplicates {options.duplicates})")
-    return pd.DatetimeIndex(table.index).as_unit("ns"), table.to_numpy(np.float64), notes
+    merged = pd.DatetimeIndex(table.index).as_unit("ns").to_numpy()
+    return merged, table.to_numpy(np.float64), notes
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:

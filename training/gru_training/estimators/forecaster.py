@@ -69,13 +69,13 @@ class Forecaster(SeriesTraining):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from gru_training.forecasting.future.forecast import forecast
+        from gru_training.forecasting.future import forecast
 
         run = self._run()
         with in_python():
             recent = recent_rows(run, data, future)
             load_tensorflow()
-            from gru_training.forecasting.predictor import make_predictor
+            from gru_training.forecasting.preprocessor import make_predictor
 
             if "predictor" not in self._loaded:
                 predictor = make_predictor(run.delivered_model(), run.preprocessor())
@@ -119,9 +119,8 @@ class Forecaster(SeriesTraining):
         Raises:
             TrainingError: The data are not those of the run, or a number is out of range.
         """
-        from gru_training.forecasting.backtests.backtest import backtest
-        from gru_training.forecasting.backtests.config import BacktestConfig
-        from gru_training.forecasting.backtests.fold import fold_table
+        from gru_training.forecasting.backtest import backtest, fold_table
+        from gru_training.forecasting.config import BacktestConfig
 
         run = self._run()
         with in_python():

@@ -16,7 +16,7 @@ from gru_training.forecasting.config import SeriesConfig
 
 if TYPE_CHECKING:
     from gru_training.forecasting.data import ForecastingData
-    from gru_training.forecasting.future.recent import Recent
+    from gru_training.forecasting.future import Recent
     from gru_training.forecasting.run import ForecastingRun
 
 
@@ -38,7 +38,7 @@ def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
     Raises:
         DataError: It cannot be used.
     """
-    from gru_training.forecasting.sources.sets import as_wanted
+    from gru_training.forecasting.sets import as_wanted
 
     problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
     return as_wanted(_read(table, times, settings, problems), settings)
@@ -79,8 +79,8 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
     Raises:
         DataError: They do not fit the run, or are too few.
     """
-    from gru_training.forecasting.future import recent as of_run
-    from gru_training.forecasting.future.forecast import require_known
+    from gru_training.forecasting import future as of_run
+    from gru_training.forecasting.future import require_known
 
     reading = Times.of_run(run.given), run.config.data
     if data is None:
@@ -112,7 +112,7 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
     Raises:
         TrainingError: The data are not those of the run.
     """
-    from gru_training.forecasting.backtests.backtest import data_of_run
+    from gru_training.forecasting.backtest import data_of_run
     from gru_training.forecasting.data import prepare, read_series
 
     settings = run.config.data

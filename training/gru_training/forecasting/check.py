@@ -7,22 +7,17 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
+from gru_training.data.time_axis import time_text
 from gru_training.errors import ForeignDataError, TrainingError
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.network.config import ForecastShape
-from gru_training.forecasting.scores.support import Support
-from gru_training.forecasting.sources.series_check import (
-    calibration_problem,
+from gru_training.forecasting.config import ForecastingConfig, ForecastShape
+from gru_training.forecasting.series_check import (
+    calibration,
     series_problems,
     usable_series,
     window_origins,
 )
-from gru_training.forecasting.sources.sets import PARTS, borders_of, load_series
-from gru_training.forecasting.warm_start import (
-    require_continued,
-    starting_run,
-    with_start_settings,
-)
+from gru_training.forecasting.sets import PARTS, borders_of, load_series
+from gru_training.forecasting.warm_start import require_continued, starting_run, with_start_settings
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
@@ -70,14 +65,12 @@ def _check_calibration(
     values = series.values[:, list(shape.targets)]
     begin, end = borders_of(series, config.data).part("validation")
     origins = window_origins(values, begin, end, shape.lookback, shape.horizon)
-    levels = config.model.levels
-    support = Support(len(origins), shape.horizon, values.shape[1], series.panel, levels)
-    if support.pools:
-        for note in support.notes():
-            problems.note(note)
-        return
-    names = tuple(series.columns[number] for number in shape.targets)
-    if problem := calibration_problem(values, names, origins, shape.horizon):
+    names = [series.columns[number] for number in shape.targets]
+    parts = shape.horizon, series.panel, config.model.levels
+    notes, problem = calibration(values, names, origins, *parts)
+    for note in notes:
+        problems.note(note)
+    if problem:
         problems.error(f"{series.source}, {problem}")
 
 
@@ -88,10 +81,10 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     windows = ", ".join(
         f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
     )
+    first, last = time_text(series.times[0]), time_text(series.times[-1])
     return (
-        f"{len(series):,} times every {series.frequency} from {series.times[0]} to "
-        f"{series.times[-1]}; a forecast of {shape.horizon} steps reads {shape.lookback}; windows: "
-        f"{windows}"
+        f"{len(series):,} times every {series.frequency} from {first} to {last}; a forecast of "
+        f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"
     )
 
 
@@ -107,7 +100,7 @@ def _series_table(series: Series) -> DataTable:
             rows.append((name, "0", f"{len(column):,}", *[""] * 5))
             continue
         values = column[seen]
-        ends = (str(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
+        ends = (time_text(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
         numbers = (f"{number:,.6g}" for number in np.quantile(values, (0, 0.5, 1)))
         rows.append((name, f"{len(seen):,}", f"{len(column) - len(seen):,}", *ends, *numbers))
     header = ("series", "values", "missing", "from", "to", "least", "median", "most")

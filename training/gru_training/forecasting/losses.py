@@ -1,16 +1,37 @@
-"""What forecasters minimise, and what is reported while they train.
+"""What forecasters minimise, what is reported while they train, and what combinations weigh by.
 
-All are per-row functions of `gru_training.loop.fit`: targets (B, H, K), NaN where there is nothing
-to compare with, and model outputs (B, H, K, Q). A row's value is the mean over what is there.
+Losses of networks are per-row functions of `gru_training.loop.fit`: targets (B, H, K), NaN where
+there is nothing to compare with, and model outputs (B, H, K, Q). A row's value is the mean over
+what is there.
+
+For counts (sales, calls, visits) there is half the Poisson and negative binomial deviance. A
+squared error weighs a miss of ten alike where two and where two hundred are sold; these weigh it by
+the variance that counts of that mean have: μ, or μ + μ²/r (McCullagh and Nelder, "Generalized
+Linear Models", chapters 6 and 9). Their minimum is the mean, as that of the squared error is.
+Networks answer on the standardised scale without what known inputs add, where zero is somewhere
+else for each column and step. What is compared with therefore says where, in H + 1 further steps:
+(B, 2H + 1, K).
+
+A `Criterion` is a loss of errors (n,), forecast minus truth, and says how a squared error of each
+has to count so that the least squares have the gradient of the loss where they are (iteratively
+reweighted least squares: of the absolute error Schlossmacher 1973, of deviances Nelder and
+Wedderburn 1972).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
+from gru_training.forecasting.config import ForecastShape
 from gru_training.loop.fit import PerRowFunction
+
+if TYPE_CHECKING:
+    from gru_training.forecasting.data import ForecastingData
+    from gru_training.forecasting.windows import Windows
 
 Loss = Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"]
 _MEDIAN = 0.5
@@ -20,7 +41,7 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
     """The loss of this name.
 
     Args:
-        loss: Not one of `gru_training.forecasting.count_losses`. `huber` is quadratic up to a
+        loss: Not one of `gru_training.forecasting.losses`. `huber` is quadratic up to a
             residual of one deviation, linear beyond; `quantile` is the pinball loss, the mean over
             the levels.
         levels: Of the outputs, for `quantile`.
@@ -52,3 +73,251 @@ def _per_row(of_residual: Callable[[tf.Tensor], tf.Tensor], outputs: slice) -> P
         return tf.reduce_sum(values * kept, (1, 2)) / tf.maximum(tf.reduce_sum(kept, (1, 2)), 1.0)
 
     return per_row
+
+
+COUNT_LOSSES = ("poisson", "negative_binomial")
+LEAST_MEAN = 0.05
+"""Of a mean, in deviations; answers below are bent so that their logarithm exists."""
+
+
+def with_scale(
+    futures: np.ndarray, scale: np.ndarray, effects: np.ndarray | None = None
+) -> np.ndarray:
+    """(B, 2H + 1, K): standardised futures (B, H, K), how far each is above zero, the deviation.
+
+    Args:
+        futures: Without what known inputs add; NaN where a value is missing.
+        scale: (2, K) or (B, 2, K): mean and deviation with which they were standardised.
+        effects: (B, H, K), what known inputs add; None: nothing.
+    """
+    mean, deviation = scale[..., :1, :], scale[..., 1:, :]
+    level = np.broadcast_to(mean / deviation, futures.shape)
+    if effects is not None:
+        level = level + effects
+    spread = np.broadcast_to(deviation, (len(futures), 1, futures.shape[-1]))
+    return np.concatenate([futures, level.astype(np.float32), spread.astype(np.float32)], axis=1)
+
+
+def scaled_steps(horizon: int) -> int:
+    """Steps of `with_scale`, by the H of the futures."""
+    return 2 * horizon + 1
+
+
+def count_loss(kind: str, size: float) -> PerRowFunction:
+    """Half the deviance, over the deviation of the column.
+
+    Args:
+        kind: One of `COUNT_LOSSES`.
+        size: r of the negative binomial distribution; the larger, the more like Poisson's.
+    """
+
+    def of_value(truth: tf.Tensor, answer: tf.Tensor, spread: tf.Tensor) -> tf.Tensor:
+        low = answer / LEAST_MEAN - 1
+        logarithm = tf.where(
+            answer > LEAST_MEAN,
+            tf.math.log(tf.maximum(answer, LEAST_MEAN)),
+            np.log(LEAST_MEAN) + low,
+        )
+        mean = tf.where(answer > LEAST_MEAN, answer, LEAST_MEAN * tf.exp(tf.minimum(low, 0.0)))
+        logs = tf.math.xlogy(truth, truth) - truth * logarithm
+        if kind == "poisson":
+            return logs - truth + mean
+        counts, means = truth * spread, mean * spread
+        # The logarithm of their ratio, which rounding would make 0 of a large size.
+        ratio = tf.math.log1p((counts - means) / (means + size))
+        return logs - (counts + size) * ratio / spread
+
+    return _per_count_row(of_value)
+
+
+def count_metrics() -> dict[str, PerRowFunction]:
+    """Squared and absolute errors, standardised, of what `with_scale` made."""
+    return {
+        "mse": _per_count_row(lambda truth, answer, _: tf.square(truth - answer)),
+        "mae": _per_count_row(lambda truth, answer, _: tf.abs(truth - answer)),
+    }
+
+
+def dispersion(values: np.ndarray, season: int) -> float:
+    """R of counts (rows, K) whose variance is μ + μ²/r, by the method of moments.
+
+    The mean is a moving one over two seasons; NaN where a value is missing.
+    """
+    steps = max(7, 2 * season)
+    table = pd.DataFrame(values)
+    mean = table.rolling(steps, center=True, min_periods=steps).mean()
+    variance = table.rolling(steps, center=True, min_periods=steps).var()
+    known = np.isfinite(mean.to_numpy())
+    beyond = (variance - mean).to_numpy()[known].sum()
+    squares = (mean**2).to_numpy()[known].sum()
+    return float(np.clip(squares / beyond, 0.1, 1e6)) if beyond > 0 else 1e6
+
+
+def _per_count_row(
+    of_value: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
+) -> PerRowFunction:
+    """The mean over the values that are there, and over the forecasts side by side."""
+
+    def per_row(targets: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
+        horizon = answers.shape[1]
+        futures, level = targets[:, :horizon], targets[:, horizon:-1]
+        spread = targets[:, -1:]
+        seen = tf.math.is_finite(futures)
+        truth = tf.maximum(tf.where(seen, futures, 0.0) + level, 0.0)[..., tf.newaxis]
+        answer = answers + level[..., tf.newaxis]
+        values = tf.reduce_mean(of_value(truth, answer, spread[..., tf.newaxis]), axis=-1)
+        kept = tf.cast(seen, values.dtype)
+        return tf.reduce_sum(values * kept, (1, 2)) / tf.maximum(tf.reduce_sum(kept, (1, 2)), 1.0)
+
+    return per_row
+
+
+def objective_of(
+    loss: Loss, levels: Sequence[float], data: "ForecastingData"
+) -> tuple[PerRowFunction, dict[str, PerRowFunction]]:
+    """The loss, and the errors that are shown beside it.
+
+    Args:
+        loss: Its name.
+        levels: Of the quantiles.
+        data: Whose training rows say how counts are dispersed.
+    """
+    if loss not in COUNT_LOSSES:
+        return forecast_loss(loss, levels), point_metrics(loss, levels)
+    rows = data.series.values[: data.borders.part("train")[1], list(data.shape.targets)]
+    return count_loss(loss, dispersion(rows, data.season)), count_metrics()
+
+
+def count_scale(loss: Loss, data: "ForecastingData") -> np.ndarray | None:
+    """(2, K) mean and deviation of the targets, for a loss that needs them."""
+    return np.stack(data.preprocessor.target_scale) if loss in COUNT_LOSSES else None
+
+
+def compared_steps(loss: Loss, shape: ForecastShape) -> int:
+    """Steps of what forecasts are compared with."""
+    return scaled_steps(shape.horizon) if loss in COUNT_LOSSES else shape.horizon
+
+
+_LEAST_ERROR = 1e-3
+"""Of an absolute error, in deviations: nearer to zero it counts as this."""
+
+
+class Criterion(Protocol):
+    """A loss of errors (n,)."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    def loss(self, errors: np.ndarray) -> float:
+        """The mean over the values."""
+
+    def importance(self, errors: np.ndarray) -> np.ndarray:
+        """(n,) by what squared errors count where these are the errors."""
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """For means."""
+
+    name: str = "mean squared error"
+
+    def loss(self, errors: np.ndarray) -> float:
+        """See `Criterion`."""
+        return float((errors**2).mean())
+
+    def importance(self, errors: np.ndarray) -> np.ndarray:
+        """See `Criterion`."""
+        return np.ones_like(errors)
+
+
+@dataclass(frozen=True)
+class AbsoluteError:
+    """For medians."""
+
+    name: str = "mean absolute error"
+
+    def loss(self, errors: np.ndarray) -> float:
+        """See `Criterion`."""
+        return float(np.abs(errors).mean())
+
+    def importance(self, errors: np.ndarray) -> np.ndarray:
+        """See `Criterion`."""
+        return np.asarray(1 / np.maximum(np.abs(errors), _LEAST_ERROR))
+
+
+@dataclass(frozen=True)
+class HuberError:
+    """Quadratic up to one deviation, linear beyond."""
+
+    name: str = "mean Huber loss"
+
+    def loss(self, errors: np.ndarray) -> float:
+        """See `Criterion`."""
+        size = np.abs(errors)
+        return float(np.where(size <= 1, size**2 / 2, size - 0.5).mean())
+
+    def importance(self, errors: np.ndarray) -> np.ndarray:
+        """See `Criterion`."""
+        return np.asarray(1 / np.maximum(np.abs(errors), 1.0))
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """Half the deviance of counts, as `gru_training.forecasting.losses` has it.
+
+    Args:
+        kind: One of `COUNT_LOSSES`.
+        size: r of the negative binomial distribution.
+        truth: (n,) standardised.
+        level: (n,) the mean with which it was standardised, over the deviation.
+        spread: (n,) the deviation.
+    """
+
+    kind: str
+    size: float
+    truth: np.ndarray
+    level: np.ndarray
+    spread: np.ndarray
+    name: str = "mean half deviance"
+
+    def loss(self, errors: np.ndarray) -> float:
+        """See `Criterion`."""
+        steps = np.stack([self.truth, self.level, self.spread], axis=1).astype(np.float32)
+        answers = (self.truth + errors).astype(np.float32)
+        of_value = count_loss(self.kind, self.size)
+        losses = of_value(
+            tf.constant(steps[..., np.newaxis]), tf.constant(answers.reshape(-1, 1, 1, 1))
+        )
+        return float(np.mean(losses, dtype=np.float64))
+
+    def importance(self, errors: np.ndarray) -> np.ndarray:
+        """See `Criterion`."""
+        mean = np.maximum(self.truth + errors + self.level, LEAST_MEAN) * self.spread
+        variance = mean if self.kind == "poisson" else mean + mean**2 / self.size
+        return np.asarray(self.spread / variance)
+
+
+def criterion_of(loss: Loss, data: "ForecastingData", windows: "Windows") -> Criterion:
+    """That of a loss, for the errors of forecasts for all values of these windows.
+
+    Args:
+        loss: Its name; of all quantiles the median counts.
+        data: Whose training rows say how counts are dispersed.
+        windows: N of them.
+    """
+    if loss == "huber":
+        return HuberError()
+    if loss in ("mae", "quantile"):
+        return AbsoluteError()
+    if loss not in COUNT_LOSSES:
+        return SquaredError()
+    futures = windows.futures()
+    seen = np.isfinite(futures)
+    mean, deviation = data.preprocessor.target_scale
+    truth = data.preprocessor.measured(futures, windows.effects_ahead())
+    rows = data.series.values[: data.borders.part("train")[1], list(data.shape.targets)]
+    level, spread = (
+        np.broadcast_to(each, futures.shape)[seen] for each in (mean / deviation, deviation)
+    )
+    return Deviance(loss, dispersion(rows, data.season), truth[seen], level, spread)

@@ -1,31 +1,72 @@
-"""From a series to a run directory: the forecasting pipeline."""
+"""From a series to a run directory: the forecasting pipeline.
+
+It reads, splits and prepares (`make_plan`), fits, calibrates, evaluates and writes. What a training
+may begin with are `InitialWeights`; what it learns is the series of its settings or of the caller.
+"""
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import keras
+import numpy as np
 from rich.console import Console
 
+from gru_training.config import to_dict
 from gru_training.data.series import Series
-from gru_training.forecasting.baselines.simple import fit_baselines
-from gru_training.forecasting.combination.plan import Plan, make_plan
-from gru_training.forecasting.combination.refit import refit_combination
-from gru_training.forecasting.combination.share import Combination
-from gru_training.forecasting.combination.training import train_plan
+from gru_training.forecasting.combination import (
+    Trained,
+    as_record,
+    refit,
+    train_plan,
+    validation_errors,
+)
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.data import ForecastingData, read_series
-from gru_training.forecasting.network.training import train_network
-from gru_training.forecasting.reports.progress import show_data, show_plan, show_shares
-from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.run_files import Forecaster, write_run_files
-from gru_training.forecasting.scores.evaluation import require_calibration
-from gru_training.forecasting.warm_start import initial_networks
-from gru_training.loop.replicas import Replicas, make_replicas
+from gru_training.forecasting.evaluation import (
+    Evaluation,
+    calibrate,
+    data_summary,
+    error_details,
+    error_summary,
+    evaluate_forecasts,
+    interval_summary,
+    quantile_summary,
+    require_calibration,
+)
+from gru_training.forecasting.future import FILE as LAST_WINDOW
+from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
+from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.outcomes import stored_errors
+from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns
+from gru_training.forecasting.plan import InitialWeights, Plan, independent_windows, make_plan
+from gru_training.forecasting.preprocessor import Predictor, make_predictor
+from gru_training.forecasting.report import write_markdown
+from gru_training.forecasting.run import (
+    DELIVERED,
+    ForecastingRun,
+    description,
+    evenly,
+    given_ahead,
+    known_inputs,
+)
+from gru_training.forecasting.sets import PARTS
+from gru_training.forecasting.simple import SEASONAL_NAIVE, Baselines, fit_baselines
+from gru_training.forecasting.warm_start import initial_weights
+from gru_training.judged import PARTS as JUDGED_PARTS
+from gru_training.judged import Judged, judged
+from gru_training.loop.progress import EpochFollower
+from gru_training.loop.replicas import make_replicas
+from gru_training.plots import learning_curves
+from gru_training.runs.summary import run_summary
 from gru_training.runs.writer import TrainingRunWriter, run_name
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
+
+_FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
+"""Test windows that a run stores, and values in them."""
 
 
 def train_forecasting(
@@ -45,8 +86,8 @@ def train_forecasting(
         config: Every setting.
         console: Where to show progress; none is shown by default.
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
-        series: Of these settings where it has been read, and its notes shown.
-        given: Of a series that no setting names, what `config.json` is to say of it.
+        series: Series of these settings where it has been read, and its notes shown.
+        given: Description, for `config.json`, of a series that no setting names.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -59,99 +100,299 @@ def train_forecasting(
     Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
     to the same weights, and what the next training of this name removes.
     """
-    console = console or Console(quiet=True)
-    started, asked = time.perf_counter(), config
-    replicas = make_replicas(config.training.distribute)
+    started, replicas = time.perf_counter(), make_replicas(config.training.distribute)
+    console = console if console is not None and replicas.writes else Console(quiet=True)
+    shown = () if series is None else series.notes
+    with console.status("reading the data and fitting simple forecasters ..."):
+        series = read_series(config.data) if series is None else series
+        plan = make_plan(series, initial_weights(series, config))
     if not replicas.writes:
-        train_plan(_plan(series, config), replicas, None, Console(quiet=True))
+        train_plan(plan, console, replicas)
         replicas.wait()
         return None
-    with console.status("reading the data and fitting simple forecasters ..."):
-        plan = _plan(series, config)
-        data, config = _noting_unread(plan.data, plan.config), plan.config
-        data = data.noting(require_calibration(data, config.model.levels))
-    built_in = "co2" if given is None or series is None else series.name
-    name = run_name(config, "forecasting", config.data.data or built_in)
+    plan = replace(plan, data=_noted(plan))
+    data, name = plan.data, run_name(plan.config, "forecasting", config.data.data or series.name)
     with (
-        Tracked(config, "forecasting", console, resume) as tracked,
-        TrainingRunWriter(config, "forecasting", name, resume, given, asked) as writer,
+        Tracked(plan.config, "forecasting", console, resume) as tracked,
+        TrainingRunWriter(plan.config, "forecasting", name, resume, given, config) as writer,
     ):
-        show_data(data, () if series is None else series.notes, console)
-        show_plan(plan, console)
+        _show_plan(plan, shown, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
         followers = tracked.begin(writer.final, _tracked(data))
-        trained = train_plan(plan, replicas, writer, console, followers)
-        show_shares(trained.shares, trained.criterion, console)
-        delivered = _refit(plan, trained, console) if replicas.count == 1 else None
-        write_run_files(
-            writer,
-            Forecaster(
-                plan,
-                data,
-                config,
-                trained,
-                delivered,
-                baselines,
-            ),
-            started,
-            console,
-        )
+        # Of several replicas each would have random numbers of its own to keep.
+        checkpoint = None if replicas.count > 1 else partial(writer.checkpoint, data=data.digest)
+        trained = train_plan(plan, console, replicas, checkpoint, followers)
+        _show_shares(trained, console)
+        wanted = plan.config.combination.refit and replicas.count == 1
+        delivered = _on_all_rows(plan, trained, console) if wanted else None
+        with console.status("testing ..."):
+            measured = _measure(plan, trained.model)
+        metrics = _metrics(plan, trained, delivered, baselines, measured)
+        metrics |= run_summary(trained.result, plan.config.training.seed, started)
+        _write(writer, plan, trained, delivered, baselines, measured, metrics)
         replicas.wait()
         run = ForecastingRun.open(writer.publish())
         tracked.complete(run.path)
         return run
 
 
+def try_settings(
+    config: ForecastingConfig,
+    series: Series,
+    measure: str,
+    after_epoch: Callable[[int, float], None],
+) -> Judged:
+    """The mean squared or absolute error on the validation windows; test windows are not read.
+
+    Args:
+        config: Every setting.
+        series: Series to learn.
+        measure: "mse" or "mae".
+        after_epoch: Told the number of each epoch and the error of the networks after it; may end
+            the trial by an error.
+
+    Raises:
+        TrainingError: These settings cannot be used.
+    """
+    plan = make_plan(series, InitialWeights(config))
+    follower = EpochFollower(measure, after_epoch)
+    trained = train_plan(plan, Console(quiet=True), followers=(follower,))
+    errors = validation_errors(plan, trained.model)
+    losses = np.abs(errors) if measure == "mae" else np.square(errors)
+    parts = min(JUDGED_PARTS, int(independent_windows(plan.data)))  # neighbours overlap
+    return judged(lambda kept: float(losses[kept].mean()), len(losses), parts)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A forecaster with the offsets of its quantiles, and what it achieves on held-out windows."""
+
+    predict: Predictor
+    offsets: np.ndarray
+    """(H, K, Q)."""
+    validation: Evaluation
+    test: Evaluation
+
+
+def _noted(plan: Plan) -> ForecastingData:
+    """The data, with notes on columns that no forecast depends on and on rough intervals.
+
+    Raises:
+        DataError: The validation part cannot calibrate some step of some column.
+    """
+    data, config = plan.data, plan.config
+    read = {*data.target_columns, *config.data.future, *data.series.input_columns}
+    read |= {*data.series.calendar.columns}
+    unread = [name for name in data.series.columns if name not in read]
+    if config.model.channel_independent and unread:
+        note = (
+            f"inputs that the network does not read: {', '.join(unread)}; "
+            "--no-channel-independent reads them"
+        )
+        data = data.noting((note,))
+    return data.noting(require_calibration(data, config.model.levels))
+
+
 def _tracked(data: ForecastingData) -> TrackedData:
-    parts = "train", "validation", "test"
-    return TrackedData(
-        data.series.name, data.digest, {part: len(data.windows(part)) for part in parts}
-    )
+    windows = {part: len(data.windows(part)) for part in PARTS}
+    return TrackedData(data.series.name, data.digest, windows)
 
 
-def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
-    series = read_series(config.data) if series is None else series
-    return make_plan(series, config, initial_networks(series, config))
-
-
-def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
-    """The model to deliver, trained on all rows; None where the training was interrupted."""
-    if not plan.config.combination.refit or trained.result.interrupted:
+def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model | None:
+    """The model to deliver, trained on all rows; None where a training was interrupted."""
+    if trained.result.interrupted:
         return None
-    epochs = trained.result.best_epoch
-    rows = len(plan.data.series)
+    rows, epochs = len(plan.data.series), trained.result.best_epoch
     console.print(
         f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
         highlight=False,
     )
-    data = plan.data.trained_on(rows)
+    everything = replace(plan, data=plan.data.trained_on(rows))
+    return refit(everything, trained.weights, epochs, console, plan.initial.model)
+
+
+def _measure(plan: Plan, model: keras.Model) -> _Measured:
+    """Calibrate a model on the validation windows, and test it."""
+    data, levels = plan.data, plan.config.model.levels
+    predict = make_predictor(model, data.preprocessor)
+    offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
+    validation, test = (
+        evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
+        for part in ("validation", "test")
+    )
+    return _Measured(predict, offsets, validation, test)
+
+
+def _metrics(
+    plan: Plan,
+    trained: Trained,
+    delivered: keras.Model | None,
+    baselines: Baselines,
+    measured: _Measured,
+) -> dict[str, Any]:
+    """Figures of `metrics.json`, but for how the training went."""
+    data, config, plain = plan.data, plan.config, plan.data.plain
+    validation, test, measure = measured.validation, measured.test, config.model.measure
+    naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
+    again = {"rows": len(data.series), "epochs": trained.result.best_epoch}
+    return {
+        "task": "forecasting",
+        "data": data_summary(data),
+        "model": {
+            "name": _model_name(plan),
+            "parameters": trained.model.count_params(),
+            "validation": error_summary(validation.errors),
+            "test": {**error_summary(test.errors), **error_details(test.errors, plain)},
+        },
+        "combination": as_record(plan, trained) if plan.combines else None,
+        "refit": None if delivered is None else again,
+        "known_inputs": known_inputs(data),
+        "intervals": interval_summary(test, plain),
+        "quantiles": quantile_summary(test, config.model.levels, plain),
+        "baselines": {
+            floor.name: {
+                "detail": floor.detail,
+                "validation": error_summary(floor.validation),
+                "test": {**error_summary(floor.test), **error_details(floor.test, plain)},
+            }
+            for floor in baselines.results
+        },
+        "ridge_by_lookback": {
+            str(lookback): {"validation": {"mse": errors[0]}, "test": {"mse": errors[1]}}
+            for lookback, errors in baselines.ridge_by_lookback.items()
+        },
+        "beats_seasonal_naive": bool(
+            getattr(validation.errors, measure) < getattr(naive.validation, measure)
+        ),
+        "measure": measure,
+        **plan.initial.record,
+    }
+
+
+def _model_name(plan: Plan) -> str:
     if plan.combines:
-        weights = [share.weight for share in trained.shares]
-        everything = replace(plan, data=data)
-        return refit_combination(everything, weights, epochs, console, plan.initial)
-    settings = replace(plan.config.training, epochs=epochs)
-    model, result = train_network(
-        data,
-        replace(plan.config, training=settings),
-        Replicas(),
-        None,
-        console,
-        last_epoch=True,
-        initial=plan.initial,
-    )
-    return None if result.interrupted else model
+        return "combination"
+    return "GRU with linear skip" if plan.config.model.linear_skip else "GRU"
 
 
-def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
-    """The data, with a note on the columns that no forecast depends on."""
-    read = {*data.target_columns, *config.data.future, *data.series.input_columns}
-    read |= {*data.series.calendar.columns}
-    unread = [name for name in data.series.columns if name not in read]
-    if not config.model.channel_independent or not unread:
-        return data
-    note = (
-        f"inputs that the network does not read: {', '.join(unread)}; "
-        "--no-channel-independent reads them"
+def _write(
+    writer: TrainingRunWriter,
+    plan: Plan,
+    trained: Trained,
+    delivered: keras.Model | None,
+    baselines: Baselines,
+    measured: _Measured,
+    metrics: Mapping[str, Any],
+) -> None:
+    """Write the files of a run: model, scale, intervals, figures, pictures, report."""
+    data, levels, result = plan.data, plan.config.model.levels, trained.result
+    place, kept = writer.path, last_window(data)
+    predict, offsets = measured.predict, measured.offsets
+    floors = baselines.results
+    writer.write_json("series.json", to_dict(description(data)))
+    if plan.combines:
+        writer.write_json("combination.json", as_record(plan, trained))
+    data.preprocessor.save(place / "scaler.json")
+    np.savez(place / LAST_WINDOW, times=kept.times.asi8, values=kept.values, future=kept.future)
+    np.savez(place / "calibration.npz", levels=np.array(levels), offsets=offsets)
+    windows = _stored_windows(data, predict, offsets, levels)
+    np.savez_compressed(place / "test_windows.npz", **windows)
+    errors = stored_errors(data, measured.test.errors, floors)
+    np.savez_compressed(place / "test_errors.npz", **errors)
+    writer.write_model(trained.model, result)
+    if delivered is not None:
+        delivered.save(place / DELIVERED)
+        predict = make_predictor(delivered, data.preprocessor)
+    curves = "loss", "mse"
+    learning_curves.draw_curves(result.epochs, result.best_epoch, curves, place / "curves.png")
+    draw_all(data, measured.predict, offsets, levels, measured.test, floors, place)
+    series, columns = data.series, shown_columns(measured.test)
+    parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
+    _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
+    times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
+    draw_future(data, times, ahead, levels, columns, place / "future.png")
+    writer.write_text("report.md", write_markdown(metrics))
+    writer.write_json("metrics.json", metrics)
+
+
+def _stored_windows(
+    data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
+) -> dict[str, Any]:
+    """Some test windows evenly spread, with the forecasts; see `gru_training.forecasting.run`.
+
+    As many as lie a horizon apart, or more where those would be few.
+    """
+    windows = data.windows("test")
+    room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])
+    apart = len(windows) // windows.horizon
+    rows = evenly(len(windows), max(_FEWEST, min(_MOST, room, apart)))
+    histories = windows.histories(rows)
+    bounds = quantiles(predict(histories), offsets, levels)
+    restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows)).numpy()
+    last = data.series.index[windows.origins[rows] - 1]
+    utc = "" if data.series.calendar.timezone is None else "Z"
+    ahead = windows.origins[rows][:, np.newaxis] + np.arange(windows.horizon)
+    return {
+        "histories": histories,
+        "futures": data.raw[ahead][..., given_ahead(data)],
+        "origins": windows.origins[rows],
+        "times": np.array([f"{time}{utc}" for time in last]),
+        "forecasts": restored[..., list(levels).index(MEDIAN)],
+        "quantiles": restored,
+    }
+
+
+def _show_plan(plan: Plan, shown: Sequence[str], console: Console) -> None:
+    """Say what is trained on, and what was chosen; notes that were shown already are left out."""
+    data, settings = plan.data, plan.config.data
+    series, shape = data.series, data.shape
+    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
+    lines = [
+        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
+        f"{shape.horizon} steps ahead from {shape.lookback}",
+        f"windows: {windows} ({'published borders' if data.published else 'split by time'})",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+    for note in series.notes:
+        if note not in shown:
+            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+    if not plan.combines:
+        return
+    if len(plan.transforms) > 1:
+        tried = ", ".join(f"{name} {error:.4f}" for name, error in plan.transforms)
+        console.print(
+            f"transform: {settings.transform} ({plan.criterion} of the simple forecasters on the "
+            f"validation windows: {tried})",
+            markup=False,
+            highlight=False,
+        )
+    segments = f", in segments of {plan.config.model.segment}"
+    console.print(
+        f"look-back: {settings.lookback} steps; the networks read {plan.network_lookback}"
+        f"{segments if plan.config.model.architecture == 'segment' else ''}",
+        markup=False,
+        highlight=False,
     )
-    return data.noting((note,))
+
+
+def _show_shares(trained: Trained, console: Console) -> None:
+    """Say how well each part validates by what the weights follow, and what it weighs."""
+    if not trained.shares:
+        return
+    width = max(len(share.name) for share in trained.shares)
+    console.print(
+        f"\n{'part':{width}}  weight  {trained.criterion}, validation",
+        style="bold",
+        soft_wrap=True,
+    )
+    for share in sorted(trained.shares, key=lambda share: share.validation_loss):
+        weight = f"{share.weight:.2f}" if share.weight else "-"
+        console.print(
+            f"{share.name:{width}}  {weight:>6}  {share.validation_loss:.4f}  {share.detail}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

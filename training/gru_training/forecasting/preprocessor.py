@@ -1,21 +1,94 @@
 """From raw windows of a series to what the network reads, and its answers back to raw units.
 
 Made of TensorFlow operations alone, so that training and exported models share it.
+
+Values that are never negative may be transformed by a power under which they vary alike at every
+level: Box and Cox (1964), "An Analysis of Transformations", of one more than a value:
+((1 + x)^λ - 1) / λ with an exponent λ from 0 to 1; for 0 that is log(1 + x), and for 1 the value
+itself, of which only the way back differs: nothing below zero comes out.
 """
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
+from scipy.optimize import minimize_scalar
+from scipy.special import boxcox1p, inv_boxcox1p
 
 from gru_training.errors import DataError
-from gru_training.forecasting.known.effect import KnownEffect
-from gru_training.forecasting.known.gaps import filled
-from gru_training.forecasting.known.inputs import common_scale, without_gaps
-from gru_training.forecasting.power import graph_powers, graph_roots, powers, roots
+from gru_training.forecasting.known import KnownEffect, common_scale, filled_windows, without_gaps
+
+LARGEST_LOGARITHM = 80.0
+"""Of which float32 still has the exponential."""
+_LEAST, _MOST = 0.1, 0.9
+"""Exponents nearer to 0 are the logarithm's, nearer to 1 that of no transform."""
+
+
+def powers(values: np.ndarray, exponent: float) -> np.ndarray:
+    """The transform; negative values count as zero, NaN stays."""
+    return np.asarray(boxcox1p(np.maximum(values, 0), exponent))
+
+
+def roots(values: np.ndarray, exponent: float) -> np.ndarray:
+    """The inverse of `powers`, at least zero."""
+    largest = boxcox1p(np.expm1(LARGEST_LOGARITHM), exponent)
+    return np.asarray(inv_boxcox1p(np.clip(values, 0, largest), exponent))
+
+
+def graph_powers(values: tf.Tensor, exponent: float) -> tf.Tensor:
+    """`powers` as graph operations."""
+    positive = tf.maximum(values, 0.0)
+    if exponent == 1:
+        return positive
+    logarithms = tf.math.log1p(positive)
+    return tf.math.expm1(exponent * logarithms) / exponent if exponent else logarithms
+
+
+def graph_roots(values: tf.Tensor, exponent: float) -> tf.Tensor:
+    """`roots` as graph operations."""
+    if exponent == 1:
+        return tf.maximum(values, 0.0)
+    logarithms = values
+    if exponent:
+        logarithms = tf.math.log1p(exponent * tf.maximum(values, 0.0)) / exponent
+    return tf.maximum(tf.math.expm1(tf.minimum(logarithms, LARGEST_LOGARITHM)), 0.0)
+
+
+def steady_exponent(values: np.ndarray, season: int) -> float:
+    """The exponent under which seasons of a series vary alike, whatever their level.
+
+    Guerrero (1993), "Time-series analysis supported by power transformations", Journal of
+    Forecasting 12: that with the least coefficient of variation of deviation / level^(1 - λ) over
+    the seasons; here for all columns together.
+
+    Args:
+        values: (rows, K), at least zero, NaN where a value is missing.
+        season: Steps; a single one counts as two.
+    """
+    steps = max(2, season)
+    count = len(values) // steps
+    if count < 2:
+        return (_LEAST + _MOST) / 2
+    whole = values[len(values) - count * steps :].reshape(count, steps, -1)
+    full = np.isfinite(whole).all(axis=1)
+    levels, deviations = 1 + whole.mean(axis=1), whole.std(axis=1, ddof=1)
+
+    def unsteadiness(exponent: float) -> float:
+        total = 0.0
+        for level, deviation, known in zip(levels.T, deviations.T, full.T, strict=True):
+            ratios = deviation[known] / level[known] ** (1 - exponent)
+            if len(ratios) > 1 and ratios.mean() > 0:
+                total += ratios.std(ddof=1) / ratios.mean()
+        return total
+
+    found: Any = minimize_scalar(unsteadiness, bounds=(_LEAST, _MOST), method="bounded")
+    return round(float(found.x), 2)
+
 
 _MOST_VALUES = 4_000_000
 """Features of known inputs at a time."""
@@ -28,9 +101,8 @@ class SeriesPreprocessor:
         mean: (C,) of the training rows, of transformed columns of their powers.
         deviation: (C,) standard deviations (ddof 0) likewise, above 0.
         targets: The K column numbers that are forecast.
-        transformed: (C,) bool: columns of which a power (`gru_training.forecasting.power`) is
-            standardised; negative values count as zero, and no forecast is negative. None by
-            default.
+        transformed: (C,) bool: columns of which a power (`powers`) is standardised; negative values
+            count as zero, and no forecast is negative. None by default.
         exponent: Of the power; that of 0 is log(1 + value).
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
         known: What inputs that are known of the future add to the targets, which is not there for
@@ -76,7 +148,7 @@ class SeriesPreprocessor:
             transformed: Columns of which powers are standardised.
             exponent: Of the powers.
             inputs: Of a panel the columns of each input, of all series; they are put on one
-                scale (`gru_training.forecasting.known.inputs.common_scale`).
+                scale (`gru_training.forecasting.known.common_scale`).
         """
         raw = _scale(rows, inputs)
         if transformed is None or not transformed.any():
@@ -127,12 +199,11 @@ class SeriesPreprocessor:
             values = json.loads(path.read_text("utf-8"))
             scale = values["mean"], values["deviation"], tuple(values["targets"])
             known = KnownEffect.from_json(values["known"]) if "known" in values else None
-            # Called so by earlier versions, which knew the logarithm alone.
-            transformed = values.get("transformed", values.get("logarithmic"))
+            transformed = values.get("transformed")
             if transformed is None:
                 return cls(*scale, known=known)
             raw = values["raw_mean"], values["raw_deviation"]
-            return cls(*scale, transformed, values.get("exponent", 0.0), raw, known)
+            return cls(*scale, transformed, values["exponent"], raw, known)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
@@ -186,7 +257,7 @@ class SeriesPreprocessor:
         read = tf.gather(tf.convert_to_tensor(history, tf.float32), columns, axis=-1)
         if future is not None:
             read = tf.concat([read, tf.convert_to_tensor(future, tf.float32)], axis=1)
-        scaled = (filled(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
+        scaled = (filled_windows(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
             self.deviation[columns], tf.float32
         )
         scaled = tf.where(tf.math.is_nan(scaled), 0.0, scaled)
@@ -216,7 +287,7 @@ class SeriesPreprocessor:
     def _scaled(self, history: Any) -> tf.Tensor:
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
-        whole = tf.cond(tf.reduce_any(missing), lambda: filled(history), lambda: history)
+        whole = tf.cond(tf.reduce_any(missing), lambda: filled_windows(history), lambda: history)
         if self.transformed.any():
             takes = tf.constant(self.transformed) & ~tf.math.is_nan(whole)
             whole = tf.where(takes, graph_powers(whole, self.exponent), whole)
@@ -284,3 +355,24 @@ def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarra
     for columns in map(list, inputs):
         mean[columns], deviation[columns] = common_scale(rows[:, columns])
     return mean, deviation
+
+
+Predictor = Callable[[np.ndarray], np.ndarray]
+"""Raw histories (B, L, C) in, standardised answers (B, H, K, Q or 1) out."""
+
+
+def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Predictor:
+    """Put preprocessing and model into one graph, traced at its first use, for batches of any size.
+
+    Args:
+        model: From standardised windows (B, L, C) to (B, H, K, Q or 1).
+        preprocessor: The scale of the model.
+    """
+    spec = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)
+
+    @tf.function(input_signature=[spec], autograph=False)
+    def predict(histories: tf.Tensor) -> tf.Tensor:
+        return model(preprocessor.standardise(histories), training=False)
+
+    traced = functools.cache(predict.get_concrete_function)
+    return lambda histories: np.asarray(traced()(tf.constant(histories, tf.float32)).numpy())

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.config import (
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.network.config import ForecasterConfig
 
 _ALONE = CombinationConfig(combine=False, refit=False)
 _DATA = Path("../shared/data")

@@ -7,13 +7,13 @@ series.json                columns, targets, frequency, season, look-back, horiz
 scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 last_window.npz            the end of the series, from which a forecast begins:
-                           `gru_training.forecasting.future.recent`
+                           `gru_training.forecasting.future`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, their known inputs
                            of the steps ahead (n, H, F), the times (n,) of their last steps as
                            texts, and the forecasts (n, H, K) and quantiles (n, H, K, Q) of them
                            in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
-                           gru_training.forecasting.scores.outcomes
+                           gru_training.forecasting.outcomes
 delivered.keras            the model trained once more, on all rows, if it was
 combination.json           of a combination: what each part is and weighs
 pictures (.png)            forecasts, errors, coverage, residuals, learning curves, and what known
@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gru_training.config import from_dict
-from gru_training.data.calendar import OLD_COLUMNS, Calendar
+from gru_training.data.calendar import Calendar
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.network.config import ForecastShape
+from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.runs.directory import TaskRun
 
 if TYPE_CHECKING:
     import keras
 
+    from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 DELIVERED = "delivered.keras"
@@ -125,13 +125,6 @@ class ForecastingRun(TaskRun):
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
         return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
 
-    @cached_property
-    def calendar(self) -> Calendar:
-        """What columns are made of the times, of which no caller has any."""
-        if self.series.calendar.columns or not self.config.data.calendar:
-            return self.series.calendar
-        return Calendar(tuple(name for name in self.columns if name in OLD_COLUMNS))
-
     def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
         from gru_training.forecasting.preprocessor import SeriesPreprocessor
@@ -160,10 +153,7 @@ class ForecastingRun(TaskRun):
         return self._read(DELIVERED)
 
     def _read(self, name: str) -> "keras.Model":
-        from gru_training.forecasting.network.tensor_sum import TensorSum
-
-        # Runs of 0.1.0 add with Keras' own operation, which mixes up series in a batch of one.
-        model, shape = self._load(name, {"Add": TensorSum}), self.shape
+        model, shape = self._load(name), self.shape
         read, answered = model.input_shape[1:], model.output_shape[1:3]
         expected = (shape.lookback, shape.channels), (shape.horizon, len(shape.targets))
         if (read, answered) != expected:
@@ -213,12 +203,12 @@ class ForecastingRun(TaskRun):
 
     def test_futures(self, count: int) -> np.ndarray:
         """(n, H, F) float32 known inputs of the steps after `test_windows`."""
-        futures = self.arrays("test_windows.npz")["futures"]  # not in runs of earlier versions
+        futures = self.arrays("test_windows.npz")["futures"]
         return np.asarray(futures[evenly(len(futures), count)])
 
     def test_times(self, count: int) -> np.ndarray:
         """(n,) texts, the times of the last steps of `test_windows`."""
-        times = self.arrays("test_windows.npz")["times"]  # not in runs of earlier versions
+        times = self.arrays("test_windows.npz")["times"]
         return np.asarray(times[evenly(len(times), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -228,12 +218,7 @@ class ForecastingRun(TaskRun):
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """What `gru_training.forecasting.scores.outcomes` stored of the test windows."""
-        if not (self.path / "test_errors.npz").is_file():
-            raise RunDirectoryError(
-                f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
-                "have; train again with this version"
-            )
+        """What `gru_training.forecasting.outcomes` stored of the test windows."""
         return self.arrays("test_errors.npz")
 
     def arrays(self, name: str) -> dict[str, Any]:
@@ -253,3 +238,39 @@ class ForecastingRun(TaskRun):
 def evenly(rows: int, count: int) -> np.ndarray:
     """At most `count` numbers below `rows`, evenly spread, both ends among them."""
     return np.unique(np.linspace(0, rows - 1, min(rows, count)).round().astype(int))
+
+
+def description(data: "ForecastingData") -> SeriesDescription:
+    """What `series.json` says."""
+    series = data.series
+    return SeriesDescription(
+        series.name,
+        series.columns,
+        data.target_columns,
+        series.frequency,
+        data.season,
+        data.shape.lookback,
+        data.shape.horizon,
+        (data.borders.train, data.borders.validation, data.borders.test),
+        str(series.index[0]),
+        str(series.index[-1]),
+        data.published,
+        series.panel,
+        tuple(series.columns[column] for column in given_ahead(data)),
+        series.inputs,
+        series.calendar,
+    )
+
+
+def given_ahead(data: "ForecastingData") -> list[int]:
+    """Columns that callers give of the steps ahead: read there, and not made of the times."""
+    made = data.series.calendar.columns
+    ahead = data.preprocessor.future_columns
+    return [column for column in ahead if data.series.columns[column] not in made]
+
+
+def known_inputs(data: "ForecastingData") -> list[str]:
+    """What forecasts read of the steps ahead, as people know it."""
+    if data.preprocessor.known is None:
+        return []
+    return [*description(data).future_inputs, *data.series.calendar.columns]

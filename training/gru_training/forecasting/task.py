@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gru_training.criterion import FEWEST_PARTS, Criterion, caution
 from gru_training.errors import TrainingError
-from gru_training.forecasting.backtests.config import BacktestConfig
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.forecasting.future.config import ForecastConfig
+from gru_training.forecasting.config import BacktestConfig, ForecastConfig, ForecastingConfig
 from gru_training.forecasting.presets import PRESETS
 from gru_training.task import Command, Task, Verdict
 
@@ -19,26 +17,26 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
     from gru_training.data.series import Series
     from gru_training.forecasting.export.servable import ForecastingServable
-    from gru_training.forecasting.future.command import ForecastJob
+    from gru_training.forecasting.future import ForecastJob
     from gru_training.forecasting.run import ForecastingRun
     from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
 
 
 def _check_forecast(config: ForecastConfig, console: "Console") -> "ForecastJob":
-    from gru_training.forecasting.future.command import check_forecast
+    from gru_training.forecasting.future import check_forecast
 
     return check_forecast(config, console)
 
 
 def _forecast(job: "ForecastJob", console: "Console") -> None:
-    from gru_training.forecasting.future.command import run_forecast
+    from gru_training.forecasting.future import run_forecast
 
     run_forecast(job, console)
 
 
 def _backtest(config: BacktestConfig, console: "Console") -> None:
-    from gru_training.forecasting.backtests.backtest import run_backtest
+    from gru_training.forecasting.backtest import run_backtest
 
     folder = run_backtest(config, console)
     table = (folder / "backtest.md").read_text("utf-8")
@@ -81,7 +79,7 @@ class ForecastingTask(Task):
 
     def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
         """The squared or absolute error, by the loss, of standardised values."""
-        from gru_training.forecasting.sources.sets import borders_of, steps_of
+        from gru_training.forecasting.sets import borders_of, steps_of
 
         measure = config.model.measure
         begin, end = borders_of(data, config.data).part("validation")
@@ -102,16 +100,16 @@ class ForecastingTask(Task):
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a forecaster and measure it on the validation windows."""
-        from gru_training.forecasting.trial import try_settings
+        from gru_training.forecasting.pipeline import try_settings
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
     def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
-        from gru_training.forecasting.reports.report import coverage_remarks, not_better_than_naive
+        from gru_training.forecasting.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
-        measure = metrics.get("measure", "mse")  # absent in runs of earlier versions
+        measure = metrics["measure"]
         heading = f"mean {_ERRORS[measure]} error"
         width = max(map(len, [*results, heading]))
         console.print(f"\n{heading:{width}}  validation    test", style="bold")
@@ -143,7 +141,7 @@ class ForecastingTask(Task):
             f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
             f"{best:.4f} against {own:.4f}"
         )
-        best_already = run.metrics.get("combination") or run.config.model.linear_skip
+        best_already = run.metrics["combination"] or run.config.model.linear_skip
         return Verdict(problem, () if best_already else ("--linear-skip",))
 
     def open_run(self, path: Path) -> "ForecastingRun":
@@ -168,7 +166,7 @@ class ForecastingTask(Task):
         self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
     ) -> "Outcomes":
         """Errors of whole windows."""
-        from gru_training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
+        from gru_training.forecasting.outcomes import file_outcomes, held_out_outcomes
 
         return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 

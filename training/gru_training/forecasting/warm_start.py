@@ -3,18 +3,18 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from gru_training.data.series import Series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.sources.series_check import series_problems, usable_series
-from gru_training.forecasting.sources.sets import borders_of
+from gru_training.forecasting.series_check import series_problems, usable_series
+from gru_training.forecasting.sets import borders_of
 from gru_training.warm_start import open_start, with_settings_of
 
 if TYPE_CHECKING:
-    from gru_training.forecasting.combination.plan import InitialNetworks
+    import pandas as pd
+
+    from gru_training.forecasting.plan import InitialWeights
 
 _NETWORK = (
     "architecture", "units", "layers", "segment", "channel_independent", "channel_embedding",
@@ -101,7 +101,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
             )
     rows, end = len(series), learned_until(run)
     begin = borders_of(series, config.data).train
-    learned = int(series.times.searchsorted(end, side="right"))
+    learned = int(series.index.searchsorted(end, side="right"))
     if learned <= begin:
         return
     validation, test = config.data.fractions
@@ -116,12 +116,12 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
         )
     raise DataError(
         f"--warm-start: {run.path} has learned from rows until {end}, and {series.source} holds "
-        f"out rows from {series.times[begin]} on; {way}"
+        f"out rows from {series.index[begin]} on; {way}"
     )
 
 
-def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetworks | None":
-    """The scale and the networks that a training begins with; None: they are fitted and drawn.
+def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeights":
+    """What a training begins with: scale and networks of `--warm-start`, where it is set.
 
     The networks are those that were measured, which have learned from the training part alone.
 
@@ -132,10 +132,11 @@ def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetwo
     Raises:
         TrainingError: The run cannot be used, or not with this series and these settings.
     """
-    if config.training.warm_start is None:
-        return None
-    from gru_training.forecasting.combination.plan import InitialNetworks
     from gru_training.forecasting.data import never_negative
+    from gru_training.forecasting.plan import InitialWeights
+
+    if config.training.warm_start is None:
+        return InitialWeights(config)
 
     run = starting_run(config)
     config = with_start_settings(config, run)
@@ -157,11 +158,14 @@ def initial_networks(series: Series, config: ForecastingConfig) -> "InitialNetwo
                 f"--warm-start: {run.path} holds no network, as none of them improved its "
                 f"combination; {_OUT}"
             )
-    return InitialNetworks(config, model, scale, _network_lookback(run), _record(run))
+    record = {"warm_start": _record(run)}
+    return InitialWeights(config, scale, model, _network_lookback(run), record)
 
 
-def learned_until(run: ForecastingRun) -> pd.Timestamp:
+def learned_until(run: ForecastingRun) -> "pd.Timestamp":
     """The time of the last row that a run, or the runs that it began with, has learned from."""
+    import pandas as pd
+
     series = run.series
     own = pd.date_range(series.first_time, periods=series.borders[0], freq=series.frequency)[-1]
     earlier = run.metrics.get("warm_start")

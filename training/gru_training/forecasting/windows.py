@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from gru_training.forecasting.count_losses import with_scale
+from gru_training.forecasting.losses import with_scale
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.loop.batches import Batch
+
+CHUNK = 256
+"""Windows at a time."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class WindowBatches:
         seed: Of the shuffling.
         stride: Use one window in this many, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
-        scale: (2, K), added to the futures (`gru_training.forecasting.count_losses.with_scale`).
+        scale: (2, K), added to the futures (`gru_training.forecasting.losses.with_scale`).
     """
 
     def __init__(
@@ -133,7 +136,7 @@ class SeriesBatches:
         steps: Batches per epoch.
         seed: Of the drawing.
         scale: (2, K), of which that of its column is added to each row's future
-            (`gru_training.forecasting.count_losses.with_scale`).
+            (`gru_training.forecasting.losses.with_scale`).
         with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch
             it is K, which stands for any series.
     """

@@ -435,12 +435,11 @@ def _with_times(
         numbers = np.array([float(cell) for cell in cells])
     except ValueError:
         lines = [row.line for row in rows]
-        # Loads pandas, which files without times do without.
         from gru_training.data.time_axis import TimeCells, parse_times
 
         cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
         times = parse_times(cells_of_file, None, problems)
-        numbers = np.where(times.isna(), np.nan, times.as_unit("s").asi8)
+        numbers = np.where(np.isnat(times), np.nan, times.astype("M8[s]").astype(np.int64))
     return [
         row._replace(further={**row.further, "time": repr(float(number))})
         for row, number in zip(rows, numbers, strict=True)

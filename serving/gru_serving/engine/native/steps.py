@@ -86,7 +86,7 @@ def _unreadable(serialized: bytes) -> InvalidArgument:
 
 
 class ColumnNames:
-    """As `gru_training.forecasting.export.column_names.ColumnNames`, whose words the errors have.
+    """As `gru_training.forecasting.export.inputs.ColumnNames`, whose words the errors have.
 
     B rows, N names that a caller has, C columns of the model, K that it forecasts.
 

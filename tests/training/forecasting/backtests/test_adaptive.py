@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gru_training.forecasting.backtests.adaptive import AdaptiveIntervals
+from gru_training.forecasting.intervals import AdaptiveIntervals
 
 RNG = np.random.default_rng(5)
 

@@ -9,17 +9,17 @@ from matplotlib.image import imread
 from gru_training.__main__ import main
 from gru_training.config import RunConfig
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.forecasting.backtests.backtest import run_backtest
-from gru_training.forecasting.backtests.config import BacktestConfig
-from gru_training.forecasting.baselines.ridge import fit_ridge
-from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.backtest import run_backtest
 from gru_training.forecasting.config import (
+    BacktestConfig,
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
 from gru_training.forecasting.data import load_forecasting_data
-from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.linear import fit_ridge
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import own_copy
@@ -222,19 +222,19 @@ def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
 @pytest.mark.slow
 def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch):
     """What the network of each fold begins with is what the one before ended with."""
-    from gru_training.forecasting.backtests import backtest
+    from gru_training.forecasting import backtest
 
     begun, ended, epochs = [forecasting_run.load_model().get_weights()], [], []
-    train = backtest.train_network
+    refit = backtest.refit
 
-    def watched(known, config, *rest, initial, **options):
+    def watched(plan, weights, count, console, initial):
         ended.append(initial.get_weights())
-        epochs.append(config.training.epochs)
-        model, result = train(known, config, *rest, initial=initial, **options)
+        epochs.append(count)
+        model = refit(plan, weights, count, console, initial)
         begun.append(model.get_weights())
-        return model, result
+        return model
 
-    monkeypatch.setattr(backtest, "train_network", watched)
+    monkeypatch.setattr(backtest, "refit", watched)
     config = BacktestConfig(
         forecasting_run.path, folds=2, refit=True, warm_start=True, step=9, name="warm"
     )

@@ -2,15 +2,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from gru_training.forecasting.combination.components import (
+from gru_training.forecasting.linear import (
     PENALTIES,
     RIDGE,
     LinearData,
+    LinearForecaster,
     fit_components,
     lookbacks,
-)
-from gru_training.forecasting.combination.linear import (
-    LinearForecaster,
     repeat_last,
     repeat_season,
     weighted_sum,

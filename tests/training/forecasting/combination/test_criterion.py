@@ -5,13 +5,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
-from gru_training.forecasting.combination.criterion import (
-    AbsoluteError,
-    Deviance,
-    HuberError,
-    SquaredError,
-)
-from gru_training.forecasting.combination.weights import stacking_weights
+from gru_training.forecasting.losses import AbsoluteError, Deviance, HuberError, SquaredError
+from gru_training.forecasting.plan import stacking_weights
 
 N = 600
 

@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from gru_training.forecasting.combination.model import combined
-from gru_training.forecasting.combination.one_series import one_series_model
-from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.network.model import build_forecaster
+from gru_training.forecasting.combination import combined
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.export.one_series import one_series_model
+from gru_training.forecasting.network import build_forecaster
 
 SHAPE = ForecastShape(lookback=12, horizon=3, channels=4, targets=(0, 1, 2, 3))
 CONFIG = ForecasterConfig(units=6, segment=4, channel_embedding=False)

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from gru_training.config import RunConfig
-from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.config import (
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
 from gru_training.forecasting.export.servable import ForecastingServable
-from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import made_once

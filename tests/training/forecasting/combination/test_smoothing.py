@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from gru_training.forecasting.baselines.ridge import window_gram
-from gru_training.forecasting.combination.smoothing import (
+from gru_training.forecasting.linear import (
     SmoothingParameters,
     fit_smoothing,
     parameter_grid,
     smoothing_kernels,
+    window_gram,
 )
 
 RNG = np.random.default_rng(5)

@@ -11,19 +11,18 @@ import tensorflow as tf
 from scipy.special import boxcox1p, inv_boxcox1p
 
 from gru_training.config import RunConfig
-from gru_training.forecasting.combination.config import CombinationConfig
 from gru_training.forecasting.config import (
+    CombinationConfig,
+    ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
 from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.export.servable import ForecastingServable
-from gru_training.forecasting.future.forecast import forecast
-from gru_training.forecasting.future.recent import recent_of_run
-from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.future import forecast, recent_of_run
 from gru_training.forecasting.pipeline import train_forecasting
-from gru_training.forecasting.predictor import make_predictor
+from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import made_once
 from tests.training.conftest import write_waves

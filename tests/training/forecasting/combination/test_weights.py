@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from gru_training.forecasting.combination.weights import stacking_weights
+from gru_training.forecasting.plan import stacking_weights
 
 RNG = np.random.default_rng(8)
 

@@ -6,10 +6,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.export.signatures import ForecastingSignatures
-from gru_training.forecasting.network.model import ForecasterConfig, ForecastShape, build_forecaster
+from gru_training.forecasting.intervals import LEVELS
+from gru_training.forecasting.network import build_forecaster
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
-from gru_training.forecasting.scores.conformal import LEVELS
 
 RNG = np.random.default_rng(17)
 COLUMNS = ("load", "wind", "price")

@@ -7,13 +7,14 @@ import tensorflow as tf
 
 from gru_serving.engine.native.steps import Steps
 from gru_serving.errors import InvalidArgument
-from gru_training.forecasting.export.native import ForecastingNative
+from gru_training.forecasting.config import ForecastShape
 from gru_training.forecasting.export.one_series import OneSeries
+from gru_training.forecasting.export.onnx import ForecastingNative
 from gru_training.forecasting.export.signatures import ForecastingSignatures
-from gru_training.forecasting.network.model import ForecastShape, build_forecaster
-from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.intervals import LEVELS
+from gru_training.forecasting.layers import SegmentGRU
+from gru_training.forecasting.network import build_forecaster
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
-from gru_training.forecasting.scores.conformal import LEVELS
 from tests.training.forecasting.export.answering import (
     COLUMNS,
     DEVIATION,
@@ -101,7 +102,7 @@ def test_every_signature_is_a_graph_that_answers_alike(options):
 
 
 def test_a_layer_without_an_equivalent_is_named(monkeypatch):
-    from gru_training.forecasting.export import native as module
+    from gru_training.forecasting.export import onnx as module
 
     known = {kind: write for kind, write in module._WRITERS.items() if kind is not SegmentGRU}
     monkeypatch.setattr(module, "_WRITERS", known)

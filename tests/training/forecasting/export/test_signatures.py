@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.engine.portability import portability_faults
-from gru_training.forecasting.network.steps import ForecasterSteps
+from gru_training.forecasting.network import ForecasterSteps
 from tests.training.forecasting.export.answering import (
     DEVIATION,
     KINDS,

@@ -7,9 +7,7 @@ import tensorflow as tf
 
 from gru_training.data.calendar import KINDS, make_calendar
 from gru_training.errors import ConfigError
-from gru_training.forecasting.export.calendar_inputs import CalendarInputs
-from gru_training.forecasting.export.step_times import StepTimes, parts_of
-from gru_training.forecasting.export.time_zone import TimeZone
+from gru_training.forecasting.export.times import CalendarInputs, StepTimes, TimeZone, parts_of
 
 BACK, AHEAD = 30, 40
 LASTS = {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gru_training.__main__ import main
-from gru_training.forecasting.future.forecast import future_times
+from gru_training.forecasting.future import future_times
 from tests.training.conftest import write_waves
 
 REPOSITORY = Path(__file__).resolve().parents[4]

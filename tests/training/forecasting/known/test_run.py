@@ -239,12 +239,12 @@ def test_what_cannot_be_trained_is_refused(made, tmp_path, capsys, options, mess
 
 
 def test_past_inputs_are_read_and_not_forecast(made, tmp_path):
-    from gru_training.forecasting.combination.plan import make_plan
     from gru_training.forecasting.config import ForecastingConfig
     from gru_training.forecasting.data import read_series
+    from gru_training.forecasting.plan import InitialWeights, make_plan
 
     config = SeriesConfig(data=made / "load.csv", past=("temperature", "holiday"), horizon=6)
-    plan = make_plan(read_series(config), ForecastingConfig(data=config))
+    plan = make_plan(read_series(config), InitialWeights(ForecastingConfig(data=config)))
     assert plan.data.target_columns == ("load",)
     assert not plan.config.model.channel_independent
     assert plan.data.preprocessor.future_columns == ()

@@ -5,14 +5,9 @@ import pytest
 from matplotlib.image import imread
 
 from gru_training.forecasting.data import load_forecasting_data
-from gru_training.forecasting.reports.pictures import draw_coverage, draw_residuals
-from gru_training.forecasting.reports.report import (
-    coverage_remarks,
-    not_better_than_naive,
-    write_markdown,
-)
-from gru_training.forecasting.scores.evaluation import Evaluation, Interval
-from gru_training.forecasting.scores.forecast_errors import ForecastErrors, WindowErrors
+from gru_training.forecasting.evaluation import Evaluation, ForecastErrors, Interval, WindowErrors
+from gru_training.forecasting.pictures import draw_coverage, draw_residuals
+from gru_training.forecasting.report import coverage_remarks, not_better_than_naive, write_markdown
 
 NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.image import imread
 
 from gru_training.forecasting.data import load_forecasting_data
-from gru_training.forecasting.predictor import make_predictor
-from gru_training.forecasting.reports.whole_test_picture import draw_test_part, one_after_another
+from gru_training.forecasting.pictures import draw_test_part, one_after_another
+from gru_training.forecasting.preprocessor import make_predictor
 
 
 def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path):
@@ -48,7 +48,7 @@ def test_a_time_that_is_there_twice(forecasting_run, tmp_path):
 
 
 def test_a_long_part_is_drawn_by_means(forecasting_run, tmp_path, monkeypatch):
-    from gru_training.forecasting.reports import whole_test_picture
+    from gru_training.forecasting import pictures as whole_test_picture
 
     monkeypatch.setattr(whole_test_picture, "_MOST_POINTS", 7)
     data = load_forecasting_data(forecasting_run.config.data)

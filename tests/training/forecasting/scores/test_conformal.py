@@ -3,12 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from gru_training.forecasting.scores.conformal import (
-    LEVELS,
-    interval_offsets,
-    pooled_offsets,
-    quantiles,
-)
+from gru_training.forecasting.intervals import LEVELS, interval_offsets, pooled_offsets, quantiles
 
 RNG = np.random.default_rng(7)
 

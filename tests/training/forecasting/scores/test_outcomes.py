@@ -8,9 +8,9 @@ import pytest
 
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.outcomes import file_outcomes, held_out_outcomes
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
 from tests.training.conftest import tiny_forecasting_config, write_waves
 
 
@@ -138,10 +138,3 @@ def test_files_that_do_not_fit_are_named(forecasting_run, tmp_path, change, mess
     change(pd.read_csv(forecasting_run.config.data.data)).to_csv(path, index=False)
     with pytest.raises(DataError, match=message):
         file_outcomes(forecasting_run, path, forecasting_run)
-
-
-def test_a_run_of_an_earlier_version_is_told(forecasting_run, tmp_path):
-    copy = ForecastingRun(shutil.copytree(forecasting_run.path, tmp_path / "old"))
-    (copy.path / "test_errors.npz").unlink()
-    with pytest.raises(RunDirectoryError, match=r"expected test_errors\.npz, which runs of"):
-        held_out_outcomes(copy, forecasting_run)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gru_training.forecasting.scores.conformal import LEVELS, pooled_offsets
-from gru_training.forecasting.scores.support import Support, least_windows
+from gru_training.forecasting.intervals import LEVELS, pooled_offsets
+from gru_training.forecasting.series_check import Support, least_windows
 
 
 @pytest.mark.parametrize(("level", "fewest"), [(0.9, 9), (0.975, 39), (0.995, 199), (0.75, 3)])

@@ -8,7 +8,7 @@ from gru_training.data.series import Series
 from gru_training.errors import DataError
 from gru_training.forecasting.config import SeriesConfig
 from gru_training.forecasting.data import prepare
-from gru_training.forecasting.sources.sets import borders_of, steps_of
+from gru_training.forecasting.sets import borders_of, steps_of
 
 
 def series(rows, frequency="MS"):

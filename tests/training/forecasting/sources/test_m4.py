@@ -5,10 +5,7 @@ import pytest
 from statsmodels.tsa.seasonal import seasonal_decompose
 from statsmodels.tsa.stattools import acf
 
-from gru_training.data.problems import Problems
-from gru_training.errors import DataError
-from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.scores.owa import (
+from benchmarks.owa import (
     has_season,
     m4_scores,
     mase,
@@ -16,8 +13,10 @@ from gru_training.forecasting.scores.owa import (
     seasonal_indices,
     smape,
 )
-from gru_training.forecasting.sources.m4 import KINDS, m4_kind, read_m4_rows
-from gru_training.forecasting.sources.sets import load_series, steps_of
+from gru_training.data.problems import Problems
+from gru_training.errors import DataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.sets import KINDS, load_series, m4_kind, read_m4_rows, steps_of
 
 FILE = (
     '"V1","V2","V3","V4","V5","V6"\n'

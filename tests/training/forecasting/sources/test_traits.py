@@ -7,7 +7,7 @@ import pytest
 
 from gru_training.errors import ConfigError, DataError, ForeignDataError
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.sources.traits import read_traits
+from gru_training.forecasting.data import read_traits
 
 TEXT = """unique_id,size,kind,brand,constant,rare
 a,10,food,x,1,p

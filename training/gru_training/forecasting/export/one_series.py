@@ -1,17 +1,80 @@
-"""The signature `one_series`: a forecaster of many series asked for one that it never saw."""
+"""The signature `one_series`: a forecaster of many series asked for one that it never saw.
 
+It exists where no matrix is for one column alone, and the networks know no series by name, or have
+a learned vector for those that they do not know.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.forecasting.combination.one_series import one_series_model
-from gru_training.forecasting.known.average_effect import AverageEffect
-from gru_training.forecasting.power import graph_powers, graph_roots
-from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.combination import combined
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.known import AverageEffect
+from gru_training.forecasting.network import build_forecaster
+from gru_training.forecasting.preprocessor import SeriesPreprocessor, graph_powers, graph_roots
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
+
+
+def one_series_model(
+    model: keras.Model,
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    combination: Mapping[str, Any] | None,
+) -> keras.Model | None:
+    """From standardised windows of one series (B, L, 1) to (B, H, 1, Q or 1), or None.
+
+    Args:
+        model: Delivered by `gru_training.forecasting.combination`.
+        config: Of its networks.
+        shape: Of it.
+        combination: What the run records of it; None: a network stands alone.
+    """
+    if combination is None or not config.channel_independent or len(shape.targets) < 2:
+        return None
+    names = {layer.name for layer in model.layers}
+    kernel, share = None, 0.0
+    if "linear" in names:
+        linear = model.get_layer("linear")
+        if linear.own:
+            return None
+        kernel, share = np.asarray(linear.get_weights()[0]), float(linear.share)
+    single = ForecastShape(shape.lookback, shape.horizon, 1, (0,))
+    reads = replace(single, lookback=int(combination["network_lookback"]))
+    plain = replace(config, linear_skip=False)
+    networks = []
+    for each in combination["shares"]:
+        if each["network"] in names:
+            network = build_forecaster(
+                plain, reads, config.levels, each["residual"], each["network"]
+            )
+            if not _take_weights(network, model.get_layer(each["network"]), config):
+                return None
+            networks.append((network, float(each["weight"])))
+    return combined(single, networks, kernel, share)
+
+
+def _take_weights(network: keras.Model, of_many: keras.Model, config: ForecasterConfig) -> bool:
+    """Whether the network of one series could be given the weights of that of many."""
+    if not config.channel_embedding or config.architecture != "segment":
+        network.set_weights(of_many.get_weights())
+        return True
+    many = of_many.get_layer("segment_gru")
+    if not many.unknown:
+        return False
+    for layer in network.layers:
+        if layer.weights and layer.name != "segment_gru":
+            layer.set_weights(of_many.get_layer(layer.name).get_weights())
+    one = network.get_layer("segment_gru")
+    one.encoder.set_weights(many.encoder.get_weights())
+    one.position.assign(many.unknown_query())
+    return True
+
 
 _AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
 
@@ -21,8 +84,7 @@ class OneSeries:
 
     Args:
         model: From standardised windows (B, L, 1) to (B, H, 1, Q or 1).
-        exponent: Of the power (`gru_training.forecasting.power`) that is standardised; None: values
-            are.
+        exponent: Exponent of the power that is standardised; None: values are.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
         inputs: What known inputs add to a series of which nothing else is known; None: it has none.

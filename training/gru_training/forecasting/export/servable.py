@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
-from gru_training.forecasting.export.calendar_inputs import calendar_card, calendar_inputs
-from gru_training.forecasting.export.native import ForecastingNative
 from gru_training.forecasting.export.one_series import one_series_of
+from gru_training.forecasting.export.onnx import ForecastingNative
 from gru_training.forecasting.export.signatures import ForecastingSignatures
-from gru_training.forecasting.future.forecast import inputs_ahead
-from gru_training.forecasting.future.recent import Recent
-from gru_training.forecasting.predictor import make_predictor
+from gru_training.forecasting.export.times import calendar_card, calendar_inputs
+from gru_training.forecasting.future import Recent, inputs_ahead
+from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
 from gru_training.native.signatures import NativeModel
 from gru_training.servable import WARMUP_BATCHES, Request, Servable
 

@@ -8,22 +8,24 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.forecasting.export.calendar_inputs import CalendarInputs
-from gru_training.forecasting.export.column_names import ColumnNames
-from gru_training.forecasting.export.input_checks import (
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.export.inputs import (
+    ColumnNames,
     alike,
     finite,
+    input_specs,
     long_enough,
+    numbers,
+    one_series_specs,
     seen,
     shaped,
     some_value,
 )
-from gru_training.forecasting.export.input_specs import input_specs, numbers, one_series_specs
 from gru_training.forecasting.export.one_series import OneSeries
-from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.network.steps import ForecasterSteps
+from gru_training.forecasting.export.times import CalendarInputs
+from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.network import ForecasterSteps
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
-from gru_training.forecasting.scores.conformal import MEDIAN, quantiles
 from keras_gru import portable
 
 
@@ -37,7 +39,7 @@ class ForecastingSignatures(tf.Module):
     Args:
         model: From standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
         shown: The network, within it or itself, whose gates can be shown, and the shape that it
-            was built with (`gru_training.forecasting.network.model.build_forecaster`); None: no
+            was built with (`gru_training.forecasting.network.build_forecaster`); None: no
             network has a part in the forecasts.
         config: Of the network.
         shape: Of the model.
@@ -45,7 +47,7 @@ class ForecastingSignatures(tf.Module):
         columns: The C names of the columns read, for error messages.
         levels: The Q levels, ascending, with .5.
         offsets: (H, K, Q) standardised, of
-            `gru_training.forecasting.scores.conformal.interval_offsets`.
+            `gru_training.forecasting.intervals.interval_offsets`.
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
         one_series: For series that the model never saw; None: there is no such signature.
@@ -193,7 +195,7 @@ class ForecastingSignatures(tf.Module):
     def columns(self, names: Any) -> dict[str, Any]:
         """Say which columns the model reads, and where they stand among a caller's.
 
-        See `gru_training.forecasting.export.column_names.ColumnNames.places`.
+        See `gru_training.forecasting.export.inputs.ColumnNames.places`.
         """
         return self._names.places(shaped("names", names))
 

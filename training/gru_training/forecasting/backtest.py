@@ -1,0 +1,473 @@
+"""A forecasting run through time: rolling-origin evaluation, compared with refitted baselines.
+
+After Tashman (2000), "Out-of-sample tests of forecasting accuracy", International Journal of
+Forecasting 16.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from gru_training.data.problems import counted
+from gru_training.errors import DataError, RunDirectoryError
+from gru_training.forecasting.combination import refit, stored_plan
+from gru_training.forecasting.config import BacktestConfig
+from gru_training.forecasting.data import ForecastingData, prepare, read_series
+from gru_training.forecasting.evaluation import (
+    ForecastErrors,
+    crps,
+    error_details,
+    error_summary,
+    evaluate_forecasts,
+    measure,
+)
+from gru_training.forecasting.intervals import AdaptiveIntervals, adaptive_coverage, residuals_of
+from gru_training.forecasting.preprocessor import Predictor, make_predictor
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.sets import Borders
+from gru_training.forecasting.simple import (
+    LAST_VALUE,
+    RIDGE,
+    SEASONAL_NAIVE,
+    SMOOTHING,
+    SmoothingForecaster,
+    measure_smoothing,
+    naive_forecasters,
+    ridge_of,
+    suits,
+)
+from gru_training.plots.picture import save_figure
+from gru_training.runs.directory import RunWriter
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some consecutive windows, and the errors of every model on them."""
+
+    first_time: str
+    """Of the first step that is forecast; no model knows the truth from there on."""
+    last_time: str
+    """Of the last step that is forecast."""
+    windows: int
+    errors: dict[str, ForecastErrors]
+    """The first of them those of the run's model."""
+    pinball: np.ndarray
+    """(Q, H, K), of the run's model."""
+    coverage: dict[float, float]
+    """Of the run's intervals, by nominal coverage."""
+    adaptive: dict[float, float] = field(default_factory=dict)
+    """Of intervals that adapt, if they were asked for."""
+
+
+def measures(
+    folds: Sequence[Fold], levels: Sequence[float], data: ForecastingData
+) -> dict[str, dict[str, float | None]]:
+    """Every measure of every model over all windows of some folds, each value weighed alike.
+
+    Args:
+        folds: One or more.
+        levels: Of the quantiles.
+        data: On the scale on which errors are measured.
+    """
+    found: dict[str, dict[str, float | None]] = {}
+    for name in folds[0].errors:
+        errors = [fold.errors[name] for fold in folds]
+        all_errors = _together(errors)
+        details = error_details(all_errors, data)
+        scaled = {kind: details[kind] for kind in ("mase", "rmsse", "smape")}
+        found[name] = {**error_summary(all_errors), **scaled}
+    own = next(iter(folds[0].errors))
+    counts = np.stack([fold.errors[own].count for fold in folds])
+    ranked = np.stack([crps(fold.pinball, levels) for fold in folds])
+    found[own]["crps"] = float(np.nansum(ranked * counts) / counts.sum())
+    return found
+
+
+def covered(folds: Sequence[Fold], of_fold: Sequence[Mapping[float, float]]) -> dict[str, float]:
+    """The share of all values inside, by nominal coverage.
+
+    Args:
+        folds: Whose values they are.
+        of_fold: The shares of each.
+    """
+    counts = [int(next(iter(fold.errors.values())).count.sum()) for fold in folds]
+    return {
+        f"{nominal:g}": float(np.average([each[nominal] for each in of_fold], weights=counts))
+        for nominal in of_fold[0]
+    }
+
+
+def _together(errors: Sequence[ForecastErrors]) -> ForecastErrors:
+    if len(errors) == 1:
+        return errors[0]
+    counts = np.stack([each.count for each in errors])
+    total = counts.sum(axis=0)
+
+    def pooled(kind: str) -> Any:
+        values = np.stack([getattr(each, kind) for each in errors])
+        with np.errstate(invalid="ignore"):
+            return np.nansum(values * counts, axis=0) / total
+
+    return ForecastErrors(
+        pooled("squared"), pooled("absolute"), pooled("percentage"), total, errors[0].windows
+    )
+
+
+def fold_table(
+    folds: Sequence[Fold], levels: Sequence[float], data: ForecastingData
+) -> pd.DataFrame:
+    """A row for each fold and model, as `gru_training.estimators.forecaster` gives it.
+
+    Args:
+        folds: One or more.
+        levels: Of the quantiles.
+        data: On the scale on which errors are measured.
+    """
+    rows = []
+    for number, fold in enumerate(folds, start=1):
+        when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
+        for name, errors in measures([fold], levels, data).items():
+            row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
+            if name == next(iter(fold.errors)):
+                row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
+                row |= {f"adaptive-{100 * k:g}": share for k, share in fold.adaptive.items()}
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(last_time=pd.to_datetime(table["last_time"]))
+
+
+NETWORK, COMBINATION = "GRU", "combination"
+_COLOURS = {
+    NETWORK: "#0b63b5",
+    COMBINATION: "#0b63b5",
+    LAST_VALUE: "#b0b0b0",
+    SEASONAL_NAIVE: "#e08214",
+    RIDGE: "#2c9c4a",
+    SMOOTHING: "#8e44ad",
+}
+
+
+_TITLES = {
+    "mse": "mean squared error, standardised",
+    "mae": "mean absolute error, standardised",
+    "mase": "MASE",
+    "rmsse": "RMSSE",
+    "smape": "sMAPE in percent",
+    "crps": "CRPS, standardised",
+}
+
+
+def summarise(
+    run: ForecastingRun, data: ForecastingData, folds: Sequence[Fold], config: BacktestConfig
+) -> dict[str, Any]:
+    """What `backtest.json` holds; means over all folds weigh every value alike.
+
+    Args:
+        run: The run.
+        data: On the scale on which errors are measured.
+        folds: One or more.
+        config: Of the backtest.
+    """
+
+    def coverage(some: Sequence[Fold]) -> dict[str, Any]:
+        found = {"coverage": covered(some, [fold.coverage for fold in some])}
+        if config.adaptive:
+            found["adaptive_coverage"] = covered(some, [fold.adaptive for fold in some])
+        return found
+
+    return {
+        "run": run.path.resolve().name,
+        "series": run.series.name,
+        "folds": [
+            {
+                "first_time": fold.first_time,
+                "last_time": fold.last_time,
+                "windows": fold.windows,
+                **coverage([fold]),
+                "errors": measures([fold], run.levels, data),
+            }
+            for fold in folds
+        ],
+        "all": measures(folds, run.levels, data),
+        **coverage(folds),
+        "refit": config.refit,
+        "warm_start": config.warm_start,
+        "gap": config.gap,
+        "step": config.step,
+        "metric": config.metric,
+    }
+
+
+def write_table(summary: Mapping[str, Any]) -> str:
+    """The backtest as Markdown."""
+    metric = summary["metric"]
+    names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
+    kinds = [kind for kind in ("coverage", "adaptive_coverage") if kind in summary]
+    insides = [(kind, share) for kind in kinds for share in summary[kind]]
+    titles = [
+        f"{float(share):.0%} {'adaptive' if kind == 'adaptive_coverage' else 'interval'}"
+        for kind, share in insides
+    ]
+    lines = [
+        f"# Backtest of {summary['run']}",
+        "",
+        _introduction(summary),
+        "",
+        "| fold | from | to | windows | " + " | ".join([*names, *titles]) + " |",
+        "|---:|---|---|---:|" + "---:|" * (len(names) + len(insides)),
+    ]
+    for number, fold in enumerate(summary["folds"], start=1):
+        cells = [_cell(fold["errors"][name][metric]) for name in names]
+        cells += [f"{fold[kind][share]:.1%}" for kind, share in insides]
+        lines.append(
+            f"| {number} | {fold['first_time']} | {fold['last_time']} | {fold['windows']:,} | "
+            + " | ".join(cells)
+            + " |"
+        )
+    cells = [f"**{_cell(summary['all'][name][metric])}**" for name in names]
+    cells += [f"**{summary[kind][share]:.1%}**" for kind, share in insides]
+    lines.append("| all | | | | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", "![folds](backtest.png)"]) + "\n"
+
+
+def _introduction(summary: Mapping[str, Any]) -> str:
+    gap = summary["gap"]
+    rows = f"all rows up to {counted(gap, 'row')} before" if gap else "all rows before"
+    again = "the run's model was not trained again."
+    if summary["refit"]:
+        again = "so was the run's model"
+        warm = ", beginning with the weights of the fold before."
+        again += warm if summary["warm_start"] else "."
+    text = (
+        f"Series {summary['series']}; {_TITLES[summary['metric']]}. In every fold the ridge "
+        f"regression and the exponential smoothing were fitted on {rows} its first time; {again}"
+    )
+    if summary["step"] > 1:
+        text += f" Forecasts begin at one time in {summary['step']}."
+    return text
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
+    """Draw the error of every model in each fold."""
+    folds = summary["folds"]
+    figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    metric = summary["metric"]
+    names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
+    for name in names:
+        values = [fold["errors"][name][metric] for fold in folds]
+        axes.plot(range(1, len(folds) + 1), values, marker="o", color=_COLOURS[name], label=name,
+                  linewidth=2.2 if name in (NETWORK, COMBINATION) else 1.2)  # fmt: skip
+    labels = [f"{number}\n{fold['first_time'][:10]}" for number, fold in enumerate(folds, start=1)]
+    axes.set_xticks(range(1, len(folds) + 1), labels)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("fold and its first time")
+    axes.set_ylabel(_TITLES[metric])
+    axes.grid(alpha=0.25)
+    figure.legend(fontsize="small", loc="outside right upper")
+    save_figure(figure, path)
+
+
+_WARM = 0.25
+"""Share of the epochs that networks need which begin with the weights of the fold before."""
+
+
+def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
+    """Evaluate a run and write backtest.json, backtest.md and backtest.png.
+
+    Returns:
+        The new folder beside the run.
+
+    Raises:
+        TrainingError: The run or its data cannot be used, or the folder exists.
+    """
+    console = console or Console(quiet=True)
+    run = ForecastingRun.open(config.run_path)
+    if config.data is None and run.given is not None:
+        raise RunDirectoryError(
+            f"{run.path} was trained on a table in memory; name a file with the same rows with "
+            "--data"
+        )
+    settings = run.config.data
+    if config.data is not None:
+        settings = replace(settings, data=config.data)
+    data = data_of_run(run, prepare(read_series(settings), settings))
+    place = run.path.resolve()
+    with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
+        folds = backtest(run, data, config, console)
+        summary = summarise(run, data.plain, folds, config)
+        writer.write_json("backtest.json", summary)
+        writer.write_text("backtest.md", write_table(summary))
+        draw_folds(summary, writer.path / "backtest.png")
+        return writer.publish()
+
+
+def backtest(
+    run: ForecastingRun, data: ForecastingData, config: BacktestConfig, console: Console
+) -> list[Fold]:
+    """Evaluate a run and refitted baselines fold by fold.
+
+    Args:
+        run: Complete.
+        data: The series, with the run's scale and borders.
+        config: Into how many folds, and how. No fold forecasts a step of another.
+        console: Where to show progress.
+
+    Raises:
+        DataError: There are fewer windows than folds, or too few rows before the gap.
+    """
+    folds = config.folds
+    windows = data.windows("test")
+    if len(windows) < folds:
+        raise DataError(f"--folds: expected at most {len(windows)} (the test windows), got {folds}")
+    parts = _apart(windows.origins, folds, data.shape.horizon)
+    least = data.shape.lookback + data.shape.horizon
+    if parts[0][0] - config.gap < least:
+        raise DataError(
+            f"--gap: expected at most {max(0, parts[0][0] - least):,}, so that the "
+            f"{parts[0][0]:,} rows before the first fold leave a window to fit on, got {config.gap}"
+        )
+    model = run.load_model()
+    predict = make_predictor(model, data.preprocessor)
+    adaptive = _adaptive(predict, data, run.levels) if config.adaptive else None
+    tried = run.metrics["ridge_by_lookback"]
+    lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
+    name = COMBINATION if run.combination is not None else NETWORK
+    done = []
+    for number, origins in enumerate(parts, start=1):
+        origins = origins[:: config.step]
+        known = int(origins[0]) - config.gap
+        if config.refit:
+            console.print(f"fold {number} of {folds}: training on {known:,} rows", highlight=False)
+            start = model if config.warm_start else None
+            model = _refitted(run, data.trained_on(known), console, start)
+            predict = make_predictor(model, data.preprocessor)
+        with console.status(f"fold {number} of {folds} ..."):
+            part = replace(windows, origins=origins)
+            own = evaluate_forecasts(predict, part, run.offsets, data.preprocessor, run.levels)
+            errors = {name: own.errors, **_baselines(data.plain, origins, lookback, known)}
+            done.append(
+                Fold(
+                    str(data.series.index[origins[0]]),
+                    str(data.series.index[origins[-1] + data.shape.horizon - 1]),
+                    len(part),
+                    errors,
+                    own.pinball,
+                    {each.nominal: each.coverage for each in own.intervals},
+                    {} if adaptive is None else adaptive_coverage(adaptive, predict, part),
+                )
+            )
+    return done
+
+
+def _adaptive(
+    predict: Predictor, data: ForecastingData, levels: Sequence[float]
+) -> AdaptiveIntervals:
+    """Intervals that begin with the residuals of the validation windows."""
+    windows, middle = data.windows("validation"), len(levels) // 2
+    shares = [levels[-1 - pair] - levels[pair] for pair in range(middle)]
+    residuals = [each for _, each in residuals_of(predict, windows)]
+    return AdaptiveIntervals(shares, np.stack(residuals), windows.origins)
+
+
+def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
+    """The windows of each fold; those that reach into the next fold are left out.
+
+    Raises:
+        DataError: A fold would have none.
+    """
+    parts = np.array_split(origins, folds)
+    for number, after in enumerate(parts[1:]):
+        parts[number] = parts[number][parts[number] + horizon <= after[0]]
+    if not all(map(len, parts)):
+        raise DataError(
+            f"--folds: expected at most {max(1, len(origins) // (horizon + 1))}, so that each has "
+            f"a window of {horizon} steps that ends before the next one, got {folds}"
+        )
+    return parts
+
+
+def _refitted(
+    run: ForecastingRun, known: ForecastingData, console: Console, start: keras.Model | None
+) -> keras.Model:
+    """The run's model trained on the rows before a fold, for as many epochs as did best.
+
+    Args:
+        run: Complete.
+        known: With these rows to train on.
+        console: Where to show progress.
+        start: The model before, with whose networks it begins and then needs fewer epochs.
+    """
+    epochs = int(run.metrics["best_epoch"])
+    if start is not None:
+        epochs = max(1, round(_WARM * epochs))
+    plan, weights = stored_plan(run.config, run.combination, known)
+    model = refit(plan, weights, epochs, console, start)
+    if model is None:
+        raise KeyboardInterrupt
+    return model
+
+
+def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
+    """A series as it is now, with the scale and the borders that a run was made with.
+
+    Args:
+        run: Complete.
+        data: The series, prepared with the settings of the run.
+
+    Raises:
+        RunDirectoryError: It has other columns, or does not begin as the series of the run.
+    """
+    if data.series.columns != run.columns:
+        raise RunDirectoryError(
+            f"{data.series.source}: expected the columns of the run, {', '.join(run.columns)}, "
+            f"got {', '.join(data.series.columns)}"
+        )
+    train, validation, _ = run.series.borders
+    if len(data.series) < run.series.borders[2] or str(data.series.index[0]) != (
+        run.series.first_time
+    ):
+        raise RunDirectoryError(
+            f"{data.series.source}: expected at least the {run.series.borders[2]:,} rows of the "
+            f"run from {run.series.first_time}, got {len(data.series):,} from "
+            f"{data.series.index[0]}"
+        )
+    return replace(
+        data,
+        borders=Borders(train, validation, data.borders.test),
+        shape=run.shape,
+        season=run.series.season,
+        preprocessor=run.preprocessor(),
+    )
+
+
+def _baselines(
+    data: ForecastingData, origins: np.ndarray, lookback: int, known: int
+) -> dict[str, ForecastErrors]:
+    """Of the windows of a fold, fitted on the first `known` rows."""
+    part = replace(data.windows("test"), origins=origins)
+    horizon = data.shape.horizon
+    simple = naive_forecasters(data)
+    simple[RIDGE] = ridge_of(data, lookback, known), lookback
+    errors = {
+        name: measure(forecaster, replace(part, lookback=steps), data.preprocessor)
+        for name, (forecaster, steps) in simple.items()
+    }
+    if suits(data):
+        tried = [SmoothingForecaster(data, damped, known) for damped in (False, True)]
+        first = max(known - 2 * horizon, data.season)
+        earlier = replace(part, origins=np.arange(first, known - horizon + 1))
+        best = min(tried, key=lambda each: measure_smoothing(each, earlier, data.preprocessor).mse)
+        errors[SMOOTHING] = measure_smoothing(best, part, data.preprocessor)
+    return errors

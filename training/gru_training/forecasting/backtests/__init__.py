@@ -1,1 +1,0 @@
-"""A forecasting run at several origins in time."""

@@ -1,1 +1,0 @@
-"""Forecasters to beat."""

@@ -1,0 +1,556 @@
+"""What follows a series: where a forecast begins, the forecast, and `gru-train forecast`.
+
+Only making the forecast needs TensorFlow.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from gru_training.data.calendar import Calendar
+from gru_training.data.even_series import ExpectedSeries
+from gru_training.data.long_form import LongColumns
+from gru_training.data.problems import counted
+from gru_training.data.series import Series
+from gru_training.data.series_file import read_series
+from gru_training.errors import ConfigError, DataError
+from gru_training.forecasting.config import ForecastConfig
+from gru_training.forecasting.run import ForecastingRun, given_ahead
+from gru_training.tables.output_file import (
+    FileKind,
+    file_kind,
+    put_in_place,
+    require_writable,
+    unwritten,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gru_training.forecasting.data import ForecastingData
+    from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
+FILE = "last_window.npz"
+"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns, and
+`future` (n, F), known inputs after it."""
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The last L steps before a forecast."""
+
+    times: pd.DatetimeIndex
+    """(L,)."""
+    values: np.ndarray
+    """(L, C) float32 in raw units, NaN where a value is missing."""
+    future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """(n, F) float32, known inputs of the steps after it."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the forecast should know."""
+
+    def future_of(self, steps: int) -> tuple[int, np.ndarray]:
+        """Of how many of the steps after it inputs are known, and their values, (steps, F).
+
+        After the last one that is known they are NaN.
+        """
+        known = self.future[:steps]
+        padding = np.full((steps - len(known), self.future.shape[1]), np.nan, np.float32)
+        return len(known), np.vstack([known, padding])
+
+
+def last_window(data: "ForecastingData") -> Recent:
+    """What a run keeps of its series."""
+    series, lookback = data.series, data.shape.lookback
+    end = _end(series.values[:, list(data.shape.targets)])
+    kept = slice(max(0, end - lookback), end)
+    after = series.values[end:]
+    if series.ahead is not None:
+        after = np.vstack([after, series.ahead])
+    return Recent(
+        series.index[kept],
+        series.values[kept].astype(np.float32),
+        _known(after[:, given_ahead(data)]),
+    )
+
+
+def recent_of_run(run: ForecastingRun) -> Recent:
+    """The end of the series that a run was trained on.
+
+    Raises:
+        RunDirectoryError: The file is missing or damaged.
+    """
+    kept = run.arrays(FILE)
+    times = pd.DatetimeIndex(kept["times"].astype("M8[ns]"))
+    return Recent(times, kept["values"], kept["future"])
+
+
+def expected_series(run: ForecastingRun) -> ExpectedSeries:
+    """What newer values must be like: the columns of the run, those it adds itself left out.
+
+    Columns that no forecast depends on may be absent.
+    """
+    columns = tuple(name for name in run.columns if name not in run.series.calendar.columns)
+    read = set(read_columns(run))
+    return ExpectedSeries(
+        columns, run.frequency, tuple(name for name in columns if name not in read)
+    )
+
+
+def read_columns(run: ForecastingRun) -> tuple[str, ...]:
+    """The columns that a forecast depends on."""
+    if not run.config.model.channel_independent:
+        return run.columns
+    return (*run.target_columns, *run.series.future_columns)
+
+
+def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
+    """The end of newer values in a file.
+
+    Raises:
+        DataError: As `recent_of_series`, or the file cannot be used.
+    """
+    settings = run.config.data
+    expected = expected_series(run)
+    return recent_of_series(
+        run,
+        read_series(
+            path,
+            settings.time_column,
+            settings.time_format,
+            expected=expected,
+            long=settings.long,
+            options=settings.times,
+            given=settings.text_format,
+        ),
+    )
+
+
+def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
+    """The end of newer values of the series of a run.
+
+    Rows at the end without a value of any column that is forecast are what is to be forecast, and
+    are left out. Too few rows are appended to the end of the run's own series where they continue
+    it.
+
+    Args:
+        run: Complete.
+        series: With the columns of `expected_series`, in that order.
+
+    Raises:
+        DataError: There are too few rows, or a column has no value in those read.
+    """
+    notes = list(series.notes)
+    targets = [series.column(name) for name in run.target_columns if name in series.columns]
+    end = _end(series.values[:, targets])
+    inputs = run.series.future_columns
+    if not end:
+        raise DataError(
+            f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
+            + "; give values of known inputs alone with --future" * bool(inputs)
+        )
+    times, values = series.index[:end], series.values[:end]
+    left = len(series) - end
+    future = _known(series.values[end:][:, [series.column(name) for name in inputs]])
+    if left and not len(future):
+        notes.append(
+            f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
+            f"left out; the forecast begins after {times[-1]}"
+        )
+    if run.series.calendar.columns:
+        values = np.column_stack([values, run.series.calendar.values(times)])
+    lookback = run.shape.lookback
+    if len(times) < lookback:
+        times, values, before = _after_run(run, times, values, series.source)
+        notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
+    read = values[-lookback:].astype(np.float32)
+    recent = Recent(times[-lookback:], read, future, tuple(notes))
+    if not run.series.panel:
+        _require_values(run, recent, series.source)
+    return recent
+
+
+def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
+    """The same with the known inputs of a file.
+
+    Raises:
+        DataError: As `with_future`, or the file cannot be used.
+    """
+    settings = run.config.data
+    _require_future(run)
+    expected = expected_future(run)
+    reading = path, settings.time_column, settings.time_format
+    long = future_form(run)
+    series = read_series(
+        *reading,
+        expected=expected,
+        long=long,
+        options=settings.times,
+        given=settings.text_format,
+    )
+    return with_future(run, recent, series)
+
+
+def future_form(run: ForecastingRun) -> LongColumns:
+    """How a table of known inputs is read: as that of the run, without values to forecast."""
+    long = run.config.data.long
+    return replace(long, valued=False, required=bool(run.series.inputs))
+
+
+def expected_future(run: ForecastingRun) -> ExpectedSeries:
+    """What known inputs must be like: their columns and spacing."""
+    return ExpectedSeries(run.series.future_columns, run.frequency)
+
+
+def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
+    """The same with the known inputs of the steps after it.
+
+    Args:
+        run: Complete.
+        recent: Of the run.
+        known: With the columns of `expected_future`; its first times may lie before.
+
+    Raises:
+        DataError: The run knows no such inputs, or the step after `recent` is not among them.
+    """
+    _require_future(run)
+    following = pd.date_range(recent.times[-1], periods=2, freq=run.frequency)[1]
+    times = known.index
+    after = times >= following
+    if not after.any() or times[after][0] != following:
+        raise DataError(
+            f"{known.source}: expected {', '.join(run.series.future_inputs)} from {following} on, "
+            f"the first step to forecast; got {times[0]} to {times[-1]}"
+        )
+    found = _known(known.values[after])
+    if not len(found):
+        raise DataError(f"{known.source}: expected values from {following} on, got none")
+    notes = [*recent.notes, *known.notes]
+    return replace(recent, future=found, notes=tuple(notes))
+
+
+def _require_future(run: ForecastingRun) -> None:
+    if not run.series.future_columns:
+        raise DataError(
+            f"--future: {run.path} reads no known inputs; train with --future NAME for that"
+        )
+
+
+def _known(inputs: np.ndarray) -> np.ndarray:
+    """(n, F) float32 of the steps until the last of which any input is known."""
+    seen = np.flatnonzero(np.isfinite(inputs).any(axis=1))
+    return inputs[: int(seen[-1]) + 1 if len(seen) else 0].astype(np.float32)
+
+
+def _end(targets: np.ndarray) -> int:
+    """The number of rows until the last with any value, of (rows, K)."""
+    seen = np.flatnonzero(np.isfinite(targets).any(axis=1))
+    return int(seen[-1]) + 1 if len(seen) else 0
+
+
+def _after_run(
+    run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
+) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
+    """The rows with the end of the run's own series before them, and how many those are."""
+    lookback, kept = run.shape.lookback, recent_of_run(run)
+    before = kept.times < times[0]
+    joined = kept.times[before].append(times)
+    whole = pd.date_range(joined[0], joined[-1], freq=run.frequency)
+    goes_on = kept.times[0] <= times[0] and len(whole) == len(joined)
+    if not goes_on or len(joined) < lookback:
+        raise DataError(
+            f"{source}: expected at least the {lookback} steps that the model reads, or rows that "
+            f"go on from {kept.times[-1]}; got {len(times)} from {times[0]} to {times[-1]}"
+        )
+    return joined.as_unit("ns"), np.vstack([kept.values[before], values]), int(before.sum())
+
+
+def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
+    for name in read_columns(run):
+        if not np.isfinite(recent.values[:, run.columns.index(name)]).any():
+            raise DataError(
+                f"{source}, column {name!r}: expected a value in the "
+                f"{len(recent.times)} steps that the model reads, {recent.times[0]} to "
+                f"{recent.times[-1]}; got none"
+            )
+
+
+ID, TIME, VALUE = "unique_id", "ds", "forecast"
+"""Columns of a forecast, called as in statsforecast; then `lo-80`, `hi-80` and so on."""
+
+
+def forecast(
+    run: ForecastingRun,
+    recent: Recent,
+    horizon: int | None = None,
+    predict: "Predictor | None" = None,
+) -> pd.DataFrame:
+    """Forecast what follows, in raw units.
+
+    Args:
+        run: Complete.
+        recent: Of this run, the steps before the forecast.
+        horizon: Steps to forecast; by default all that the model was trained for.
+        predict: The run's `make_predictor`, where there is one already.
+
+    Returns:
+        A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
+        the time; `forecast`; and the bounds of the intervals, the narrower first. Of series of
+        unequal length none for those that have ended: without a value in the steps read. A model
+        that reads known inputs forecasts the steps of which they are known.
+
+    Raises:
+        ConfigError: The model forecasts fewer steps.
+        DataError: As `require_known`.
+    """
+    from gru_training.forecasting.preprocessor import make_predictor
+
+    steps = require_horizon(run, horizon)
+    require_known(run, recent)
+    preprocessor = run.preprocessor()
+    predict = predict or make_predictor(run.delivered_model(), preprocessor)
+    parts = recent, run.columns, run.series.calendar, run.frequency, run.offsets, run.levels
+    known, values = quantiles_ahead(predict, preprocessor, *parts)
+    steps = min(steps, known)
+    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
+    times = future_times(recent.times[-1], run.frequency, steps)
+    return pd.concat(
+        [
+            pd.DataFrame({ID: name, TIME: times, **_columns(values[:steps, number], run.levels)})
+            for number, name in enumerate(run.target_columns)
+            if goes_on[number] or not run.series.panel
+        ],
+        ignore_index=True,
+    )
+
+
+def quantiles_ahead(
+    predict: "Predictor",
+    preprocessor: "SeriesPreprocessor",
+    recent: Recent,
+    columns: Sequence[str],
+    calendar: Calendar,
+    frequency: str,
+    offsets: np.ndarray,
+    levels: Sequence[float],
+) -> tuple[int, np.ndarray]:
+    """Forecast the quantiles of the steps after a series, in raw units.
+
+    Args:
+        predict: Preprocessing and model.
+        preprocessor: Scale of the model.
+        recent: The steps before the forecast.
+        columns: Names of the C columns read.
+        calendar: What makes some of them.
+        frequency: Spacing of the steps.
+        offsets: (H, K, Q), added to standardised forecasts.
+        levels: Levels of the Q quantiles.
+
+    Returns:
+        For how many of the H steps all inputs are known, and (H, K, Q), NaN after these steps.
+    """
+    from gru_training.forecasting.intervals import quantiles
+
+    raw, known, effects = recent.values[np.newaxis], len(offsets), None
+    if preprocessor.future_columns:
+        names = [columns[column] for column in preprocessor.future_columns]
+        known, future = inputs_ahead(recent, names, calendar, frequency, len(offsets))
+        effects = preprocessor.effects(raw, future[np.newaxis])
+    served = quantiles(predict(raw), offsets, levels)
+    ahead = np.array(preprocessor.restore(served, effects)[0])
+    ahead[known:] = np.nan
+    return known, ahead
+
+
+def inputs_ahead(
+    recent: Recent, names: Sequence[str], calendar: Calendar, frequency: str, steps: int
+) -> tuple[int, np.ndarray]:
+    """Of how many of the steps ahead all inputs are known, and their values.
+
+    Args:
+        recent: With those that are given.
+        names: Of the F columns read of the steps ahead.
+        calendar: What makes others of them.
+        frequency: Of the steps.
+        steps: H.
+
+    Returns:
+        The number, and (H, F); after the last step that is known, NaN.
+    """
+    known, given = recent.future_of(steps)
+    if not any(name in calendar.columns for name in names):
+        return known, given
+    times = pd.date_range(recent.times[-1], periods=steps + 1, freq=frequency)[1:]
+    made = calendar.values(times).astype(np.float32)
+    places = iter(range(given.shape[1]))
+    columns = [
+        made[:, calendar.columns.index(name)]
+        if name in calendar.columns
+        else given[:, next(places)]
+        for name in names
+    ]
+    return known if given.shape[1] else steps, np.column_stack(columns)
+
+
+def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
+    """The steps to forecast; raises ConfigError where the model cannot."""
+    most = run.shape.horizon
+    if horizon is None:
+        return most
+    if not 1 <= horizon <= most:
+        raise ConfigError(
+            f"--horizon must be 1 to {most}, the steps that {run.path} was trained for, got "
+            f"{horizon}; train with --horizon {horizon} for more"
+            if horizon > most
+            else f"--horizon must be 1 to {most}, got {horizon}"
+        )
+    return horizon
+
+
+def require_known(run: ForecastingRun, recent: Recent) -> None:
+    """Raise DataError where the model reads known inputs and none are there."""
+    wanted = run.series.future_inputs
+    if wanted and not len(recent.future):
+        raise DataError(
+            f"{run.path} reads {', '.join(wanted)} of the steps that it forecasts, from "
+            f"{future_times(recent.times[-1], run.frequency, 1)[0]} on; give them with --future "
+            "FILE, or as rows after the last value in --data"
+        )
+
+
+def future_times(last: pd.Timestamp, frequency: str, steps: int) -> pd.DatetimeIndex:
+    """The times that follow, spaced as the series is."""
+    return pd.date_range(last, periods=steps + 1, freq=frequency)[1:].as_unit("ns")
+
+
+def _columns(quantiles: np.ndarray, levels: tuple[float, ...]) -> dict[str, np.ndarray]:
+    """Forecast and bounds by column name, of the quantiles (H, Q) of a series."""
+    middle = levels.index(0.5)
+    columns = {VALUE: quantiles[:, middle]}
+    for inner in range(1, middle + 1):
+        low, high = middle - inner, middle + inner
+        share = f"{100 * (levels[high] - levels[low]):g}"
+        columns |= {f"lo-{share}": quantiles[:, low], f"hi-{share}": quantiles[:, high]}
+    return columns
+
+
+_MOST_ROWS = 60
+"""Of the table on the screen."""
+
+
+@dataclass(frozen=True)
+class ForecastJob:
+    """A forecast that can be made: all is checked that can be without the model."""
+
+    config: ForecastConfig
+    run: ForecastingRun
+    recent: Recent
+    kind: FileKind | None
+    """Of the output."""
+
+
+def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
+    """Open the run and read the data; needs no TensorFlow.
+
+    Raises:
+        TrainingError: Run, data or output cannot be used.
+    """
+    kind = None
+    if config.output is not None:
+        kind = file_kind(config.output, "--output")
+        require_writable(config.output, config.overwrite)
+    run = ForecastingRun.open(config.run_path)
+    run.config  # noqa: B018  says whether it is a forecaster's
+    require_horizon(run, config.horizon)
+    with console.status("reading the data ..."):
+        recent = recent_of_file(run, config.data) if config.data else recent_of_run(run)
+        if config.future is not None:
+            recent = with_future_file(run, recent, config.future)
+        require_known(run, recent)
+    for note in recent.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+    return ForecastJob(config, run, recent, kind)
+
+
+def run_forecast(job: ForecastJob, console: Console) -> None:
+    """Forecast, and print or write the result.
+
+    Raises:
+        TrainingError: The model cannot be loaded, or the output cannot be written.
+    """
+    with console.status("forecasting ..."):
+        table = forecast(job.run, job.recent, job.config.horizon)
+    first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
+    console.print(
+        f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "
+        f"{f'at {first}' if first == last else f'from {first} to {last}'}, after "
+        f"{job.recent.times[-1]}",
+        markup=False,
+        highlight=False,
+    )
+    if not job.run.metrics["beats_seasonal_naive"]:
+        console.print(
+            "note: on its validation windows this model was no better than repeating the last "
+            f"season; see {job.run.path / 'report.md'}",
+            style="yellow",
+            markup=False,
+            highlight=False,
+        )
+    if job.config.output is None or job.kind is None:
+        _print(table, console)
+        console.print(
+            f"\nnext    gru-train forecast {quote(str(job.run.path))} --output forecast.csv",
+            markup=False,
+            highlight=False,
+        )
+        return
+    _write(table, job.config.output, job.kind, job.config.overwrite)
+    console.print(f"output  {job.config.output}", markup=False, highlight=False)
+
+
+def _print(table: "pd.DataFrame", console: Console) -> None:
+    shown = Table(box=None, header_style="bold")
+    for name in table.columns:
+        shown.add_column(name, justify="left" if name in (ID, TIME) else "right", no_wrap=True)
+    times = table[TIME].dt.strftime(_time_format(table))
+    for time, row in zip(times, table.head(_MOST_ROWS).itertuples(index=False), strict=False):
+        shown.add_row(str(row[0]), time, *(f"{value:,.5g}" for value in row[2:]))
+    wide = console.options.update(max_width=1000)
+    console.print(shown, width=max(console.width, console.measure(shown, options=wide).maximum))
+    if len(table) > _MOST_ROWS:
+        console.print(f"... {len(table) - _MOST_ROWS:,} more rows; --output writes all of them")
+
+
+def _time_format(table: "pd.DataFrame") -> str:
+    """With no more of the time of day than the steps have."""
+    times = table[TIME].dt
+    if (times.normalize() == table[TIME]).all():
+        return "%Y-%m-%d"
+    return "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
+
+
+def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
+    """The file appears when it is whole."""
+    import pyarrow as pa
+
+    from gru_training.tables.table_writer import table_writer
+
+    rows = pa.Table.from_pandas(table, preserve_index=False)
+    days = _time_format(table) == "%Y-%m-%d"
+    kind_of_time = pa.date32() if days else pa.timestamp("us")
+    rows = rows.set_column(1, TIME, rows[TIME].cast(kind_of_time, safe=False))
+    try:
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
+            aside = Path(folder) / "whole"
+            with table_writer(aside, kind, rows.schema) as writer:
+                for piece in rows.to_batches():
+                    writer.write(piece)
+            put_in_place(aside, output, overwrite)
+    except OSError as error:
+        raise unwritten(output, error) from error

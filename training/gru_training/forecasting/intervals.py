@@ -1,0 +1,304 @@
+"""Intervals around forecasts: split-conformal calibration, and intervals that learn from misses.
+
+Vovk et al. 2005 for a point forecast; Romano et al. 2019, "Conformalized Quantile Regression"
+(arXiv:1905.03222), theorem 2, for forecasts of quantiles: each level is shifted by the residual of
+a finite-sample rank. On rows that are exchangeable with the calibration rows an interval then
+covers at least what its levels promise. Windows of a series overlap and drift, so that this is no
+guarantee for a forecast: the coverage has to be measured.
+
+In a backtest intervals may learn from their misses: Gibbs and Candès (2021), "Adaptive Conformal
+Inference Under Distribution Shift" (arXiv:2106.00170), for each step ahead by itself. An interval
+is made of the quantiles of the last residuals that are known when it is forecast; their levels move
+outwards after more misses than were promised, and inwards after fewer. In the long run the share of
+misses is what was promised, whatever the series does: over time and for all columns together, not
+at each moment.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from gru_training.forecasting.preprocessor import Predictor
+from gru_training.forecasting.series_check import least_windows
+from gru_training.forecasting.windows import CHUNK, Windows
+
+LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
+"""Of the served quantiles: the bounds of the 95 % and 80 % intervals, and the forecast."""
+
+MEDIAN = 0.5
+
+
+def interval_offsets(
+    targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float] = LEVELS
+) -> np.ndarray:
+    """What to add to forecasts, by horizon and column, so that they become quantiles.
+
+    Args:
+        targets: (N, H, K), of rows that were not trained on; NaN is left out.
+        forecasts: (N, H, K, 1), point forecasts, or (N, H, K, Q), one for each level.
+        levels: The Q levels, ascending, between 0 and 1, with .5, whose offset is zero: it
+            stays the forecast.
+
+    Returns:
+        (H, K, Q) in the dtype float32. With n residuals the level p takes the one of rank
+        ⌈p·(n + 1)⌉ above .5 and ⌊p·(n + 1)⌋ below; where there is no such rank (for .975 with
+        fewer than 39 residuals), the greatest or least one, whose level is then n/(n + 1) or
+        1/(n + 1). Of a point forecast with residuals of one sign a bound on the other side of it
+        is as far away as the absolute residuals say, so that no bound falls on the forecast.
+
+    Raises:
+        ValueError: Shapes or levels do not fit, or some horizon and column has no residual.
+    """
+    _check(targets, forecasts, levels)
+    residuals = np.sort(targets[..., np.newaxis] - forecasts, axis=0)  # NaN come last
+    counts = np.isfinite(residuals[..., :1]).sum(axis=0)  # (H, K, 1)
+    if not counts.all():
+        step, column, _ = np.argwhere(counts == 0)[0]
+        raise ValueError(
+            f"targets must hold a value for every horizon and column, got none for horizon "
+            f"{step + 1} of target {column}"
+        )
+    offsets = np.zeros((*targets.shape[1:], len(levels)), np.float32)
+    for q, level in enumerate(levels):
+        if level == MEDIAN:
+            continue
+        # Against rounding: .9 · 10 is a hair above 9 for some N, and the rank would jump.
+        exact = np.round(level * (counts + 1), 9)
+        rank = np.ceil(exact) if level > MEDIAN else np.floor(exact)
+        place = (np.clip(rank, 1, counts) - 1).astype(int)[np.newaxis]
+        of_level = residuals[..., min(q, residuals.shape[-1] - 1)][..., np.newaxis]
+        offsets[..., q] = np.take_along_axis(of_level, place, axis=0)[0, ..., 0]
+    if forecasts.shape[-1] == 1:
+        _open_bounds(offsets, np.abs(residuals[..., 0]), levels)
+    return offsets
+
+
+def _open_bounds(offsets: np.ndarray, sizes: np.ndarray, levels: Sequence[float]) -> None:
+    """Replace offsets (H, K, Q) of the wrong sign by quantiles of absolute residuals (N, H, K)."""
+    for q, level in enumerate(levels):
+        sign = np.sign(level - MEDIAN)
+        closed = sign * offsets[..., q] <= 0
+        if sign and closed.any():
+            ordered = np.sort(sizes[:, closed], axis=0)  # NaN come last
+            counts = np.isfinite(ordered).sum(axis=0)
+            rank = np.ceil(np.round(abs(2 * level - 1) * (counts + 1), 9))
+            place = (np.clip(rank, 1, counts) - 1).astype(int)
+            offsets[closed, q] = sign * np.take_along_axis(ordered, place[np.newaxis], axis=0)[0]
+
+
+def pooled_offsets(
+    targets: np.ndarray,
+    forecasts: np.ndarray,
+    independent: float,
+    levels: Sequence[float] = LEVELS,
+) -> np.ndarray:
+    """As `interval_offsets`, from the residuals of all horizons and columns together.
+
+    For few windows: by itself no horizon and column has residuals enough for the outer levels. They
+    are scaled by the size that residuals have in their column and at their horizon. As windows
+    overlap, even many of them may tell little: offsets are widened as Student's t is wider than
+    the normal distribution, with a degree of freedom for each window that is independent. A level
+    beyond all residuals is at least that of a normal distribution of their size.
+
+    Few windows do not tell on which side of a forecast the truth will lie: with fewer than the
+    narrowest interval needs, the bounds of a point forecast are those of absolute residuals, as far
+    away on either side, and those of a forecast of quantiles are moved outwards only.
+
+    Args:
+        targets: As of `interval_offsets`; a column without any value gets the typical size.
+        forecasts: As of `interval_offsets`.
+        independent: About how many of the windows and columns do not depend on each other.
+        levels: As of `interval_offsets`.
+
+    Raises:
+        ValueError: Shapes or levels do not fit, or there is no residual at all.
+    """
+    _check(targets, forecasts, levels)
+    residuals = (targets[..., np.newaxis] - forecasts).astype(np.float64)
+    if not np.isfinite(residuals).any():
+        raise ValueError("targets must hold a value, got none")
+    middle = residuals.shape[-1] // 2
+    size = _sizes(residuals[..., middle])  # (H, K)
+    scaled = residuals / size[..., np.newaxis]
+    offsets = np.zeros((*size.shape, len(levels)), np.float32)
+    freedom = max(2.0, independent)
+    few = independent < min(least_windows(level) for level in levels if level > MEDIAN)
+    point = scaled.shape[-1] == 1
+    for q, level in enumerate(levels):
+        if level == MEDIAN:
+            continue
+        sign = np.sign(level - MEDIAN)
+        # From here on a bound lies above the forecast if it is positive, for the lower ones too.
+        outward = sign * scaled[..., 0 if point else q].ravel()
+        bound = _ranked(outward, max(level, 1 - level), level)
+        if point and (few or bound <= 0):
+            bound = _ranked(np.abs(outward), abs(2 * level - 1), level)
+        elif few:
+            bound = max(bound, 0.0)
+        wider = student_t.ppf(level, freedom) / norm.ppf(level)
+        offsets[..., q] = sign * bound * wider * size
+    return offsets
+
+
+def _ranked(values: np.ndarray, share: float, level: float) -> float:
+    """The value of the rank ⌈share·(n + 1)⌉; beyond all values at least as the normal has it."""
+    ordered = np.sort(values[np.isfinite(values)])
+    rank = math.ceil(round(share * (len(ordered) + 1), 9))
+    bound = float(ordered[min(rank, len(ordered)) - 1])
+    return bound if rank <= len(ordered) else max(bound, abs(float(norm.ppf(level))))
+
+
+def _sizes(residuals: np.ndarray) -> np.ndarray:
+    """(H, K): the typical size of residuals (N, H, K), as a product of one of each column and step.
+
+    A root of mean squares, of a column against the mean of all columns where it has few.
+    """
+    counts = np.isfinite(residuals).sum(axis=(0, 1))
+    overall = np.sqrt(np.nanmean(residuals**2)) or 1.0
+    squares = np.nansum(residuals**2, axis=(0, 1))
+    few = residuals.shape[1]  # as one more window of the typical size
+    of_column = np.sqrt((squares + few * overall**2) / (counts + few))  # (K,)
+    by_step = (residuals / of_column) ** 2
+    steps = np.nansum(by_step, axis=(0, 2)) / np.maximum(np.isfinite(by_step).sum(axis=(0, 2)), 1)
+    of_step = np.sqrt(np.where(steps > 0, steps, 1.0))  # (H,)
+    return np.asarray(of_step[:, np.newaxis] * of_column)
+
+
+def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) -> Any:
+    """The calibrated quantiles: a graph operation, in exports and reports alike.
+
+    Bounds that would lie on the wrong side of the forecast, or further in than those of a narrower
+    interval, are moved there: that can only widen an interval, so that none loses coverage.
+
+    Args:
+        forecasts: (B, H, K, 1) or (B, H, K, Q).
+        offsets: (H, K, Q), of `interval_offsets`.
+        levels: The Q levels.
+
+    Returns:
+        (B, H, K, Q), ascending along Q; that of level .5 is the forecast.
+    """
+    middle = list(levels).index(MEDIAN)
+    shifted = forecasts + offsets
+    bounds = [shifted[..., q] for q in range(len(levels))]
+    for q in reversed(range(middle)):
+        bounds[q] = ops.minimum(bounds[q], bounds[q + 1])
+    for q in range(middle + 1, len(levels)):
+        bounds[q] = ops.maximum(bounds[q], bounds[q - 1])
+    return ops.stack(bounds, axis=-1)
+
+
+def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) -> None:
+    if list(levels) != sorted(set(levels)) or MEDIAN not in levels or not min(levels) > 0:
+        raise ValueError(f"levels must ascend from above 0 and contain .5, got {tuple(levels)}")
+    if max(levels) >= 1:
+        raise ValueError(f"levels must be below 1, got {tuple(levels)}")
+    fits = forecasts.ndim == 4 and forecasts.shape[:3] == targets.shape
+    if not fits or forecasts.shape[3] not in (1, len(levels)):
+        raise ValueError(
+            f"forecasts must have the shape {(*targets.shape, 1)} or "
+            f"{(*targets.shape, len(levels))}, got {forecasts.shape}"
+        )
+
+
+_MEMORY = 250
+"""Residuals of a step that a bound is made of."""
+_RATE = 0.02
+"""How far the share of misses that is aimed at moves after a window: γ of the paper."""
+_LEAST = 1e-4
+
+
+class AdaptiveIntervals:
+    """Intervals around the forecasts of windows that come one after another.
+
+    Args:
+        shares: Of the values that the P intervals are to hold.
+        residuals: (N, H, K), truth minus forecast of windows before; NaN where a value is missing.
+        origins: (N,) rows of their first steps, ascending.
+    """
+
+    def __init__(self, shares: Sequence[float], residuals: np.ndarray, origins: np.ndarray):
+        self.shares = tuple(round(share, 9) for share in shares)
+        self._promised = 1 - np.array(shares)[:, np.newaxis]  # (P, 1)
+        self._aimed = np.repeat(self._promised, residuals.shape[1], axis=1)  # (P, H)
+        self._residuals, self._origins = list(residuals), list(origins)
+        self._issued: dict[int, np.ndarray] = {}
+        self._settled = np.full(residuals.shape[1], len(residuals))
+
+    def offsets(self, origin: int) -> np.ndarray:
+        """What is added to a forecast, from what is known before the row `origin`.
+
+        Args:
+            origin: Of the first step that is forecast, later than that of the last window.
+
+        Returns:
+            (2, P, H, K): of the lower and the upper bounds.
+        """
+        steps = np.arange(self._aimed.shape[1])
+        known = np.searchsorted(self._origins, origin - steps)  # (H,) windows whose step is over
+        self._learn(known)
+        places = known - _MEMORY + np.arange(_MEMORY)[:, np.newaxis]  # (M, H)
+        first = max(0, int(places.min()))
+        recent = np.stack(self._residuals[first : int(known.max())])
+        kept = recent[np.maximum(places - first, 0), steps]  # (M, H, K)
+        kept = np.sort(np.where(places[..., np.newaxis] >= 0, kept, np.nan), axis=0)
+        counts = np.isfinite(kept).sum(axis=0)  # (H, K)
+        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _LEAST)[..., np.newaxis]
+        rank = np.clip(np.ceil(np.round(upper * (counts + 1), 9)), 1, np.maximum(counts, 1))
+        high = rank.astype(int) - 1  # (P, H, K)
+        low = np.maximum(counts, 1) - 1 - high
+        found = np.stack([np.take_along_axis(kept, each, axis=0) for each in (low, high)])
+        self._issued[origin] = found
+        return found
+
+    def observe(self, origin: int, residuals: np.ndarray) -> None:
+        """Add the residuals (H, K) of a window, each of which counts once its step is over."""
+        self._origins.append(origin)
+        self._residuals.append(residuals)
+
+    def _learn(self, known: np.ndarray) -> None:
+        """Move the levels by the misses of the windows whose steps have come to an end."""
+        for step, count in enumerate(known):
+            for place in range(self._settled[step], count):
+                issued = self._issued[self._origins[place]][:, :, step]  # (2, P, K)
+                truth = self._residuals[place][step]
+                seen = np.isfinite(truth)
+                if seen.any():
+                    outside = (truth < issued[0]) | (truth > issued[1])  # (P, K)
+                    missed = outside[:, seen].mean(axis=1)
+                    self._aimed[:, step] += _RATE * (self._promised[:, 0] - missed)
+            self._settled[step] = max(self._settled[step], count)
+
+
+def residuals_of(predict: Predictor, windows: Windows) -> Iterator[tuple[int, np.ndarray]]:
+    """The first row of each window, and truth minus forecast (H, K) on the network's scale."""
+    for rows in windows.chunks(CHUNK):
+        answers = predict(windows.histories(rows))
+        residuals = windows.futures(rows) - answers[..., answers.shape[-1] // 2]
+        yield from zip(windows.origins[rows].tolist(), residuals, strict=True)
+
+
+def adaptive_coverage(
+    intervals: AdaptiveIntervals, predict: Predictor, windows: Windows
+) -> dict[float, float]:
+    """How many of the values of some windows lie inside, by nominal coverage.
+
+    Args:
+        intervals: Which know the windows before; these are added to them.
+        predict: Forecasts.
+        windows: In the order of time.
+    """
+    inside, count = np.zeros(len(intervals.shares)), 0
+    for origin, residuals in residuals_of(predict, windows):
+        low, high = intervals.offsets(origin)
+        inside += ((low <= residuals) & (residuals <= high)).sum(axis=(1, 2))
+        count += int(np.isfinite(residuals).sum())
+        intervals.observe(origin, residuals)
+    return {
+        share: float(of / max(1, count)) for share, of in zip(intervals.shares, inside, strict=True)
+    }

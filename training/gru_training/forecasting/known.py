@@ -1,0 +1,492 @@
+"""What inputs that are known of the future add to a series: a regression on them, step by step.
+
+A series with known inputs is taken as effect(inputs) + rest ("regression with ARIMA errors",
+Hyndman and Athanasopoulos, Forecasting: Principles and Practice, chapter 10). Everything else
+forecasts the rest; the effect of the steps ahead, whose inputs are known, is added to that. How the
+effect is fitted is chosen on validation rows.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+from gru_training.forecasting.linear import filled, fit_ridge
+
+
+def filled_windows(history: tf.Tensor) -> tf.Tensor:
+    """Windows (B, T, C) with NaN replaced by the value before, or else after.
+
+    The value at t is the n-th seen one, n being how many were seen until t, at least one.
+    """
+    columns = tf.transpose(history, (0, 2, 1))  # (B, C, T)
+    gone = tf.math.is_nan(columns)
+    steps = tf.shape(columns)[2]
+    place = tf.range(steps)
+    seen_first = tf.argsort(tf.where(gone, place + steps, place), axis=2)
+    count = tf.cumsum(tf.cast(~gone, tf.int32), axis=2)
+    source = tf.gather(seen_first, tf.maximum(count - 1, 0), batch_dims=2, axis=2)
+    return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))
+
+
+_FEW = 9
+"""Different values up to which an input is taken for a kind, such as a promotion or not."""
+
+
+def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of an input, so that a value means the same for every series.
+
+    An input that is always above zero and has many values, such as a price, counts relative to its
+    mean in each series. Any other, such as a promotion or a temperature, counts as it is.
+
+    Args:
+        rows: (N, K), of the training, NaN where a value is missing.
+
+    Returns:
+        Two arrays (K,), the latter above 0.
+    """
+    seen = np.isfinite(rows)
+    K = rows.shape[1]
+    if not seen.any():
+        return np.zeros(K), np.ones(K)
+    values = rows[seen]
+    if values.min() <= 0 or len(np.unique(values)) <= _FEW:
+        return np.full(K, values.mean()), np.full(K, values.std() or 1.0)
+    count = seen.sum(axis=0)
+    means = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
+    means = np.where(count > 0, means, values.mean())
+    relative = (rows / means - 1)[seen]
+    return means, means * (relative.std() or 1.0)
+
+
+def without_gaps(values: np.ndarray) -> np.ndarray:
+    """(rows, n) with NaN replaced by the value before, or else after; 0 where there is none."""
+    return np.asarray(pd.DataFrame(values).ffill().bfill().fillna(0.0))
+
+
+_MOST_KNOTS = 7
+_REACH = 4.0
+"""Standard deviations beyond which inputs count as if they were there."""
+
+
+class KnownEffect:
+    """A sum of piecewise linear functions of each input and, if wanted, of their products.
+
+    All values are standardised. Either all K targets read the same F inputs, or, as in a panel,
+    each has inputs of its own.
+
+    Args:
+        columns: Numbers of the input columns, F or K·F, those of a target side by side.
+        knots: Of each input, ascending, where its function bends.
+        coefficients: (P, K), of the P features that `features` makes, for the K targets.
+        pairs: Whether there are products of an input and the functions of another.
+        whose: Of a panel, whose the effect is, for people: of all series, or of each.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[int],
+        knots: Sequence[Sequence[float]],
+        coefficients: np.ndarray,
+        pairs: bool,
+        whose: str = "",
+    ):
+        self.whose = whose
+        self.columns, self.pairs = tuple(columns), pairs
+        self.knots = tuple(tuple(float(knot) for knot in each) for each in knots)
+        self.coefficients = np.asarray(coefficients, np.float64)
+        count = feature_count(self.knots, pairs)
+        targets, read = self.coefficients.shape[-1], len(self.columns)
+        self.by_series = targets > 1 and read == len(self.knots) * targets
+        if (not self.by_series and read != len(self.knots)) or len(self.coefficients) != count:
+            raise ValueError(
+                f"expected knots of {read} inputs and coefficients of {count} "
+                f"features, got {len(self.knots)} and {len(self.coefficients)}"
+            )
+
+    def __call__(self, inputs: Any) -> tf.Tensor:
+        """Inputs (..., F or K·F) without NaN to effects (..., K), of their dtype."""
+        if not self.by_series:
+            made = features(inputs, self.knots, self.pairs)
+            return tf.tensordot(made, tf.constant(self.coefficients, made.dtype), axes=1)
+        inputs = tf.convert_to_tensor(inputs)
+        sizes = [self.coefficients.shape[1], len(self.knots)]
+        each = tf.reshape(inputs, tf.concat([tf.shape(inputs)[:-1], sizes], axis=0))
+        total: Any = 0.0  # one feature at a time: all of them would take P times the memory
+        of_each = zip(_features(each, self.knots, self.pairs), self.coefficients, strict=True)
+        for feature, coefficients in of_each:
+            total += feature * tf.constant(coefficients, inputs.dtype)
+        return total
+
+    def of_targets(self, targets: Sequence[int]) -> "KnownEffect":
+        """The same on some of the targets, by their places; of a panel."""
+        count = len(self.knots)
+        columns = np.reshape(self.columns, (-1, count))[list(targets)].ravel().tolist()
+        return KnownEffect(columns, self.knots, self.coefficients[:, list(targets)], self.pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `from_json`."""
+        return {
+            "columns": list(self.columns),
+            "knots": [list(each) for each in self.knots],
+            "coefficients": self.coefficients.tolist(),
+            "pairs": self.pairs,
+            "whose": self.whose,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "KnownEffect":
+        """What `to_json` made."""
+        columns, knots, coefficients = (values[n] for n in ("columns", "knots", "coefficients"))
+        return cls(columns, knots, coefficients, values["pairs"], values["whose"])
+
+
+def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:
+    """Inputs (..., F) to features (..., P): x, max(x - knot, 0), and products with other inputs."""
+    return tf.stack([*_features(inputs, knots, pairs)], axis=-1)
+
+
+def _features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> Iterator[tf.Tensor]:
+    inputs = tf.clip_by_value(tf.convert_to_tensor(inputs), -_REACH, _REACH)
+    each = tf.unstack(inputs, axis=-1)
+    bases = [
+        [x, *(tf.nn.relu(x - tf.constant(knot, x.dtype)) for knot in of)]
+        for x, of in zip(each, knots, strict=True)
+    ]
+    yield from itertools.chain.from_iterable(bases)
+    if pairs:
+        for first, second in itertools.combinations(range(len(bases)), 2):
+            yield from (each[first] * feature for feature in bases[second])
+            yield from (each[second] * feature for feature in bases[first][1:])
+
+
+def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
+    """P of `features`."""
+    sizes = [1 + len(each) for each in knots]
+    products = sum(a + b - 1 for a, b in itertools.combinations(sizes, 2)) if pairs else 0
+    return sum(sizes) + products
+
+
+def knots_of(column: np.ndarray) -> tuple[float, ...]:
+    """Where the function of an input may bend: at quantiles, or between its few values.
+
+    Args:
+        column: (N,) of the training rows, without NaN.
+    """
+    values = np.unique(column)
+    if len(values) <= _MOST_KNOTS + 2:  # at each value but the least and the greatest
+        return tuple(values[1:-1].tolist())
+    shares = np.linspace(0, 1, _MOST_KNOTS + 2)[1:-1]
+    inner = np.unique(np.quantile(column, shares))
+    return tuple(inner[(inner > values[0]) & (inner < values[-1])].tolist())
+
+
+_MOST_FEATURES = 4_000_000
+"""Numbers at a time, so that memory does not grow with the rows or the series."""
+
+
+@dataclass
+class Moments:
+    """Of P features and K targets, over the rows in which a target is known.
+
+    All targets that are known in the same rows and read the same inputs share one Gram matrix.
+    """
+
+    gram: np.ndarray
+    """(K or 1, P, P): sums of the products of features."""
+    cross: np.ndarray
+    """(K, P): sums of features times target."""
+    square: np.ndarray
+    """(K,): sums of squares of the target."""
+    count: np.ndarray
+    """(K,): rows."""
+
+    def squared_error(self, coefficients: np.ndarray) -> float:
+        """The mean over all rows and targets with these coefficients, (P, K)."""
+        b = coefficients.T[..., np.newaxis]  # (K, P, 1)
+        explained = 2 * (self.cross * b[..., 0]).sum(axis=1) - (
+            b * (self.gram @ b)
+        ).sum(axis=(1, 2))  # fmt: skip
+        rows = self.count.sum()
+        return float((self.square - explained).sum() / rows) if rows else np.inf
+
+
+def difference_moments(
+    targets: np.ndarray,
+    inputs: np.ndarray,
+    knots: Sequence[Sequence[float]],
+    pairs: bool,
+    lag: int,
+    begin: int,
+    end: int,
+) -> Moments:
+    """Of the differences, over `lag` steps, of features and targets.
+
+    Args:
+        targets: (rows, K), NaN where a value is missing.
+        inputs: (rows, F), or (rows, K, F) where each target has its own.
+        knots: As of `gru_training.forecasting.known.features`.
+        pairs: Likewise.
+        lag: Steps.
+        begin: First row of which the difference from the one `lag` before is taken, at least `lag`.
+        end: The row after the last.
+    """
+    K, P, own = targets.shape[1], feature_count(knots, pairs), inputs.ndim == 3
+    truth = targets[begin:end] - targets[begin - lag : end - lag]
+    seen = np.isfinite(truth)
+    alike = not own and bool((seen == seen[:, :1]).all())
+    gram = np.zeros((1 if alike else K, P, P))
+    cross = np.zeros((K, P))
+    many = max(1, min(K, _MOST_FEATURES // (64 * P))) if own else K
+    step = max(1, _MOST_FEATURES // (P * (many if own else 1)))
+    for first in range(0, K, many):
+        columns = slice(first, first + many)
+        read = inputs[:, columns] if own else inputs
+        for row in range(begin, end, step):
+            rows = slice(row, min(row + step, end))
+            place = slice(rows.start - begin, rows.stop - begin)
+            known = seen[place, columns]
+            values = np.where(known, truth[place, columns], 0.0)
+            made = _differences(read, knots, pairs, lag, rows)
+            if own:
+                x = np.where(known[..., np.newaxis], made, 0.0).transpose(1, 0, 2)  # (K', n, P)
+                gram[columns] += x.transpose(0, 2, 1) @ x
+                cross[columns] += np.einsum("knp,nk->kp", x, values)
+            elif alike:
+                x = made[known[:, 0]]
+                gram[0] += x.T @ x
+                cross += values[known[:, 0]].T @ x
+            else:
+                for k in range(K):
+                    x = made[known[:, k]]
+                    gram[k] += x.T @ x
+                cross += values.T @ made
+    squares = np.where(seen, truth, 0.0) ** 2
+    return Moments(gram, cross, squares.sum(axis=0), seen.sum(axis=0))
+
+
+def _differences(
+    inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool, lag: int, rows: slice
+) -> np.ndarray:
+    """(n, P) or (n, K, P)."""
+    now = features(tf.constant(inputs[rows]), knots, pairs)
+    before = features(tf.constant(inputs[rows.start - lag : rows.stop - lag]), knots, pairs)
+    return np.asarray(now - before)
+
+
+_PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
+"""Of the squared coefficients of features of the deviation 1, as a share of the rows."""
+_PANEL_ROWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Rows of the whole panel that count beside those of a series, in coefficients of its own."""
+_MOST_BY_TRAITS = 2000
+"""Coefficients that depend on what is known of series."""
+_MOST_PAIRED = 300
+"""Features beyond which no products of inputs are tried."""
+_MOST_MOMENTS = 20_000_000
+"""Numbers in the Gram matrices of all series, beyond which no products are tried either."""
+CLEARLY = 0.99
+"""Share of the squared error that known inputs must leave at most, to be used."""
+_LONGEST, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
+_MOST_SEEN = 200_000
+"""Values that decide where functions bend."""
+
+
+def fit_effect(
+    targets: np.ndarray,
+    inputs: np.ndarray,
+    columns: Sequence[int],
+    train: int,
+    season: int,
+    horizon: int,
+    traits: np.ndarray | None = None,
+) -> tuple[KnownEffect | None, tuple[float, float]]:
+    """What known inputs add to the targets; None where forecasts are no better with it.
+
+    Coefficients are those with the least squared error on differences over a season, or over one
+    step, of the training rows, so that neither levels nor seasons are taken for effects. Penalty
+    and products are those that do best on such differences of the validation rows. Between the two
+    kinds of differences, and no effect, decides how well a ridge regression forecasts the rest.
+
+    In a panel, where each target has inputs of its own, all have the same coefficients, or they
+    are linear functions of what is known of each series, or each has its own that are drawn
+    towards these, the more the fewer rows it has; whichever does better on the validation rows.
+
+    Args:
+        targets: (rows, K) standardised, of training and validation part; NaN where missing.
+        inputs: (rows, F) standardised likewise; of a panel (rows, K, F).
+        columns: The column numbers of the inputs, F or K·F.
+        train: Training rows.
+        season: Steps.
+        horizon: Steps forecast.
+        traits: (K, S), of a panel: what is known of each series, about 0.
+
+    Returns:
+        The effect, and the squared errors on validation windows of that ridge regression: without
+        known inputs and with them.
+    """
+    known = without_gaps(inputs.reshape(len(inputs), -1)).reshape(inputs.shape)
+    shown = np.arange(targets.shape[1])
+    if inputs.ndim == 3:  # of very many series some are enough to decide on
+        shown = np.unique(np.linspace(0, shown[-1], _MOST_SERIES).round().astype(int))
+    without = best = _rest_error(targets[:, shown], train, season, horizon)
+    chosen: KnownEffect | None = None
+    for lag in sorted({season, 1}, reverse=True):
+        if train <= 2 * lag:
+            continue
+        effect = _best_of_lag(targets, known, columns, train, lag, traits)
+        if effect is None:
+            continue
+        rest = targets[:, shown] - _effect_on(effect, known, shown)
+        error = _rest_error(rest, train, season, horizon)
+        if error < (CLEARLY * without if chosen is None else best):
+            chosen, best = effect, error
+    return chosen, (without, best)
+
+
+def _effect_on(effect: KnownEffect, known: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    if effect.by_series:
+        effect, known = effect.of_targets(shown.tolist()), known[:, shown]
+    return np.asarray(effect(tf.constant(known.reshape(len(known), -1))))
+
+
+def _best_of_lag(
+    targets: np.ndarray,
+    known: np.ndarray,
+    columns: Sequence[int],
+    train: int,
+    lag: int,
+    traits: np.ndarray | None,
+) -> KnownEffect | None:
+    own = known.ndim == 3
+    knots = [knots_of(_thinned(each[:train])) for each in np.moveaxis(known, -1, 0)]
+    best, least = None, np.inf
+    for pairs in (False, True):
+        if pairs and not _may_pair(knots, targets.shape[1] if own else 1):
+            continue
+        parts = targets, known, knots, pairs, lag
+        seen = difference_moments(*parts, lag, train)
+        ahead = difference_moments(*parts, train, len(targets))
+        for whose, coefficients in _of_panel(seen, ahead, traits) if own else _of_each(seen):
+            error = ahead.squared_error(coefficients)
+            if error < least:
+                best, least = KnownEffect(columns, knots, coefficients, pairs, whose), error
+    return best
+
+
+def _may_pair(knots: Sequence[Sequence[float]], series: int) -> bool:
+    count = feature_count(knots, True)
+    added = count - feature_count(knots, False)
+    return 1 < added <= _MOST_PAIRED and series * count**2 <= _MOST_MOMENTS
+
+
+def _thinned(values: np.ndarray) -> np.ndarray:
+    flat = values.ravel()
+    return flat[:: max(1, len(flat) // _MOST_SEEN)]
+
+
+def _of_each(seen: Moments) -> Iterator[tuple[str, np.ndarray]]:
+    """Regressions (P, K) of targets that read the same inputs, one for each penalty."""
+    for penalty in _PENALTIES:
+        rows = np.maximum(seen.count, 1)[: len(seen.gram), np.newaxis]
+        solved = np.linalg.solve(_penalised(seen.gram, rows, penalty), _columns(seen))
+        yield "", solved[0] if len(seen.gram) == 1 else solved[..., 0].T
+
+
+def _columns(seen: Moments) -> np.ndarray:
+    """Right-hand sides, (1, P, K) for one Gram matrix or (K, P, 1)."""
+    return seen.cross.T[np.newaxis] if len(seen.gram) == 1 else seen.cross[..., np.newaxis]
+
+
+def _of_panel(
+    seen: Moments, ahead: Moments, traits: np.ndarray | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Regressions (P, K): of all series, by what is known of them, and of each drawn to these."""
+    series, rows = len(seen.cross), max(1, int(seen.count.sum()))
+    tried = [("one for all series", each) for each in _by_traits(seen, np.ones((series, 1)))]
+    if traits is not None and seen.cross.shape[1] * (1 + traits.shape[1]) <= _MOST_BY_TRAITS:
+        known = np.column_stack([np.ones(series), traits])
+        tried += [("by static covariates", each) for each in _by_traits(seen, known)]
+    yield from tried
+    if series < 2:
+        return
+    whose, usual = min(tried, key=lambda each: ahead.squared_error(each[1]))
+    missed = (seen.cross - (seen.gram @ usual.T[..., np.newaxis])[..., 0])[..., np.newaxis]
+    pooled = _penalised(seen.gram.sum(axis=0), rows, _PENALTIES[0]) / rows
+    for count in _PANEL_ROWS:
+        own = usual + np.linalg.solve(seen.gram + count * pooled, missed)[..., 0].T
+        yield f"of each series, drawn to {whose}", own
+
+
+def _by_traits(seen: Moments, traits: np.ndarray) -> Iterator[np.ndarray]:
+    """Regressions (P, K) whose coefficients are linear in traits (K, S), one for each penalty."""
+    P, S = seen.cross.shape[1], traits.shape[1]
+    gram = np.einsum("kpq,ks,kt->psqt", seen.gram, traits, traits, optimize=True)
+    cross = np.einsum("kp,ks->ps", seen.cross, traits).ravel()
+    rows = max(1, int(seen.count.sum()))
+    for penalty in _PENALTIES:
+        solved = np.linalg.solve(_penalised(gram.reshape(P * S, P * S), rows, penalty), cross)
+        yield solved.reshape(P, S) @ traits.T
+
+
+def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.ndarray:
+    """Gram matrices (..., P, P) with what keeps coefficients small on their diagonals."""
+    spread = np.diagonal(gram, axis1=-2, axis2=-1) / rows
+    ridge = penalty * rows * (spread + 1e-6)
+    return np.asarray(gram + ridge[..., np.newaxis] * np.eye(gram.shape[-1]))
+
+
+def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> float:
+    """The squared error of a ridge regression's forecasts of it, over validation windows."""
+    lookback = max(1, min(max(2 * season, 8), _LONGEST, (train - horizon) // 2))
+    K = rest.shape[1]
+    ridge = fit_ridge(rest[max(0, train - _MOST_ROWS) : train], lookback, horizon, tuple(range(K)))
+    whole = np.column_stack([filled(column) for column in rest.T])
+    origins = np.arange(train, len(rest) - horizon + 1)
+    origins = origins[:: max(1, len(origins) // 500)]
+    forecasts = ridge(whole[origins[:, np.newaxis] + np.arange(-lookback, 0)])
+    errors = forecasts - rest[origins[:, np.newaxis] + np.arange(horizon)]
+    return float(np.nanmean(errors**2)) if np.isfinite(errors).any() else np.inf
+
+
+class AverageEffect:
+    """The mean of the effects of all series, for inputs on the scale of the caller's series.
+
+    Args:
+        known: Of a panel.
+        mean: Of its input columns, (K·F,), as they were standardised.
+        deviation: Likewise.
+    """
+
+    def __init__(self, known: KnownEffect, mean: np.ndarray, deviation: np.ndarray) -> None:
+        self.count = len(known.knots)
+        means, deviations = (each.reshape(-1, self.count) for each in (mean, deviation))
+        self._relative = (means != means[0]).any(axis=0)  # to the mean of each series
+        unit = np.where(self._relative, means[0], 1.0)
+        self._mean = (means[0] / unit).astype(np.float32)
+        self._deviation = (deviations[0] / unit).astype(np.float32)
+        coefficients = known.coefficients.mean(axis=1, keepdims=True)
+        self._effect = KnownEffect(range(self.count), known.knots, coefficients, known.pairs)
+
+    def split(self, past: Any, future: Any, steps: int) -> tuple[Any, Any]:
+        """The effects (B, steps) on the last steps of the past, and (B, H) on those ahead.
+
+        Args:
+            past: (B, T, F) raw, NaN where a value is missing: the last one known counts.
+            future: (B, H, F) likewise.
+            steps: Steps read; those before the past count as its first.
+        """
+        rows = tf.shape(past)[0]
+        before = tf.fill((rows, steps, self.count), float("nan"))
+        read = tf.concat([before, past], axis=1)[:, -steps:]
+        known = tf.logical_not(tf.math.is_nan(read))
+        sums = tf.reduce_sum(tf.where(known, read, 0.0), axis=1, keepdims=True)
+        means = tf.math.divide_no_nan(sums, tf.reduce_sum(tf.cast(known, tf.float32), 1, True))
+        scale = tf.where(self._relative & (means != 0), means, 1.0)
+        whole = filled_windows(tf.concat([read, future], axis=1)) / scale
+        standardised = (whole - self._mean) / self._deviation
+        effects = self._effect(tf.where(tf.math.is_nan(standardised), 0.0, standardised))[..., 0]
+        return effects[:, :steps], effects[:, steps:]

@@ -1,0 +1,614 @@
+"""Forecasters that are linear in the window, fitted in closed form: ridge and smoothing.
+
+They map windows from which their last value is subtracted, so that a value added to the whole
+window is added to the forecast. All that fitting needs is the Gram matrix of the training windows,
+which needs no window: its entry (i, j) is a sum of products of the series with itself j - i steps
+later, and the next one on the diagonal differs by the last product and the first.
+
+Exponential smoothing has level, trend and season, all additive (Hyndman et al. 2008, "Forecasting
+with Exponential Smoothing: The State Space Approach", section 2.3), begun anew in each window: the
+states, and so the forecasts, are then linear in the window. The squared error over all training
+windows follows from their Gram matrix, and hundreds of parameters are tried at the cost of a few.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gru_training.forecasting.sets import longest_lookback
+
+
+@dataclass(frozen=True)
+class LinearForecaster:
+    """A matrix from the last L values of a column to its next H.
+
+    A value added to the whole window is added to the forecast.
+    """
+
+    name: str
+    """What kind of forecaster the matrix stands for."""
+    detail: str
+    """What was chosen, as `look-back 336, penalty 100`."""
+    kernel: np.ndarray
+    """(L, H), the same for all columns, or (K, L, H); from windows with their last value
+    subtracted to forecasts likewise."""
+    season: int = 1
+    """Of exponential smoothing."""
+    penalty: float = 0.0
+    """Of a ridge regression."""
+
+    @property
+    def own(self) -> bool:
+        """Whether each column has a matrix to itself."""
+        return self.kernel.ndim == 3
+
+    @property
+    def lookback(self) -> int:
+        """L, steps read."""
+        return int(self.kernel.shape[-2])
+
+    def __call__(self, windows: np.ndarray) -> np.ndarray:
+        """Standardised windows (N, T, K), T at least L, without NaN, to forecasts (N, H, K)."""
+        last = windows[:, -1:]
+        by_column = np.moveaxis(windows[:, -self.lookback :] - last, 2, 0)
+        return np.asarray(np.moveaxis(self.beyond_last(by_column), 0, 2) + last)
+
+    def beyond_last(self, windows: np.ndarray) -> np.ndarray:
+        """Forecasts (K, N, H) of windows (K, N, T), both less the last value of the window."""
+        return np.asarray(windows[..., -self.lookback :] @ self.kernel)
+
+
+def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np.ndarray:
+    """The kernel of a weighted sum, as long as the longest, of its weights' sum as a level.
+
+    Returns:
+        (L, H), or (K, L, H) where one of them has a matrix for each column.
+    """
+    lookback = max(each.lookback for each in forecasters)
+    total: np.ndarray | float = 0.0
+    for each, weight in zip(forecasters, weights, strict=True):
+        missing = lookback - each.lookback
+        before = [(0, 0)] * (each.kernel.ndim - 2) + [(missing, 0), (0, 0)]
+        total = total + weight * np.pad(each.kernel, before)
+    return np.asarray(total)
+
+
+def repeat_last(horizon: int) -> LinearForecaster:
+    """The last value again and again."""
+    return LinearForecaster("last value", "", np.zeros((1, horizon)))
+
+
+def repeat_season(season: int, horizon: int) -> LinearForecaster:
+    """The last season again and again."""
+    kernel = np.zeros((season, horizon))
+    steps = np.arange(horizon)
+    kernel[steps % season, steps] = 1.0
+    return LinearForecaster("seasonal naive", f"season {season}", kernel)
+
+
+PENALTY = 100.0
+"""Of the squared coefficients, beside the squared errors of all windows on standardised values."""
+
+
+class RidgeForecaster:
+    """A fitted regression.
+
+    Args:
+        coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
+        targets: The K column numbers that it forecasts.
+    """
+
+    def __init__(self, coefficients: np.ndarray, targets: tuple[int, ...]):
+        self.coefficients = coefficients
+        self._targets = list(targets)
+
+    @property
+    def lookback(self) -> int:
+        """L, steps read."""
+        return len(self.coefficients)
+
+    def __call__(self, histories: np.ndarray) -> np.ndarray:
+        """Standardised histories (B, L, C) to forecasts (B, H, K)."""
+        columns = histories[..., self._targets].astype(np.float64)
+        last = columns[:, -1:]
+        return np.asarray(np.einsum("blk,lh->bhk", columns - last, self.coefficients) + last)
+
+
+def fit_ridge(
+    rows: np.ndarray,
+    lookback: int,
+    horizon: int,
+    targets: tuple[int, ...],
+    penalty: float = PENALTY,
+) -> RidgeForecaster:
+    """The regression that is best on every window of some rows.
+
+    Args:
+        rows: (N, K) standardised values of the targets. Windows with NaN in them are left out;
+            where a column has no other ones, its NaN are first replaced by the value before.
+        lookback: L.
+        horizon: H.
+        targets: The K column numbers, for use on histories of C columns.
+        penalty: Above 0.
+    """
+    width = lookback + horizon
+    gram = np.zeros((width, width))
+    for column in rows.astype(np.float64).T:
+        pieces = [piece for piece in stretches(column) if len(piece) >= width]
+        for stretch in pieces or [filled(column)]:
+            gram += window_gram(stretch, width)
+    at_last = gram[:, lookback - 1]
+    # Of w - w[last] for all windows w: expand the product.
+    gram = gram - at_last[:, np.newaxis] - at_last + at_last[lookback - 1]
+    penalised = gram[:lookback, :lookback] + penalty * np.eye(lookback)
+    return RidgeForecaster(np.linalg.solve(penalised, gram[:lookback, lookback:]), targets)
+
+
+def window_gram(values: np.ndarray, width: int) -> np.ndarray:
+    """The sum of w·wᵀ over all windows w of a column, (width, width).
+
+    Args:
+        values: (N,) float64, N at least `width`.
+        width: Of a window.
+    """
+    windows = len(values) - width + 1
+    gram = np.empty((width, width))
+    gram[0] = gram[:, 0] = np.correlate(values, values[:windows])
+    first, last = values[: width - 1], values[windows:]
+    for i in range(width - 1):
+        gram[i + 1, 1:] = gram[i, :-1] + last[i] * last - first[i] * first
+    return gram
+
+
+def stretches(column: np.ndarray) -> list[np.ndarray]:
+    """The longest pieces without NaN."""
+    seen = np.isfinite(column)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], seen, [False]]).astype(int)))
+    return [column[begin:end] for begin, end in edges.reshape(-1, 2)]
+
+
+def filled(column: np.ndarray) -> np.ndarray:
+    """NaN replaced by the value before, or at the beginning by the first one."""
+    seen = np.flatnonzero(np.isfinite(column))
+    place = np.searchsorted(seen, np.arange(len(column)), side="right") - 1
+    return column[seen[np.maximum(place, 0)]]
+
+
+SMOOTHING = "exponential smoothing"
+_ALPHAS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
+_BETAS = (0.0, 0.01, 0.05, 0.2)
+_GAMMAS = (0.0, 0.05, 0.15, 0.35, 0.7)
+_DAMPINGS = (0.8, 0.9, 0.97, 1.0)
+_STEPS, _CANDIDATES = 24, 40
+"""Steps ahead by which all parameters are compared, and how many of these are then by all steps."""
+_WEIGHTS_AT_ONCE = 3_000_000
+"""Of the components of several parameters."""
+
+
+class SmoothingParameters(NamedTuple):
+    """Of one window's smoothing."""
+
+    alpha: float
+    """Of the level."""
+    beta: float
+    """Of the trend."""
+    phi: float
+    """What is left of the trend after a step; 1 keeps it."""
+    gamma: float
+    """Of the season."""
+
+
+def parameter_grid(season: int) -> list[SmoothingParameters]:
+    """What is tried; without a season (1) there is no gamma."""
+    gammas = _GAMMAS if season > 1 else (0.0,)
+    return [
+        SmoothingParameters(*values)
+        for values in itertools.product(_ALPHAS, _BETAS, _DAMPINGS, gammas)
+        if values[1] <= values[0]
+    ]
+
+
+def smoothing_kernels(
+    parameters: list[SmoothingParameters], season: int, lookback: int, horizon: int
+) -> np.ndarray:
+    """The matrices (P, L, H) of P parameters.
+
+    Level and trend begin with the means of the first two seasons, the seasonal states with what the
+    first one leaves over.
+
+    Args:
+        parameters: P of them.
+        season: Steps; 1: none.
+        lookback: L, at least two seasons, or 2.
+        horizon: H.
+    """
+    return _components(parameters, season, lookback, np.arange(1, horizon + 1)).kernels()
+
+
+def fit_smoothing(
+    grams: np.ndarray, season: int, lookback: int, horizon: int, own: bool
+) -> LinearForecaster:
+    """The smoothing that is best on the windows whose Gram matrices these are.
+
+    Args:
+        grams: (K, L + H, L + H), sums of w·wᵀ over windows w with the last of the L values
+            subtracted.
+        season: Steps; 1: none.
+        lookback: L.
+        horizon: H.
+        own: Choose for each column by itself.
+    """
+    grid = parameter_grid(season)
+    read, both = grams[:, :lookback, :lookback], grams[:, :lookback, lookback:]
+    if not own:
+        read, both = read.sum(0, keepdims=True), both.sum(0, keepdims=True)
+    best = _best(grid, season, read, both)
+    kernels = smoothing_kernels(best, season, lookback, horizon)
+    what = f"season {season}" if season > 1 else "no season"
+    if own:
+        return LinearForecaster(SMOOTHING, f"{what}, for each column by itself", kernels, season)
+    alpha, beta, phi, gamma = best[0]
+    told = f"{what}, α {alpha:g}, β {beta:g}, φ {phi:g}"
+    told += f", γ {gamma:g}" if season > 1 else ""
+    return LinearForecaster(SMOOTHING, told, kernels[0], season)
+
+
+def _best(
+    grid: list[SmoothingParameters], season: int, read: np.ndarray, both: np.ndarray
+) -> list[SmoothingParameters]:
+    """Those of the least squared error, for each of K columns.
+
+    Args:
+        grid: To choose from.
+        season: Steps; 1: none.
+        read: (K, L, L), the Gram matrices of the values read.
+        both: (K, L, H), of these and the values ahead.
+    """
+    horizon = both.shape[2]
+    every = np.arange(1, horizon + 1)
+    if horizon <= _STEPS:
+        return [grid[place] for place in _errors(grid, season, read, both, every).argmin(axis=0)]
+    some = np.linspace(1, horizon, _STEPS).astype(int)
+    order = _errors(grid, season, read, both, some).argsort(axis=0, kind="stable")
+    best = []
+    for column, places in enumerate(order[:_CANDIDATES].T):
+        candidates, of = [grid[place] for place in sorted(places)], slice(column, column + 1)
+        errors = _errors(candidates, season, read[of], both[of], every)
+        best.append(candidates[errors.argmin()])
+    return best
+
+
+def _errors(
+    parameters: list[SmoothingParameters],
+    season: int,
+    read: np.ndarray,
+    both: np.ndarray,
+    steps: np.ndarray,
+) -> np.ndarray:
+    """(P, K) as `_Components.errors`, of P parameters, K columns and these steps ahead."""
+    lookback = read.shape[1]
+    at_once = max(1, _WEIGHTS_AT_ONCE // (lookback * (2 + min(season, len(steps)))))
+    errors = np.empty((len(parameters), len(read)))
+    for start in range(0, len(parameters), at_once):
+        rows = slice(start, start + at_once)
+        components = _components(parameters[rows], season, lookback, steps)
+        for column, (of_read, of_both) in enumerate(zip(read, both, strict=True)):
+            errors[rows, column] = components.errors(of_read, of_both[:, steps - 1])
+    return errors
+
+
+class _Components(NamedTuple):
+    """What the forecasts of P smoothings are made of, as weights of a window's L values."""
+
+    level: np.ndarray
+    """(P, L)"""
+    trend: np.ndarray
+    """(P, L)"""
+    seasonal: np.ndarray
+    """(P, L, S): a season's, or fewer where there are not so many steps ahead."""
+    damping: np.ndarray
+    """(P, H): how often the trend is added until each of the H steps ahead."""
+    place: np.ndarray
+    """(H,): which seasonal one belongs to each step ahead."""
+
+    def kernels(self) -> np.ndarray:
+        """The weights (P, L, H) of all steps ahead."""
+        growth = self.trend[..., np.newaxis] * self.damping[:, np.newaxis]
+        return np.asarray(self.level[..., np.newaxis] + growth + self.seasonal[..., self.place])
+
+    def errors(self, read: np.ndarray, both: np.ndarray) -> np.ndarray:
+        """(P,) squared errors over all windows, but for what is the same for all parameters.
+
+        Beyond a season all steps ahead are made of the same components, so that 2 + S columns are
+        multiplied by the Gram matrix instead of H.
+
+        Args:
+            read: (L, L), the Gram matrix of the values read.
+            both: (L, H), of these and the values ahead.
+        """
+        horizon = both.shape[1]
+        at = np.eye(self.seasonal.shape[2])[self.place]  # (H, S)
+        steps, growth = at.sum(axis=0), self.damping @ at  # (S,), (P, S)
+        turned = read @ np.concatenate(
+            [self.level[..., np.newaxis], self.trend[..., np.newaxis], self.seasonal], axis=2
+        )
+        by_level = np.einsum("plc,pl->pc", turned, self.level)
+        by_trend = np.einsum("plc,pl->pc", turned, self.trend)
+        by_itself = np.einsum("pls,pls->ps", turned[..., 2:], self.seasonal)
+        squares = (
+            horizon * by_level[:, 0]
+            + (self.damping**2).sum(axis=1) * by_trend[:, 1]
+            + by_itself @ steps
+            + 2 * self.damping.sum(axis=1) * by_level[:, 1]
+            + 2 * by_level[:, 2:] @ steps
+            + 2 * (growth * by_trend[:, 2:]).sum(axis=1)
+        )
+        products = (
+            self.level @ both.sum(axis=1)
+            + (self.damping * (self.trend @ both)).sum(axis=1)
+            + np.einsum("pls,ls->p", self.seasonal, both @ at)
+        )
+        return np.asarray(squares - 2 * products)
+
+
+def _components(
+    parameters: list[SmoothingParameters], season: int, lookback: int, steps: np.ndarray
+) -> _Components:
+    """As of `smoothing_kernels`, for some steps ahead (H,), from 1.
+
+    The recursion is the same in every step. So what a value does to the states at the end depends
+    on its distance from there alone, and all follows from the responses to one value and to the
+    states before the window.
+    """
+    responses = _responses(parameters, season, lookback)
+    first = np.concatenate(_first_states(season, lookback))  # (2 + season, L)
+    first = first[:, : 2 * season]  # the others are zero
+    distance = lookback - 1 - np.arange(lookback)
+
+    def component(state: int, steps_before_end: np.ndarray) -> np.ndarray:
+        """(P, L, D): a state, D times."""
+        to_value, to_level, to_trend, to_season = responses[state]  # (P, L)
+        since = distance[:, np.newaxis] - steps_before_end
+        end = lookback - 1 - steps_before_end
+        weights = np.where(since >= 0, to_value[:, np.maximum(since, 0)], 0.0)
+        to_first = np.concatenate(
+            [
+                to_level[:, np.newaxis, end],
+                to_trend[:, np.newaxis, end],
+                to_season[:, end - np.arange(season)[:, np.newaxis]],
+            ],
+            axis=1,
+        )
+        weights[:, : 2 * season] += first.T @ to_first
+        return weights
+
+    phi = np.array([each.phi for each in parameters])[:, np.newaxis]
+    damping = np.cumsum(phi ** np.arange(1, steps.max() + 1), axis=1)[:, steps - 1]
+    places, place = np.unique((steps - 1) % season, return_inverse=True)
+    now = np.zeros(1, int)
+    return _Components(
+        component(0, now)[..., 0],
+        component(1, now)[..., 0],
+        component(2, season - 1 - places),  # last updated a season before they count
+        damping,
+        place,
+    )
+
+
+def _responses(parameters: list[SmoothingParameters], season: int, steps: int) -> np.ndarray:
+    """(3, 4, P, steps): level, trend and the step's seasonal state, after each step.
+
+    They respond to a value of 1 in the first step, or to a state of 1 before it: the level, the
+    trend, the seasonal state of the first step. All else is zero.
+    """
+    alpha, beta, phi, gamma = np.array(parameters).T
+    value, level, trend, seasonal = np.eye(4)[..., np.newaxis]  # (4, 1)
+    states = np.zeros((3, steps, 4, len(parameters)))
+    for t in range(steps):
+        if t > 0:
+            value = seasonal = np.zeros((4, 1))
+        if t >= season:
+            seasonal = states[2, t - season]
+        expected = level + phi * trend
+        error = value - expected - seasonal
+        level = expected + alpha * error
+        trend = phi * trend + beta * error
+        states[:, t] = level, trend, seasonal + gamma * error
+    return np.moveaxis(states, 1, -1)
+
+
+def _first_states(season: int, lookback: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Level and trend (1, L) and seasonal states (season, L), as weights of the window's values.
+
+    They are those of the step before the window.
+    """
+    values = np.eye(lookback)
+    if season == 1:
+        return values[:1], np.zeros((1, lookback)), np.zeros((1, lookback))
+    first = values[:season].mean(axis=0, keepdims=True)
+    second = values[season : 2 * season].mean(axis=0, keepdims=True)
+    trend = (second - first) / season
+    middle = (season - 1) / 2
+    places = np.arange(season)[:, np.newaxis] - middle
+    seasonal = values[:season] - first - trend * places
+    return first - trend * (middle + 1), trend, seasonal
+
+
+RIDGE = "ridge"
+PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
+_SEASONS = (1, 2, 3, 4, 7, 14, 30)
+_LOOKBACKS = (96, 336, 720)
+"""Look-backs tried: so many seasons, and so many steps."""
+_LONGEST = 720
+_SMOOTHED_SEASONS, _FARTHEST = 6, 2000
+"""Seasons that smoothing reads. A ridge regression tries as many steps, up to the farthest: where
+smoothing makes the delivered model read them, the baseline to beat reads them, too."""
+_MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
+"""Beyond which no column has a ridge regression to itself."""
+_LONGEST_SMOOTHED = 160
+_OWN_SMOOTHING = 4e7
+"""K·L²·H beyond which no column has a smoothing to itself."""
+
+
+@dataclass(frozen=True)
+class LinearData:
+    """What simple forecasters are fitted on and chosen by; all standardised."""
+
+    values: np.ndarray
+    """(rows, K) float64, NaN where a value is missing."""
+    train: int
+    """Rows to fit on."""
+    origins: np.ndarray
+    """(N,) first steps of the validation windows."""
+    season: int
+    horizon: int
+
+    def windows(self, lookback: int) -> np.ndarray:
+        """(N, L, K): what is read of the validation windows, missing values filled."""
+        values = np.column_stack([filled(column) for column in self.values.T])
+        rows = self.origins[:, np.newaxis] + np.arange(-lookback, 0)
+        return values[np.maximum(rows, 0)]
+
+    def futures(self) -> np.ndarray:
+        """(N, H, K): what followed, NaN where it is missing."""
+        return self.values[self.origins[:, np.newaxis] + np.arange(self.horizon)]
+
+
+def lookbacks(season: int, horizon: int, train: int, most: int | None = None) -> list[int]:
+    """The lengths to try, ascending.
+
+    Args:
+        season: Steps.
+        horizon: Steps forecast.
+        train: Training rows, which must hold more windows than the longest has steps.
+        most: The longest that is allowed, which is then among them.
+    """
+    windows = longest_lookback(train, horizon)
+    room = min(windows, _LONGEST)
+    tried = {count * season for count in _SEASONS} | set(_LOOKBACKS)
+    far = _SMOOTHED_SEASONS * season
+    farther = {far} if _LONGEST < far <= min(windows, _FARTHEST) else set()
+    if most is not None:
+        return sorted({steps for steps in tried | farther if steps < most} | {most})
+    fitting = {steps for steps in tried if max(2, horizon // 4) <= steps <= room}
+    return sorted((fitting or {room}) | farther)
+
+
+def fit_components(
+    data: LinearData, most: int | None = None, own: bool = True
+) -> list[LinearForecaster]:
+    """The last value, the last season, ridge regressions and exponential smoothing.
+
+    Args:
+        data: Where to fit and to choose.
+        most: The most steps that may be read; by default as many as the training rows allow.
+        own: Also those that have a matrix for each column.
+    """
+    tried = lookbacks(data.season, data.horizon, data.train, most)
+    forecasters = [repeat_last(data.horizon)]
+    if most is None or data.season <= most:
+        forecasters.append(repeat_season(data.season, data.horizon))
+    return [*forecasters, *_ridges(data, tried, own), *_smoothings(data, most, own)]
+
+
+def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
+    """The same kind of forecaster, of the same length, fitted on other rows."""
+    lookback, own = forecaster.lookback, forecaster.own
+    if forecaster.name not in (RIDGE, SMOOTHING):
+        return forecaster
+    grams = _centred(_grams(data, lookback, own), lookback)
+    if forecaster.name == SMOOTHING:
+        return fit_smoothing(grams, forecaster.season, lookback, data.horizon, own)
+    return _ridge(_solver(grams, lookback)(forecaster.penalty), forecaster.penalty, own)
+
+
+def _ridges(data: LinearData, tried: list[int], may_own: bool) -> list[LinearForecaster]:
+    """The best one for all columns together, and the best with a matrix for each."""
+    found: list[LinearForecaster] = []
+    K = data.values.shape[1]
+    windows = data.windows(tried[-1])
+    last = windows[:, -1:]
+    # Laid out once as all of them read it.
+    read, ahead = (
+        np.ascontiguousarray(np.moveaxis(values - last, 2, 0))
+        for values in (windows, data.futures())
+    )
+    for own in (False, True) if may_own and 1 < K <= _MOST_OWN_COLUMNS else (False,):
+        best: tuple[float, LinearForecaster] | None = None
+        for lookback in tried:
+            if own and lookback > _LONGEST_OWN:
+                continue
+            of_length = _centred(_grams(data, lookback, own), lookback)
+            solved = _solver(of_length, lookback)
+            for penalty in PENALTIES:
+                ridge = _ridge(solved(penalty), penalty, own)
+                error = float(np.nanmean((ridge.beyond_last(read) - ahead) ** 2))
+                if best is None or error < best[0]:
+                    best = error, ridge
+        if best is not None:
+            found.append(best[1])
+    return found
+
+
+def _solver(grams: np.ndarray, lookback: int) -> Callable[[float], np.ndarray]:
+    """The regressions (K, L, H) by their penalty, of centred Gram matrices."""
+    values, vectors = np.linalg.eigh(grams[:, :lookback, :lookback])
+    turned = np.swapaxes(vectors, 1, 2) @ grams[:, :lookback, lookback:]
+    return lambda penalty: vectors @ (turned / (np.maximum(values, 0) + penalty)[..., np.newaxis])
+
+
+def _ridge(kernels: np.ndarray, penalty: float, own: bool) -> LinearForecaster:
+    whose = ", for each column by itself" if own else ""
+    detail = f"look-back {kernels.shape[1]}, penalty {penalty:g}{whose}"
+    return LinearForecaster(RIDGE, detail, kernels if own else kernels[0], penalty=penalty)
+
+
+def _smoothings(data: LinearData, most: int | None, may_own: bool) -> list[LinearForecaster]:
+    """With a season and without, for all columns together and, where they are few, for each."""
+    K, season, horizon = data.values.shape[1], data.season, data.horizon
+    room = min(most or data.train, data.train - horizon - season // 2)
+    found = []
+    for steps in sorted({season, 1}, reverse=True):
+        wanted = max(_SMOOTHED_SEASONS * steps, min(_LONGEST_SMOOTHED, 8 * horizon))
+        lookback = min(room, max(wanted if steps == 1 else min(wanted, 8 * steps), 2 * steps))
+        if lookback < max(2 * steps, 4):
+            continue
+        own = may_own and K > 1 and K * lookback**2 * horizon <= _OWN_SMOOTHING
+        grams = _centred(_grams(data, lookback, own), lookback)
+        found += [
+            fit_smoothing(grams, steps, lookback, horizon, each)
+            for each in ((False, True) if own else (False,))
+        ]
+    return found
+
+
+def _grams(data: LinearData, lookback: int, own: bool) -> np.ndarray:
+    """(K or 1, L + H, L + H): of the training windows without missing values.
+
+    A column without any is filled, where it has a matrix to itself or none has such windows.
+    """
+    width = lookback + data.horizon
+    columns = data.values[: data.train].T
+    pieces = [[each for each in stretches(column) if len(each) >= width] for column in columns]
+    nowhere = not any(pieces)
+    found = np.zeros((len(columns) if own else 1, width, width))
+    for number, (column, whole) in enumerate(zip(columns, pieces, strict=True)):
+        if not whole and (own or nowhere) and np.isfinite(column).any():
+            whole = [filled(column)]
+        for piece in whole:
+            found[number if own else 0] += window_gram(piece, width)
+    return found
+
+
+def _centred(grams: np.ndarray, lookback: int) -> np.ndarray:
+    """The same with the last of the L values subtracted from each window."""
+    last = grams[:, :, lookback - 1]
+    return np.asarray(
+        grams
+        - last[:, :, np.newaxis]
+        - last[:, np.newaxis]
+        + last[:, lookback - 1][:, np.newaxis, np.newaxis]
+    )

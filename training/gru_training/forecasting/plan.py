@@ -1,0 +1,391 @@
+"""What to train, decided by the series: transform, look-back, segments, simple forecasters.
+
+Weights of a combination follow from what its components forecast for windows they did not learn:
+stacking after Breiman (1996), "Stacked regressions", with weights of at least zero that sum to one.
+The fewer independent windows there are to tell the components apart, the closer the weights are to
+those that follow from the size of each one's errors alone (Bates and Granger 1969, "The combination
+of forecasts"). What they are to make small is the loss that is asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from gru_training.data.series import Series
+from gru_training.errors import ConfigError, DataError
+from gru_training.forecasting.config import ForecastingConfig, Transform
+from gru_training.forecasting.data import ForecastingData, never_negative, prepare
+from gru_training.forecasting.intervals import pooled_offsets
+from gru_training.forecasting.linear import RIDGE, LinearData, LinearForecaster, fit_components
+from gru_training.forecasting.losses import COUNT_LOSSES, Criterion, SquaredError, criterion_of
+from gru_training.forecasting.sets import longest_lookback
+from gru_training.forecasting.windows import Windows
+
+if TYPE_CHECKING:
+    import keras
+
+    from gru_training.forecasting.preprocessor import SeriesPreprocessor
+_LEAST = 0.02
+"""A smaller weight is dropped: its component would cost more than it gives."""
+_SUM = 1e3
+"""How strictly the weights sum to one, beside errors of the size of one."""
+_MOST_ROUNDS, _STEADY = 30, 1e-3
+"""Least squares are solved again until no weight changes by more."""
+
+
+def stacking_weights(
+    errors: np.ndarray, independent: float, criterion: Criterion | None = None
+) -> np.ndarray:
+    """Weights (M,) of M components, at least 0 and 1 in all.
+
+    On the windows given, the weighted mean has a loss of at most that of the best component.
+
+    Args:
+        errors: (n, M): forecast minus truth of each component.
+        independent: About how many of the windows do not overlap.
+        criterion: The loss; by default the squared error.
+    """
+    criterion = criterion or SquaredError()
+    losses = [criterion.loss(each) for each in errors.T]
+    best = min(losses)
+    strength = 1 / max(1.0, independent)
+    for _ in range(20 if best > 0 else 0):
+        weights = _least(errors, strength, criterion)
+        weights = np.where(weights < _LEAST, 0, weights)
+        weights /= weights.sum()
+        if criterion.loss(errors @ weights) <= best * (1 + 1e-9):
+            return weights
+        strength /= 2
+    only = np.zeros(errors.shape[1])
+    only[int(np.argmin(losses))] = 1.0
+    return only
+
+
+def _least(errors: np.ndarray, strength: float, criterion: Criterion) -> np.ndarray:
+    """The weights with the least loss, by least squares in which errors count anew each time."""
+    count = errors.shape[1]
+    weights = np.full(count, 1 / count)
+    for _ in range(_MOST_ROUNDS):
+        counted = errors * criterion.importance(errors @ weights)[:, np.newaxis]
+        products = errors.T @ counted / len(errors)
+        before, weights = weights, _simplex(products / np.diag(products).min(), strength)
+        if np.abs(weights - before).max() < _STEADY:
+            break
+    return weights
+
+
+def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
+    """The weights with the least w·P·w, its diagonal raised by a share."""
+    count = len(products)
+    penalised = products + (strength + 1e-9) * np.diag(np.diag(products))
+    rows = np.vstack([np.linalg.cholesky(penalised).T, np.full((1, count), _SUM)])
+    weights, _ = nnls(rows, np.append(np.zeros(count), _SUM))
+    return np.asarray(weights / weights.sum())
+
+
+_CLOSE = 0.95
+"""Transforms are compared by their intervals whose losses are no farther apart."""
+_CLEARLY = 0.98
+"""Share of the interval loss that a transform must leave at most, to be chosen for it."""
+_OFTEN = 0.01
+"""Share of zeros among values that are never negative, from which on zero is a bound."""
+_MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
+"""Validation windows, and values in them, that are compared on."""
+_LONGEST = 720
+_LONGEST_NETWORK = 336
+"""Steps that a network reads, for its time; what is farther back the ridge regression reads."""
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """What a training begins with; by default its scale is fitted, and its weights are drawn."""
+
+    config: ForecastingConfig
+    """Settings of the training that suit the networks."""
+    scale: "SeriesPreprocessor | None" = None
+    """Scale of the series that the networks read."""
+    model: "keras.Model | None" = None
+    """Model that holds the networks."""
+    lookback: int | None = None
+    """Steps that each network reads."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Values for `metrics.json`."""
+
+
+class _Tried(NamedTuple):
+    """Simple forecasters under a transform."""
+
+    candidates: list[LinearForecaster]
+    weights: np.ndarray
+    loss: float
+    """On validation windows, with these weights, by what is asked for."""
+    interval_loss: float
+    """Likewise the mean pinball loss."""
+    criterion: str
+    """What the loss is, for people."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained."""
+
+    config: ForecastingConfig
+    """The settings with nothing left open."""
+    data: ForecastingData
+    initial: InitialWeights
+    candidates: tuple[LinearForecaster, ...] = ()
+    """Simple forecasters to combine with; none: the network stands alone."""
+    transforms: tuple[tuple[str, float], ...] = ()
+    """Transforms that were tried, and the loss of the simple forecasters together under each."""
+    criterion: str = ""
+    """Name of that loss, for people."""
+    network_lookback: int = 0
+    """Steps that a network reads; the run reads as many as the longest of all."""
+    training_lookback: int = 0
+    """Steps that training reads: those of the network, or of the regression under it."""
+    networks: tuple[str, ...] | None = None
+    """Names, in the delivered model, of the networks to train; None: all that the settings ask
+    for."""
+
+    @property
+    def combines(self) -> bool:
+        """Whether there is anything to combine the network with."""
+        return bool(self.candidates)
+
+    def validation(self) -> Windows:
+        """The validation windows on which forecasters are compared."""
+        return compared_windows(self.data)
+
+
+def make_plan(series: Series, initial: InitialWeights) -> Plan:
+    """Decide what the settings leave open.
+
+    Args:
+        series: Series as read.
+        initial: Settings of the training, and what it begins with.
+
+    Raises:
+        TrainingError: The series or the settings cannot be used; says why.
+    """
+    config = _settled(initial.config)
+    data = prepare(series, config.data, initial.scale)
+    if config.model.loss in COUNT_LOSSES:
+        _require_counts(data, config)
+    if series.panel and config.model.channel_embedding is None:
+        config = replace(config, model=replace(config.model, channel_embedding=False))
+    if not config.combination.combine or config.model.streams:
+        return _alone(data, config, initial)
+    tried = {
+        name: _tried(series, config, name, initial.scale) for name in _transforms(data, config)
+    }
+    best = _best(tried)
+    candidates, weights = tried[best].candidates, tried[best].weights
+    network = initial.lookback or config.data.lookback or _network_lookback(data, candidates)
+    used = [each.lookback for each, weight in zip(candidates, weights, strict=True) if weight]
+    training = max(network, _ridge(candidates).lookback)
+    settings = replace(config.data, transform=best, lookback=max([training, *used]))
+    data = prepare(series, settings, initial.scale)
+    model = config.model.for_series(network, data.season, len(data.shape.targets))
+    return Plan(
+        replace(config, data=settings, model=model),
+        data,
+        initial,
+        tuple(each for each in candidates if each.lookback <= data.shape.lookback),
+        tuple((name, of.loss) for name, of in tried.items()),
+        tried[best].criterion,
+        network,
+        training,
+    )
+
+
+def _settled(config: ForecastingConfig) -> ForecastingConfig:
+    """The settings with what follows from each other.
+
+    Raises:
+        ConfigError: They contradict each other.
+    """
+    if config.data.past:
+        config = replace(config, model=replace(config.model, channel_independent=False))
+    ahead = {
+        "--future": config.data.future,
+        "--calendar": config.data.calendar,
+        "--holidays": config.data.holidays,
+    }
+    flag = next((flag for flag, value in ahead.items() if value), None)
+    if flag is not None and config.model.streams:
+        raise ConfigError(
+            f"{flag} must be left out of a network that answers tick by tick (--architecture "
+            "one_shot without --linear-skip, with --normalisation none or difference)"
+        )
+    return _of_counts(config) if config.model.loss in COUNT_LOSSES else config
+
+
+def _of_counts(config: ForecastingConfig) -> ForecastingConfig:
+    """The settings for a loss of counts, which knows zero and no other transform."""
+    loss, transform = config.model.loss, config.data.transform
+    if transform not in ("auto", "nonnegative"):
+        raise ConfigError(f"--loss {loss} needs --transform nonnegative, got {transform}")
+    return replace(config, data=replace(config.data, transform="nonnegative"))
+
+
+def _require_counts(data: ForecastingData, config: ForecastingConfig) -> None:
+    transformed = data.preprocessor.transformed[list(data.shape.targets)]
+    if not transformed.all():
+        name = data.target_columns[int(transformed.argmin())]
+        raise DataError(
+            f"--loss {config.model.loss}: {data.series.source}, column {name!r}: expected counts, "
+            "got values below zero"
+        )
+
+
+def compared_windows(data: ForecastingData) -> Windows:
+    """Evenly spread validation windows, so many that comparing on them takes seconds."""
+    windows = data.windows("validation")
+    of_window = len(data.shape.targets) * (_LONGEST + data.shape.horizon)
+    most = max(30, min(_MOST_WINDOWS, _MOST_VALUES // of_window))
+    places = np.linspace(0, len(windows) - 1, min(most, len(windows))).round().astype(int)
+    return replace(windows, origins=windows.origins[places])
+
+
+def linear_data(data: ForecastingData) -> LinearData:
+    """What simple forecasters see of a series."""
+    return LinearData(
+        data.standardised_targets.astype(np.float64),
+        data.borders.part("train")[1],
+        compared_windows(data).origins,
+        data.season,
+        data.shape.horizon,
+    )
+
+
+def independent_windows(data: ForecastingData) -> float:
+    """About how many validation windows do not overlap."""
+    begin, end = data.borders.part("validation")
+    return (end - begin) / data.shape.horizon
+
+
+def measured_errors(
+    forecasts: Sequence[np.ndarray], windows: Windows, data: ForecastingData
+) -> np.ndarray:
+    """(n, M) forecast minus truth of M forecasters, (N, H, K) each, where there is a truth."""
+    measured, effects = data.preprocessor.measured, windows.effects_ahead()
+    truth = windows.futures()
+    seen = np.isfinite(truth)
+    true = measured(truth, effects)[seen]
+    return np.stack([measured(each, effects)[seen] - true for each in forecasts], axis=1)
+
+
+def _alone(data: ForecastingData, config: ForecastingConfig, initial: InitialWeights) -> Plan:
+    shape = data.shape
+    transform: Transform = "none" if config.data.transform == "auto" else config.data.transform
+    model = config.model.for_series(shape.lookback, data.season, len(shape.targets))
+    settings = replace(config.data, transform=transform, lookback=shape.lookback)
+    return Plan(
+        replace(config, data=settings, model=model),
+        data,
+        initial,
+        network_lookback=shape.lookback,
+        training_lookback=shape.lookback,
+    )
+
+
+def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Transform, ...]:
+    asked = config.data.transform
+    if asked != "auto":
+        return (asked,)
+    rows = data.series.values[: data.borders.validation]
+    possible = never_negative(rows, data.shape.targets)
+    if not possible.any():
+        return ("none",)
+    often_zero = (rows[:, possible] == 0).mean() > _OFTEN
+    return ("nonnegative" if often_zero else "none", "log1p", "boxcox")
+
+
+def _tried(
+    series: Series,
+    config: ForecastingConfig,
+    transform: Transform,
+    scale: "SeriesPreprocessor | None",
+) -> _Tried:
+    """Simple forecasters under a transform, and what they achieve together."""
+    data = prepare(series, replace(config.data, transform=transform), scale)
+    linear, windows = linear_data(data), compared_windows(data)
+    found = fit_components(linear, config.data.lookback, own=not series.panel)
+    read = linear.windows(max(each.lookback for each in found))
+    forecasts = [each(read) for each in found]
+    errors = measured_errors(forecasts, windows, data)
+    criterion = criterion_of(config.model.loss, data, windows)
+    weights = stacking_weights(errors, independent_windows(data), criterion)
+    return _Tried(
+        found,
+        weights,
+        criterion.loss(errors @ weights),
+        _interval_loss(
+            sum(each * weight for each, weight in zip(forecasts, weights.tolist(), strict=True)),
+            windows,
+            data,
+            config.model.levels,
+        ),
+        criterion.name,
+    )
+
+
+def _best(tried: Mapping[Transform, _Tried]) -> Transform:
+    """The transform with the best intervals, of those whose loss is close to the least.
+
+    The first of them where none is clearly better. A transform under which errors vary with the
+    level has intervals that are too wide at one level and too narrow at another.
+    """
+    plainest = next(iter(tried))
+    least = min(each.loss for each in tried.values())
+    close = [name for name, each in tried.items() if each.loss * _CLOSE <= least]
+    best = min(close, key=lambda name: tried[name].interval_loss)
+    if plainest in close and tried[best].interval_loss > _CLEARLY * tried[plainest].interval_loss:
+        return plainest
+    return best
+
+
+def _interval_loss(
+    forecast: np.ndarray, windows: Windows, data: ForecastingData, levels: Sequence[float]
+) -> float:
+    """The mean pinball loss of quantiles that are calibrated on the other half of the windows.
+
+    Args:
+        forecast: (N, H, K) on the scale of the network.
+        windows: N of them.
+        data: Of which they are.
+        levels: Of the quantiles.
+    """
+    truth, effects = windows.futures(), windows.effects_ahead()
+    true, half = data.preprocessor.measured(truth, effects), len(truth) // 2
+    if not half:
+        return 0.0
+    total = count = 0.0
+    for known, other in (slice(half), slice(half, None)), (slice(half, None), slice(half)):
+        if not np.isfinite(truth[known]).any():
+            continue
+        point = forecast[..., np.newaxis]
+        offsets = pooled_offsets(truth[known], point[known], 1e9, levels)
+        for q, level in enumerate(levels):
+            bound = data.preprocessor.measured(
+                forecast[other] + offsets[..., q], None if effects is None else effects[other]
+            )
+            residual = true[other] - bound
+            total += float(np.nansum(np.maximum(level * residual, (level - 1) * residual)))
+        count += float(np.isfinite(true[other]).sum()) * len(levels)
+    return total / max(count, 1.0)
+
+
+def _ridge(candidates: Sequence[LinearForecaster]) -> LinearForecaster:
+    """The ridge regression for all columns together."""
+    return next(each for each in candidates if each.name == RIDGE)
+
+
+def _network_lookback(data: ForecastingData, candidates: Sequence[LinearForecaster]) -> int:
+    """What the ridge regression for all columns reads, and at least three seasons if it can."""
+    ridge = _ridge(candidates)
+    room = longest_lookback(data.borders.train, data.shape.horizon)
+    return min(max(ridge.lookback, 3 * data.season), room, max(_LONGEST_NETWORK, data.season))

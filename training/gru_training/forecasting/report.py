@@ -1,0 +1,240 @@
+"""A forecasting run as Markdown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gru_training.forecasting.simple import SEASONAL_NAIVE
+from gru_training.warm_start import start_lines
+
+TOLERANCE = 0.03
+"""How far measured coverage may be from nominal before the report remarks on it."""
+_MOST_COLUMNS, _ENDS = 40, 10
+
+
+def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
+    """A warning where the network does not beat seasonal naive on the validation part."""
+    if metrics["beats_seasonal_naive"]:
+        return None
+    measure = metrics["measure"]
+    model = metrics["model"]["validation"][measure]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["validation"][measure]
+    return (
+        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation {measure.upper()} is "
+        f"{model:.4f}, that of repeating the last season {naive:.4f}. Do not use it."
+    )
+
+
+def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
+    """The report's note on intervals with wrong coverage, and its cause."""
+    remarks = []
+    short = False
+    for interval in metrics["intervals"]:
+        gap = interval["coverage"] - interval["nominal"]
+        if round(abs(gap), 4) > TOLERANCE:
+            short = short or gap < 0
+            remarks.append(
+                f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
+                f"test values, {abs(gap) * 100:.1f} points {'more' if gap > 0 else 'less'} than "
+                "it promises."
+            )
+    if remarks:
+        errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
+        remarks.append(
+            "Intervals reach their nominal coverage only if errors stay as they were on the "
+            f"validation windows, where the mean squared error is {errors['validation']:.4f}; on "
+            f"the test windows it is {errors['test']:.4f}."
+        )
+    if short:
+        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
+        remarks.append(
+            f"The validation part is {apart:.1f} horizons long, and the epoch was chosen on it "
+            "too; a larger --validation-fraction may calibrate better."
+        )
+    return remarks
+
+
+def write_markdown(metrics: Mapping[str, Any]) -> str:
+    """The run as Markdown.
+
+    Args:
+        metrics: What `metrics.json` holds.
+    """
+    data = metrics["data"]
+    lines = [f"# Forecasting: {data['name']}", ""]
+    warning = not_better_than_naive(metrics)
+    if warning:
+        lines += [f"**{warning}**", ""]
+    lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
+    lines += _combination(metrics)
+    refit = metrics["refit"]
+    if refit:
+        lines += [
+            "",
+            "All figures here are those of the training on the training rows. What forecasts and "
+            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+        ]
+    if metrics["interrupted"]:
+        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
+    lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += start_lines(metrics)
+    lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
+    if metrics["known_inputs"]:
+        lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
+    lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
+    lines += ["## The whole test part", "", "![measured and forecast](test_part.png)", ""]
+    lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
+    lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
+    lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
+    lines += ["![residuals](residuals.png)", ""]
+    if "epochs" in metrics:
+        lines += ["## Learning", "", "![curves](curves.png)", ""]
+    lines += ["## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
+    lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
+    return "\n".join(lines) + "\n"
+
+
+def _introduction(metrics: Mapping[str, Any]) -> list[str]:
+    data = metrics["data"]
+    rows, windows = data["rows"], data["windows"]
+    split = "at the published borders" if data["published_split"] else "by time"
+    return [
+        f"{len(data['targets'])} of {len(data['columns'])} columns, {data['horizon']} steps "
+        f"ahead from the last {data['lookback']}, one step every {data['frequency']}. "
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows, split {split}; {windows['train']:,}, {windows['validation']:,} and "
+        f"{windows['test']:,} windows, every one counted. {metrics['model']['parameters']:,} "
+        "weights."
+    ]
+
+
+def _comparison(metrics: Mapping[str, Any]) -> list[str]:
+    rows = {f"**{metrics['model']['name']}**": metrics["model"]}
+    for name, floor in metrics["baselines"].items():
+        rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
+    lines = [
+        "| standardised | validation MSE | validation MAE | test MSE | test MAE | test MASE | "
+        "test RMSSE | test sMAPE |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
+        texts = [f"{cell:.4f}" for cell in cells]
+        scaled = [row["test"][kind] for kind in ("mase", "rmsse")]
+        texts += ["–" if cell is None else f"{cell:.3f}" for cell in scaled]
+        texts.append(f"{row['test']['smape']:.1f}")
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return lines
+
+
+def _combination(metrics: Mapping[str, Any]) -> list[str]:
+    """Whose share the forecast is."""
+    combination = metrics["combination"]
+    if combination is None:
+        return []
+    criterion = combination["criterion"]
+    lines = [
+        "",
+        "## What the forecast is made of",
+        "",
+        "A weighted mean, in one model. The weights do best on the validation windows together; "
+        "the errors are those of each part there, by the loss that was asked for.",
+        "",
+        f"| part | | {criterion}, validation | weight |",
+        "|---|---|---:|---:|",
+    ]
+    for share in sorted(combination["shares"], key=lambda share: float(share["validation_loss"])):
+        weight = f"{share['weight']:.2f}" if share["weight"] else "none"
+        lines.append(
+            f"| {share['name']} | {share['detail']} | {share['validation_loss']:.4f} | {weight} |"
+        )
+    network = sum(share["weight"] for share in combination["shares"] if share["network"])
+    lines += ["", f"Networks have a weight of {network:.2f} of 1."]
+    if len(combination["transforms"]) > 1:
+        tried = ", ".join(f"{name} {loss:.4f}" for name, loss in combination["transforms"].items())
+        lines.append(
+            f"Transforms tried, with the {criterion} of the simple forecasters together: {tried}."
+        )
+    return lines
+
+
+def _reading(metrics: Mapping[str, Any]) -> list[str]:
+    tried = metrics["ridge_by_lookback"]
+    ridges = ", ".join(
+        f"{lookback} ({errors['validation']['mse']:.4f} on validation, "
+        f"{errors['test']['mse']:.4f} on test)"
+        for lookback, errors in tried.items()
+    )
+    chosen = "The look-back of the ridge regression is chosen on the validation windows, of "
+    if "epochs" in metrics:
+        chosen = (
+            f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on "
+            "the validation windows; so is the look-back of the ridge regression, of "
+        )
+    return [
+        f"{chosen}{ridges}. The scale is that of the training rows. The test windows were used "
+        "once, at the end."
+    ]
+
+
+def _intervals(metrics: Mapping[str, Any]) -> list[str]:
+    lines = ["| interval | inside, test | mean width, standardised |", "|---|---:|---:|"]
+    for interval in metrics["intervals"]:
+        lines.append(
+            f"| {interval['nominal']:.0%} | {interval['coverage']:.1%} | "
+            f"{interval['mean_width']:.3f} |"
+        )
+    lines += ["", "Calibrated on the validation windows (split-conformal)."]
+    lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
+    return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
+
+
+def _columns(metrics: Mapping[str, Any]) -> list[str]:
+    by_column = metrics["model"]["test"]["by_column"]
+    if len(by_column) <= _MOST_COLUMNS:
+        return _column_table(metrics, list(by_column))
+    known = {name: values for name, values in by_column.items() if values["mse"] is not None}
+    scaled = "mase" if all(values["mase"] is not None for values in known.values()) else "mse"
+    order = sorted(known, key=lambda name: float(known[name][scaled]))
+    ends = {"best": order[:_ENDS], "worst": order[: -_ENDS - 1 : -1]}
+    lines = [
+        f"The {len(known):,} columns with test values, by {scaled.upper()}; all are in "
+        "`metrics.json`.",
+    ]
+    for which, names in ends.items():
+        lines += ["", f"The {which} ten:", "", *_column_table(metrics, names)]
+    return lines
+
+
+def _column_table(metrics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Errors and coverage of some columns."""
+    own_units = [(f"{kind.upper()}, own units", f"raw_{kind}", ".4g") for kind in ("mae", "rmse")]
+    scaled = [("MSE", "mse", ".4f"), ("MAE", "mae", ".4f"), ("MASE", "mase", ".3f"),
+              ("RMSSE", "rmsse", ".3f")]  # fmt: skip
+    measures = [*scaled, *own_units, ("sMAPE", "smape", ".1f")]
+    errors = metrics["model"]["test"]["by_column"]
+    columns = [
+        (title, form, {name: errors[name][kind] for name in names})
+        for title, kind, form in measures
+    ]
+    ranked = metrics["quantiles"]["by_column"]
+    columns.append(("CRPS", ".4f", {name: ranked[name]["crps"] for name in names}))
+    for interval in metrics["intervals"]:
+        inside = interval["by_column"]
+        title = f"inside {interval['nominal']:.0%}"
+        columns.append((title, ".1%", {name: inside[name] for name in names}))
+    lines = [
+        "| column, test | " + " | ".join(title for title, _, _ in columns) + " |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for name in names:
+        cells = [
+            "–" if values[name] is None else format(values[name], form)
+            for _, form, values in columns
+        ]
+        lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")

@@ -1,1 +1,0 @@
-"""A forecasting run for people: the report and its pictures."""

@@ -1,1 +1,0 @@
-"""How good forecasts are: errors, intervals, and what is stored of them."""

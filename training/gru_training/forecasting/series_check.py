@@ -1,0 +1,421 @@
+"""Whether a series can be trained on: rows, columns, windows; needs no TensorFlow."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gru_training.data.calendar import season_length
+from gru_training.data.long_form import wide_columns
+from gru_training.data.problems import Problems, counted
+from gru_training.data.series import Series
+from gru_training.forecasting.config import ForecastShape, SeriesConfig
+from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
+
+_FEW_WINDOWS = 200
+"""Below which a horizon and column alone has too few residuals: they overlap."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """What there is to calibrate intervals with.
+
+    Args:
+        windows: Of the validation part, overlapping ones too.
+        horizon: Steps of each.
+        columns: That are forecast.
+        panel: Whether series are of unequal length.
+        levels: Of the quantiles, ascending.
+    """
+
+    windows: int
+    horizon: int
+    columns: int
+    panel: bool
+    levels: Sequence[float]
+
+    @property
+    def independent(self) -> float:
+        """About how many windows do not depend on each other.
+
+        Those that do not overlap; of several columns, which are alike but not the same, more.
+        """
+        return self.windows / self.horizon * math.sqrt(self.columns)
+
+    @property
+    def pools(self) -> bool:
+        """Whether residuals of all columns and horizons are put together."""
+        few = self.windows < _FEW_WINDOWS or self.independent < least_windows(self.levels[-1])
+        return self.panel or few
+
+    def notes(self) -> tuple[str, ...]:
+        """The intervals whose bounds the windows do not support, and what is done."""
+        levels = [level for level in self.levels if level > 0.5]
+        short = [level for level in levels if self.independent < least_windows(level)]
+        if not short:
+            return ()
+        needed = ", ".join(
+            f"{100 * (2 * level - 1):.6g}% needs {least_windows(level):,}" for level in short
+        )
+        there = counted(max(1, round(self.independent)), "validation window")
+        symmetric = len(short) == len(levels)
+        how = "wider, and as wide above the forecast as below" if symmetric else "wider"
+        return (f"rough intervals: about {there} without overlap ({needed}), so they are {how}",)
+
+
+def least_windows(level: float) -> int:
+    """The fewest residuals n among which the quantile of a level has a rank, ⌈level·(n + 1)⌉."""
+    return math.ceil(round(level / (1 - level), 9))
+
+
+_COARSE = 0.01
+"""A note is given if neighbouring float32 numbers differ by more than this share of the
+deviation."""
+_MUCH = 0.5
+"""A note is given if more than this share of the training rows is missing."""
+_MOST_NOTES = 10
+"""Of the same kind, each for a column by itself."""
+
+
+def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
+    """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
+    coarse, missing = list[tuple[str, str]](), list[tuple[str, str]]()
+    inputs = series.input_columns
+    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
+        if name in inputs:
+            continue
+        train = column[np.isfinite(column)]
+        share = float32_distance(train) / float(train.std())
+        if share > _COARSE:
+            coarse.append(
+                (name, f"{float32_distance(train):g} apart, {share:.0%} of its standard deviation")
+            )
+        if (gone := 1 - len(train) / len(column)) > _MUCH:
+            missing.append((name, f"{gone:.0%}"))
+    for name, text in _shown(coarse):
+        problems.note(
+            f"{name}: models read numbers as float32, which at its size are {text}; subtract a "
+            "constant from the column for better forecasts"
+        )
+    for name, text in _shown(missing):
+        problems.note(f"{name}: {text} of its training rows are missing")
+
+
+def _shown(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each column with its remark; of many columns one line for all of them."""
+    if len(found) <= _MOST_NOTES:
+        return [(f"column {name!r}", text) for name, text in found]
+    (name, text), others = found[0], len(found) - 1
+    return [(f"column {name!r} and {others:,} others like it", text)]
+
+
+def float32_distance(values: np.ndarray) -> float:
+    """The distance between neighbouring float32 numbers of the size of the largest value."""
+    return float(np.spacing(np.float32(np.abs(values).max())))
+
+
+LARGEST = 1e30
+"""Beyond it differences and sums of values come near the largest float32."""
+_LEAST_DEVIATION = 1e-30
+_FARTHEST = 1e15
+"""The square of which, summed over a window, still is a float32."""
+
+
+def column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
+    """What keeps a column from being read, or from being forecast where it is to be."""
+    column = series.values[:, number]
+    train = column[: borders.train]
+    train = train[np.isfinite(train)]
+    if not len(train):
+        return (
+            f"expected values in the training rows (1 to {borders.train}), got only missing ones; "
+            "leave the column out"
+        )
+    if train.min() == train.max():
+        return (
+            f"expected values that vary, got {train[0]:g} in all training rows (1 to "
+            f"{borders.train}); leave the column out"
+        )
+    problem = _float32_problem(column, train)
+    if problem or not is_target or series.panel:
+        return problem
+    for part in ("validation", "test"):
+        begin, end = borders.part(part)
+        if end > begin and not np.isfinite(column[begin:end]).any():
+            return (
+                f"expected values in the {part} rows ({begin + 1} to {end}), got only missing ones"
+            )
+    return None
+
+
+def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
+    """What keeps models, which read numbers as float32, from seeing what varies."""
+    largest = float(np.nanmax(np.abs(values)))
+    if largest > LARGEST:
+        return (
+            f"expected values up to {LARGEST:.0e}, got one of {largest:g}; models read "
+            "numbers as float32: divide the column by a constant"
+        )
+    deviation, between = float(train.std()), float32_distance(train)
+    if deviation <= between or deviation < _LEAST_DEVIATION:
+        return (
+            f"expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
+            f"above the distance between neighbouring float32 numbers of their size, {between:g}, "
+            f"as which models read them; got {deviation:g}: subtract or multiply by some number"
+        )
+    away = np.abs(values - train.mean()) / deviation
+    if np.nanmax(away) > _FARTHEST:
+        row = int(np.nanargmax(away))
+        return (
+            f"expected values within {_FARTHEST:.0e} standard deviations of the training "
+            f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
+            "value, leave the cell empty"
+        )
+    return None
+
+
+def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
+    """Where to collect what is wrong with a series of these settings."""
+    source = str(config.data or "co2") if series is None else series.source
+    return Problems(source, config.drop_bad, config.sort_rows)
+
+
+def usable_series(
+    series: Series, config: SeriesConfig, problems: Problems
+) -> tuple[Series, ForecastShape, int]:
+    """What a network reads and forecasts of a series, and the season.
+
+    Args:
+        series: As read.
+        config: The split, the steps and the columns to forecast.
+        problems: Told of what keeps the series from being trained on; columns that cannot be used
+            are left out where bad rows are.
+    """
+    series = without_ahead(series, config)
+    borders = borders_of(series, config)
+    lookback, horizon, season = steps_of(series, config)
+    if config.lookback is None:
+        lookback = min(lookback, longest_lookback(borders.train, horizon))
+    enough = _has_rows(series, config, problems)
+    _note_short(series, config, borders, problems)
+    if enough and season > borders.train:
+        problems.error(
+            f"{series.source}: expected a season of at most the {borders.train} training rows, got "
+            f"{season}; set --season"
+        )
+    if borders.train > 1:
+        series = _usable_columns(series, config, borders, problems)
+    names = _target_names(series, config)
+    targets = tuple(series.column(name) for name in names)
+    shape = ForecastShape(lookback, horizon, len(series.columns), targets)
+    if not problems.errors:
+        _check_windows(series, borders, shape, problems)
+    return series, shape, season
+
+
+def without_ahead(series: Series, config: SeriesConfig) -> Series:
+    """The series until its last value to forecast, with what is known of inputs after it apart."""
+    if not config.future:
+        return series
+    targets = [series.column(name) for name in _target_names(series, config)]
+    seen = np.flatnonzero(np.isfinite(series.values[:, targets]).any(axis=1))
+    end = int(seen[-1]) + 1 if len(seen) else len(series)
+    if end == len(series):
+        return series
+    return replace(
+        series, values=series.values[:end], times=series.times[:end], ahead=series.values[end:]
+    )
+
+
+def window_origins(
+    targets: np.ndarray, begin: int, end: int, lookback: int, horizon: int
+) -> np.ndarray:
+    """First steps to forecast of the windows that have any value to compare with.
+
+    Args:
+        targets: (rows, K), NaN where a value is missing.
+        begin: The first row that may be forecast.
+        end: The row after the last.
+        lookback: Steps read.
+        horizon: Steps forecast.
+    """
+    origins = np.arange(max(begin, lookback), end - horizon + 1)
+    count = np.concatenate([[0], np.cumsum(np.isfinite(targets).any(axis=1))])
+    return origins[count[origins + horizon] > count[origins]]
+
+
+def calibration(
+    targets: np.ndarray,
+    names: Sequence[str],
+    origins: np.ndarray,
+    horizon: int,
+    panel: bool,
+    levels: Sequence[float],
+) -> tuple[tuple[str, ...], str | None]:
+    """Remarks on rough intervals, and what keeps validation windows from calibrating any at all.
+
+    Args:
+        targets: (rows, K), NaN where a value is missing.
+        names: Names of the K columns.
+        origins: First steps of the validation windows, from `window_origins`.
+        horizon: Steps forecast.
+        panel: Whether the series are of unequal length.
+        levels: Levels of the quantiles, ascending.
+    """
+    support = Support(len(origins), horizon, targets.shape[1], panel, levels)
+    if support.pools:
+        return support.notes(), None
+    for step in range(horizon):
+        seen = np.isfinite(targets[origins + step]).any(axis=0)
+        if not seen.all():
+            return (), (
+                f"column {names[int(seen.argmin())]!r}: expected a value {step + 1} steps ahead in "
+                "some validation window, to calibrate intervals, got only missing ones; raise "
+                "--validation-fraction"
+            )
+    return (), None
+
+
+def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
+    inputs = {*config.future, *config.past} if not series.panel else series.input_columns
+    named = tuple(name for name in config.target if name in series.columns)
+    return named or tuple(
+        name
+        for name in series.columns
+        if name not in inputs and name not in series.calendar.columns
+    )
+
+
+def _has_rows(series: Series, config: SeriesConfig, problems: Problems) -> bool:
+    """Whether each part has the rows of a window; of those that have not the first is told."""
+    missing = _missing_rows(series, config)
+    if missing is not None:
+        problems.error(f"{series.source}: {missing}; {_what_fits(series, config)}")
+    return missing is None
+
+
+def _missing_rows(series: Series, config: SeriesConfig) -> str | None:
+    """Which part has too few rows, if any has."""
+    borders = borders_of(series, config)
+    lookback, horizon, _ = steps_of(series, config)
+    if config.lookback is None:
+        lookback = min(lookback, longest_lookback(borders.train, horizon))
+    least = {"train": lookback + horizon, "validation": horizon, "test": horizon}
+    for part, rows in least.items():
+        begin, end = borders.part(part)
+        if end - begin < rows:
+            what = f"the horizon of {horizon}"
+            if part == "train":
+                what = f"look-back {lookback} + horizon {horizon}"
+            return (
+                f"the {part} part has {max(0, end - begin)} of {len(series)} rows, expected at "
+                f"least {rows} ({what})"
+            )
+    return None
+
+
+def _what_fits(series: Series, config: SeriesConfig) -> str:
+    """The change of the settings with which the rows suffice."""
+    any_lookback = replace(config, lookback=None)
+    by_default = replace(config, validation_fraction=None, test_fraction=None)
+    for other, flags in (
+        (any_lookback, "--lookback"),
+        (by_default, "--validation-fraction and --test-fraction"),
+    ):
+        if other != config and _missing_rows(series, other) is None:
+            return f"leave out {flags}"
+    _, horizon, _ = steps_of(series, config)
+    for fewer in range(min(horizon, len(series)) - 1, 0, -1):
+        if _missing_rows(series, replace(config, horizon=fewer)) is None:
+            return f"--horizon {fewer} fits"
+    return "more rows are needed"
+
+
+def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems: Problems) -> None:
+    """Say what is not done by default, as the series is short."""
+    rows = len(series)
+    _, horizon, season = steps_of(series, config)
+    usual = season_length(series.frequency)
+    if config.season is None and season < usual:
+        problems.note(
+            f"no season: the usual one of {usual} steps is longer than the {borders.train} rows to "
+            "train on; --season sets another"
+        )
+    if config.horizon is None and horizon < usual and 3 * usual >= rows:
+        problems.note(
+            f"a horizon of {horizon} steps in place of the usual {usual}, for which {rows} rows "
+            "are too few; --horizon sets another"
+        )
+
+
+def _usable_columns(
+    series: Series, config: SeriesConfig, borders: Borders, problems: Problems
+) -> Series:
+    """The series; where bad columns are dropped, without them."""
+    names, inputs = set(_target_names(series, config)), series.input_columns
+    bad, unused, made = dict[int, str](), list[str](), series.calendar.columns
+    for number, name in enumerate(series.columns):
+        if name in inputs:  # of a single series it may never vary
+            if np.nanmax(np.abs(series.values[:, number]), initial=0) > LARGEST:
+                problems.error(f"{series.source}, {name}: expected values up to {LARGEST:.0e}")
+            continue
+        problem = column_problem(series, number, borders, name in names)
+        if problem and name in made:
+            unused.append(name)
+        elif problem:
+            bad[number] = problem
+            kept_out = problems.drop_bad or series.panel
+            wanted = name in (*config.target, *config.future, *config.past)
+            if not kept_out or wanted:
+                remedy = None if wanted else "--drop-bad"
+                problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
+    without = [series.columns[number] for number in bad]
+    gone = {*unused, *without, *wide_columns(without, series.inputs, valued=False)}
+    kept = [number for number, name in enumerate(series.columns) if name not in gone]
+    if not problems.errors and not any(series.columns[number] in names for number in kept):
+        problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
+    if problems.errors:
+        return series
+    _note_dropped(series, bad, problems)
+    if unused:
+        problems.note(
+            f"calendar: {', '.join(unused)} left out, which never vary in the training rows"
+        )
+    if gone:
+        columns = tuple(series.columns[number] for number in kept)
+        ahead = None if series.ahead is None else series.ahead[:, kept]
+        calendar = replace(
+            series.calendar, columns=tuple(name for name in made if name not in unused)
+        )
+        series = replace(
+            series, columns=columns, values=series.values[:, kept], ahead=ahead, calendar=calendar
+        )
+    note_columns(series, borders, problems)
+    return series
+
+
+def _note_dropped(series: Series, bad: dict[int, str], problems: Problems) -> None:
+    if series.panel and bad:
+        number, problem = next(iter(bad.items()))
+        others = f" and {len(bad) - 1:,} more" if len(bad) > 1 else ""
+        problems.note(
+            f"series {series.columns[number]!r}{others} left out, as they cannot be trained on: "
+            f"{problem}"
+        )
+        return
+    for number, problem in bad.items():
+        problems.note(f"column {series.columns[number]!r} dropped (--drop-bad): {problem}")
+
+
+def _check_windows(
+    series: Series, borders: Borders, shape: ForecastShape, problems: Problems
+) -> None:
+    values = series.values[:, list(shape.targets)]
+    for part in PARTS:
+        begin, end = borders.part(part)
+        if not len(window_origins(values, begin, end, shape.lookback, shape.horizon)):
+            problems.error(
+                f"{series.source}: no window of the {part} part has a value to forecast; all of "
+                "them are missing"
+            )

@@ -1,0 +1,238 @@
+"""Simple forecasters to beat.
+
+They read the same standardised and filled windows as the network; the ridge regression of a length
+of its own, the naive ones at least as far back as the network, to know the value before a gap.
+
+Exponential smoothing (ETS) has level, trend and season, all additive, after Hyndman et al. (2008),
+"Forecasting with Exponential Smoothing: The State Space Approach"; the fit is that of statsmodels.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+
+from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.evaluation import ErrorSums, Forecaster, ForecastErrors, measure
+from gru_training.forecasting.linear import RidgeForecaster, filled, fit_ridge
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.windows import Windows
+
+_MOST_ROWS, _MOST_COLUMNS = 5_000, 8
+_FEWEST_ROWS = 10
+"""Of which the level and the trend at the beginning are estimated."""
+
+
+def suits(data: ForecastingData) -> bool:
+    """Whether the series is small enough to be worth the time, and long enough to fit."""
+    return (
+        len(data.series) <= _MOST_ROWS
+        and len(data.shape.targets) <= _MOST_COLUMNS
+        and data.borders.train >= _FEWEST_ROWS
+    )
+
+
+class SmoothingForecaster:
+    """Models fitted on early rows, which then follow the series through all later ones.
+
+    Args:
+        data: The series; missing values are replaced by the ones before.
+        damped: Let the trend die out.
+        end: Fit on the rows before this one; by default the training rows.
+    """
+
+    def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
+        train = end or data.borders.train
+        self.damped, self._horizon = damped, data.shape.horizon
+        needed = max(2 * data.season, _FEWEST_ROWS + 2 * (data.season // 2))
+        self._season = data.season if train >= needed else 1
+        season = f"season {self._season}" if self._season > 1 else "no season"
+        self.detail = f"{season}, {'damped ' if damped else ''}trend"
+        self._results = [
+            _follow(filled(column.astype(np.float64)), train, self._season, damped)
+            for column in data.standardised_targets.T
+        ]
+
+    def forecasts(self, origins: np.ndarray) -> np.ndarray:
+        """(N, H, K) standardised forecasts from the rows before each of N origins.
+
+        Raises:
+            ValueError: There is less than a season before an origin.
+        """
+        if origins.min() < self._season:
+            raise ValueError(
+                f"origins must be at least {self._season}, the season, got {origins.min()}"
+            )
+        return np.stack([self._column(result, origins) for result in self._results], axis=2)
+
+    def _column(self, result: Any, origins: np.ndarray) -> np.ndarray:
+        at = origins - 1  # the last row seen
+        steps = np.arange(1, self._horizon + 1)
+        damping = np.cumsum((result.damping_trend if self.damped else 1.0) ** steps)
+        forecasts = result.level[at][:, np.newaxis] + result.slope[at][:, np.newaxis] * damping
+        if self._season > 1:
+            place = (steps - 1) % self._season - self._season + 1
+            forecasts = forecasts + result.season[at[:, np.newaxis] + place]
+        return np.asarray(forecasts)
+
+
+def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
+    """The states of a column at all of its rows, under parameters fitted on the first ones."""
+    options: dict[str, Any] = {
+        "error": "add",
+        "trend": "add",
+        "damped_trend": damped,
+        "seasonal": "add" if season > 1 else None,
+        "seasonal_periods": season if season > 1 else None,
+    }
+    model = ETSModel(column[:train], initialization_method="heuristic", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough here
+        fitted = model.fit(disp=False)
+    # The heuristic reads up to five seasons, of the whole column thus rows still to be forecast.
+    start = {
+        "initial_level": model.initial_level,
+        "initial_trend": model.initial_trend,
+        "initial_seasonal": model.initial_seasonal,
+    }
+    everything = ETSModel(column, initialization_method="known", **start, **options)
+    return everything.smooth(fitted.params)
+
+
+RIDGE_LOOKBACKS = (96, 336, 720)
+LAST_VALUE, SEASONAL_NAIVE, RIDGE, SMOOTHING = (
+    "last value",
+    "seasonal naive",
+    "ridge",
+    "exponential smoothing",
+)
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """How well a simple forecaster does."""
+
+    name: str
+    detail: str
+    """What was chosen, as `season 24`."""
+    validation: ForecastErrors
+    test: ForecastErrors
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """All of them, and the ridge regression itself for the linear skip."""
+
+    results: tuple[BaselineResult, ...]
+    ridge_by_lookback: dict[int, tuple[float, float]]
+    """Mean squared error on validation and test for each look-back tried."""
+
+
+def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
+    """Repeat the last value of each column."""
+
+    def forecast(histories: np.ndarray) -> np.ndarray:
+        return np.repeat(histories[:, -1:, list(targets)], horizon, axis=1)
+
+    return forecast
+
+
+def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecaster:
+    """Repeat the last season of each column; reads `season` steps or more."""
+    source = np.arange(horizon) % season - season
+
+    def forecast(histories: np.ndarray) -> np.ndarray:
+        return histories[:, source][..., list(targets)]
+
+    return forecast
+
+
+def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]]:
+    """Those that need no fit, by name, and how many steps they are given to read."""
+    targets, horizon = data.shape.targets, data.shape.horizon
+    lookback = data.shape.lookback
+    return {
+        LAST_VALUE: (last_value(targets, horizon), lookback),
+        SEASONAL_NAIVE: (
+            seasonal_naive(targets, horizon, data.season),
+            max(lookback, data.season),
+        ),
+    }
+
+
+def fit_baselines(data: ForecastingData) -> Baselines:
+    """Fit all on the training part and measure them on validation and test.
+
+    The ridge regression's look-back is the one with the least validation error among the
+    network's own and `RIDGE_LOOKBACKS`, as far as the training part is long enough.
+    """
+    details = {LAST_VALUE: "", SEASONAL_NAIVE: f"season {data.season}"}
+    results = [
+        _measured(data, name, details[name], forecaster, lookback)
+        for name, (forecaster, lookback) in naive_forecasters(data).items()
+    ]
+    tried = {}
+    for ridge in _ridges(data):
+        detail = f"look-back {ridge.lookback}"
+        tried[ridge.lookback] = _measured(data, RIDGE, detail, ridge, ridge.lookback)
+    results.append(min(tried.values(), key=lambda result: result.validation.mse))
+    if suits(data):
+        results.append(_smoothing(data))
+    return Baselines(
+        tuple(results),
+        {
+            lookback: (result.validation.mse, result.test.mse)
+            for lookback, result in sorted(tried.items())
+        },
+    )
+
+
+def ridge_of(data: ForecastingData, lookback: int, end: int | None = None) -> RidgeForecaster:
+    """The ridge regression on the training rows, or on all rows before `end`."""
+    rows = data.standardised_targets[: end or data.borders.train]
+    return fit_ridge(rows, lookback, data.shape.horizon, data.shape.targets)
+
+
+def ridge_lookbacks(data: ForecastingData) -> list[int]:
+    """The look-backs to try: those that leave more windows than coefficients per step."""
+    room = data.borders.train - data.shape.horizon
+    tried = {lookback for lookback in RIDGE_LOOKBACKS if 2 * lookback <= room}
+    return sorted(tried | {data.shape.lookback})
+
+
+def _ridges(data: ForecastingData) -> list[RidgeForecaster]:
+    return [ridge_of(data, lookback) for lookback in ridge_lookbacks(data)]
+
+
+def _measured(
+    data: ForecastingData, name: str, detail: str, forecaster: Forecaster, lookback: int
+) -> BaselineResult:
+    validation, test = (
+        measure(forecaster, data.windows(part, lookback), data.preprocessor)
+        for part in ("validation", "test")
+    )
+    return BaselineResult(name, detail, validation, test)
+
+
+def _smoothing(data: ForecastingData) -> BaselineResult:
+    """The better on validation of a damped and a lasting trend."""
+    parts = [data.windows(part) for part in ("validation", "test")]
+    tried = []
+    for damped in (False, True):
+        forecaster = SmoothingForecaster(data, damped)
+        errors = [measure_smoothing(forecaster, windows, data.preprocessor) for windows in parts]
+        tried.append(BaselineResult(SMOOTHING, forecaster.detail, *errors))
+    return min(tried, key=lambda result: result.validation.mse)
+
+
+def measure_smoothing(
+    forecaster: SmoothingForecaster, windows: Windows, preprocessor: SeriesPreprocessor
+) -> ForecastErrors:
+    """The errors of exponential smoothing, which reads the whole series before each window."""
+    sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
+    sums.add(windows.futures(), forecaster.forecasts(windows.origins))
+    return sums.means()

@@ -1,1 +1,0 @@
-"""Where series come from, and whether they can be trained on."""
