@@ -23,7 +23,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from gru_training.presets import preset
+from gru_training.config import preset
 from gru_training.sentiment.config import SentimentConfig, TeachingConfig
 from gru_training.sentiment.data import load_data
 from gru_training.sentiment.network.logits import predict_logits

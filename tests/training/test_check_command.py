@@ -12,9 +12,8 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.config import to_dict
-from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit_state import FitState
-from gru_training.runs.run_config import package_version
+from gru_training.loop.checkpoint import Checkpoint, FitState
+from gru_training.runs.directory import package_version
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig, SentimentRunConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import TASKS

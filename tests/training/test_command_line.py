@@ -13,8 +13,7 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.command_line import find_command, parse
-from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit_state import FitState
+from gru_training.loop.checkpoint import Checkpoint, FitState
 from gru_training.runs.directory import RunDirectory
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun

@@ -7,12 +7,13 @@ vocabulary, a scale) belong to the run directory, not here.
 """
 
 import dataclasses
+import importlib.util
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar, cast
 
 import tyro
 
@@ -62,6 +63,17 @@ class RunConfig:
         ):
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"
+            )
+
+    def require_tracker(self) -> None:
+        """Raise ConfigError where the package of the tracker is not installed.
+
+        Called before data are read; the message names the extra that installs the package.
+        """
+        if self.track is not None and importlib.util.find_spec(self.track) is None:
+            raise ConfigError(
+                f"--track {self.track} needs {self.track}, which is not installed; install it with "
+                f"pip install 'keras-gru[{self.track}]'"
             )
 
     def _check_tracking(self) -> None:
@@ -119,6 +131,29 @@ class TaskConfig(Protocol):
     @property
     def run(self) -> RunConfig:
         """Where the result goes."""
+
+
+def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
+    """Return the settings of this name, with the name in their field `preset`.
+
+    Raises:
+        ConfigError: There is no such preset.
+    """
+    if name not in presets:
+        raise ConfigError(f"--preset must be one of {', '.join(presets)}, got {name!r}")
+    return cast(ConfigT, dataclasses.replace(cast(Any, presets[name]), preset=name))
+
+
+def preset_in(
+    arguments: Sequence[str], presets: Mapping[str, ConfigT], default: ConfigT
+) -> ConfigT:
+    """Return the settings of a command line's last `--preset`, else the default."""
+    config = default
+    for position, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        if flag == "--preset" and (equals or position + 1 < len(arguments)):
+            config = preset(value if equals else arguments[position + 1], presets)
+    return config
 
 
 def to_dict(config: Any) -> dict[str, Any]:

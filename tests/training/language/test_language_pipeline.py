@@ -117,7 +117,7 @@ def test_the_command_line_trains_resumes_and_scores(
 def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
     task, told = find_task("language"), []
     config = config_of(tmp_path, epochs=2)
-    data = task.check(config).data
+    data = task.read(config).data
     criterion = task.criterion(config, data)
     found = task.try_settings(config, data, criterion, lambda *each: told.append(each))
     assert [epoch for epoch, _ in told] == [1, 2]

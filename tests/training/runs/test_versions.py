@@ -7,7 +7,7 @@ import pytest
 
 from gru_training.errors import RunDirectoryError
 from gru_training.runs import run_config
-from gru_training.runs.run_config import read_config
+from gru_training.runs.directory import read_config
 
 SOURCE = Path("runs/old/config.json")
 

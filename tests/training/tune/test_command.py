@@ -60,7 +60,7 @@ def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
 @pytest.mark.parametrize(("metric", "measure"), [("accuracy", "accuracy"), (None, "log loss")])
 def test_test_rows_are_not_read(metric, measure):
     task, config = find_task("sentiment"), SentimentConfig()
-    data = task.check(config).data
+    data = task.read(config).data
 
     class Unread:
         def __getattribute__(self, name):
@@ -127,7 +127,7 @@ def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
 
 def _settings_and_data():
     config = SentimentConfig()
-    return config, find_task("sentiment").check(config).data
+    return config, find_task("sentiment").read(config).data
 
 
 def test_settings_that_cannot_be_searched(tmp_path, capsys):

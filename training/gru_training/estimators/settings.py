@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gru_training.config import from_dict, to_dict
+from gru_training.config import from_dict, preset, to_dict
 from gru_training.data.frames import label_name
 from gru_training.errors import ConfigError, TrainingError
-from gru_training.presets import preset
 
 ClassT = TypeVar("ClassT", bound=type)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress
-from gru_training.loop.sparse_adam import SparseAdam
+from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.train import train
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData

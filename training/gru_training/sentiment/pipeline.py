@@ -10,8 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from gru_training.data.digest import data_digest
-from gru_training.runs.summary import run_summary
-from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, load_data
 from gru_training.sentiment.evaluation import baselines
@@ -40,6 +39,7 @@ def train_sentiment(
     resume: bool = False,
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
+    report_later: bool = False,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -53,6 +53,7 @@ def train_sentiment(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         data: Of these settings where they have been read, and their notes shown.
         given: Of data that no setting names, what `config.json` is to say of them.
+        report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -73,7 +74,7 @@ def train_sentiment(
         config = initial.config
     with (
         Tracked(config, "sentiment", console, resume) as tracked,
-        TrainingRunWriter(config, "sentiment", name, resume, given, asked) as writer,
+        TrainingRunWriter(config, "sentiment", name, resume, given, asked, report_later) as writer,
     ):
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
@@ -151,7 +152,7 @@ def train_sentiment(
             )
         if given is None:  # an estimator keeps its model loaded
             write_graph(writer, model)
-        run = SentimentRun.open(writer.publish())
+        run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
 

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from gru_training.classification.chosen_metric import LOG_LOSS
 from gru_training.classification.temperature import fit_temperature
+from gru_training.criterion import Judged, judged
 from gru_training.data.digest import data_digest
-from gru_training.judged import Judged, judged
 from gru_training.loop.progress import EpochFollower
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData

@@ -13,6 +13,7 @@ from gru_training.task import (
     Command,
     Task,
     find_task,
+    read_data,
     start_tensorflow,
     task_settings,
 )
@@ -46,21 +47,16 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
     given = [match[1] for match in map(_FLAG.match, flags) if match]
     fixed = [each.replace("-", "_") for each in given]
     space = search_space(config, settings, fixed)
-    with console.status("checking the data ..."):
-        found = task.check(settings)
-    if found is None:
-        raise ConfigError(f"there is nothing to search for in the task {config.task}")
-    found.raise_errors()
-    found.print_notes(console)
+    data = read_data(task, settings, console)
     folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{found_name(settings)}"
-    study = tune(config, space, found.data, folder, console)
+    study = tune(config, space, data, folder, console)
     from gru_training.tune.pick import pick
 
     picked = pick(study, space.defaults())
     if picked is None:
         return
     settings = space.with_values(picked.trial.settings)
-    finals = _train_picked(config, task, settings, found.data, folder, console)
+    finals = _train_picked(config, task, settings, data, folder, console)
     again = _again(config.task, flags, picked.best.settings)
     conclude(space, study, picked, folder, finals, again, console)
 
@@ -95,18 +91,25 @@ def _train_picked(
         of_seed = name if config.seeds == 1 else f"{name}-seed{seed}"
         console.print(f"\nfinal training {number + 1} of {config.seeds}, seed {seed}")
         chosen = replace(
-            task.reseeded(settings, seed),
+            reseeded(settings, seed),
             run=replace(settings.run, name=_free(settings.run.runs_dir, of_seed)),
         )
         run = task.train(chosen, console, False, data)
         if run is None:
             continue
-        task.print_results(run.metrics, console)
-        measure = task.outcomes(run, None, run).model.measures[0]
-        finals.append(FinalRun(run.path, seed, measure.name, measure.value, measure.style))
+        task.show_results(run, console)
+        finals.append(FinalRun.of(task, run, seed))
         if run.metrics["interrupted"]:
             break
     return finals
+
+
+def reseeded(settings: Any, seed: int) -> Any:
+    """Return the settings with another seed, and the same rows in each part of the data."""
+    data = settings.data
+    if hasattr(data, "drawn_with"):
+        data = replace(data, split_seed=data.drawn_with(settings.training.seed))
+    return replace(settings, data=data, training=replace(settings.training, seed=seed))
 
 
 def _free(folder: Path, name: str) -> str:

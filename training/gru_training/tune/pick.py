@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gru_training.criterion import FEWEST_PARTS
-from gru_training.judged import standard_error
+from gru_training.criterion import FEWEST_PARTS, standard_error
 from gru_training.tune.study import Study, Trial
 
 

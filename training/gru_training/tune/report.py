@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 
 from gru_training.errors import RunDirectoryError
+from gru_training.runs.directory import TaskRun, write_whole
 from gru_training.runs.report_page import write_report_page
-from gru_training.runs.whole_file import write_whole
 from gru_training.search_ranges import written
+from gru_training.task import Comparable, Task
 from gru_training.tune.pick import Pick
 from gru_training.tune.pictures import draw_history, draw_settings
 from gru_training.tune.search_space import SearchSpace
@@ -29,9 +31,18 @@ class FinalRun:
 
     path: Path
     seed: int
-    measure: str
-    test: float
-    style: str
+    measure: str = ""
+    """Name of the measure on test rows; empty where the task compares no runs."""
+    test: float = math.nan
+    style: str = ".4f"
+
+    @classmethod
+    def of(cls, task: Task, run: TaskRun, seed: int) -> "FinalRun":
+        """Record a run of this seed."""
+        if not isinstance(task, Comparable):
+            return cls(run.path, seed)
+        measure = task.outcomes(run, None, run).model.measures[0]
+        return cls(run.path, seed, measure.name, measure.value, measure.style)
 
 
 def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]:
@@ -62,7 +73,7 @@ def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]
             "The defaults are kept: chance alone often gives the best of many trials a gain of "
             "less than a standard error."
         )
-    if finals:
+    if finals and finals[0].measure:
         values = np.array([each.test for each in finals])
         first = finals[0]
         spread = "" if len(finals) == 1 else f" ± {values.std(ddof=1):{first.style}}"
@@ -133,7 +144,7 @@ def _markdown(
     if again:
         them = "those of the best trial all the same" if picked.keeps_defaults else "them again"
         lines += ["", f"To train with {them}:", "", f"```\n{again}\n```"]
-    if finals:
+    if finals and finals[0].measure:
         lines += ["", "## Final training", "", f"| run | seed | test {finals[0].measure} |"]
         lines += ["|---|---:|---:|"]
         lines += [f"| {each.path.name} | {each.seed} | {each.test:{each.style}} |"

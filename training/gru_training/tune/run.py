@@ -12,7 +12,7 @@ from gru_training.compare.command import flags
 from gru_training.data.digest import data_digest
 from gru_training.errors import ConfigError, InterruptedWork, RunDirectoryError, TrainingError
 from gru_training.search_ranges import written
-from gru_training.task import find_task
+from gru_training.task import Searchable, find_task
 from gru_training.tune.config import TuneConfig
 from gru_training.tune.search_space import SearchSpace
 
@@ -70,6 +70,8 @@ def tune(
     from gru_training.tune.worker import Job
 
     task, new = find_task(config.task), not folder.exists()
+    if not isinstance(task, Searchable):
+        raise ConfigError(f"there is nothing to search for in the task {config.task}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -78,7 +80,7 @@ def tune(
     begun = job.open_study()
     defaults = space.defaults()
     going_on = begun.claim(
-        _identity(job, space, data_digest(task.contents(data))),
+        _identity(job, space, data_digest(data.contents())),
         defaults if space.allows(defaults) else None,
     )
     console.print(

@@ -29,13 +29,12 @@ _MEASURES = {
 
 
 def labels_results(
-    writer: RunWriter,
     trained: TrainedClassifier,
     calibrated: Calibrated,
     floors: Sequence[BaselineResult],  # noqa: ARG001
     logits: Mapping[str, np.ndarray],
 ) -> Results:
-    """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
+    """Make the figures of a run, and what draws its pictures; arguments as of `class_results`."""
     data, target = trained.data, trained.target
     assert calibrated.temperature is not None
     assert calibrated.decision is not None
@@ -66,9 +65,6 @@ def labels_results(
     }
     if trained.alone is not None:
         metrics["shares"] = dict(zip(("gru", "ngrams"), trained.alone.shares, strict=True))
-    draw_precision_recall(
-        members["test"], scores["test"], data.classes, writer.path / "precision_recall.png"
-    )
     predictions = [
         {
             "text": text,
@@ -80,16 +76,19 @@ def labels_results(
             data.test.texts, members["test"], answered["test"], scores["test"], strict=True
         )
     ]
-    metrics["deciding_words"] = _explain(
-        writer, trained, calibrated, members["test"], answered["test"], scores["test"]
-    )
+    held, said, sure = members["test"], answered["test"], scores["test"]
+
+    def draw(writer: RunWriter) -> dict[str, Any]:
+        draw_precision_recall(held, sure, data.classes, writer.path / "precision_recall.png")
+        return {"deciding_words": _explain(writer, trained, calibrated, held, said, sure)}
+
     surest = np.abs(scores["test"] - members["test"]).max(axis=1)
     wrong = [
         predictions[row]
         for row in np.argsort(-surest, kind="stable")
         if predictions[row]["label"] != predictions[row]["predicted"]
     ]
-    return Results(metrics, predictions, partial(_markdown, mistakes=wrong[:_SHOWN]))
+    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_SHOWN]))
 
 
 def _explain(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gru_training.plots import learning_curves
-from gru_training.runs.directory import RunWriter
+from gru_training.runs.writer import TrainingRunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.calibrated import calibrate
 from gru_training.sentiment.evaluation.class_report import class_results
@@ -23,7 +23,7 @@ _RESULTS = {"class": class_results, "labels": labels_results, "number": number_r
 
 
 def write_report(
-    writer: RunWriter,
+    writer: TrainingRunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
     summary: Mapping[str, Any],
@@ -34,7 +34,7 @@ def write_report(
         writer: Of the run.
         trained: The model and its data.
         floors: Majority class, bag of words, and any further simple models.
-        summary: Of the training, from `gru_training.runs.summary.run_summary`.
+        summary: Of the training, from `gru_training.runs.writer.run_summary`.
     """
     target = trained.target
     labels = {part: trained.rows[part].labels for part in ("validation", "test")}
@@ -46,7 +46,7 @@ def write_report(
         target, trained.config.decision, labels["validation"], logits["validation"]
     )
     calibrated.write(writer)
-    results: Results = _RESULTS[target.kind](writer, trained, calibrated, floors, logits)
+    results: Results = _RESULTS[target.kind](trained, calibrated, floors, logits)
     shared = {
         "task": "sentiment",
         "target": target.kind,
@@ -71,11 +71,17 @@ def write_report(
     )
     answered = {floor.name: np.asarray(floor.test_predictions).tolist() for floor in floors}
     writer.write_json("test_baselines.json", answered)
-    learning_curves.draw_curves(
-        trained.result.epochs,
-        trained.result.best_epoch,
-        ("loss", trained.target.objective().shown),
-        writer.path / "curves.png",
-    )
-    writer.write_text("report.md", results.markdown(metrics))
     writer.write_json("metrics.json", metrics)
+
+    def report() -> None:
+        whole = {**metrics, **results.draw(writer)}
+        learning_curves.draw_curves(
+            trained.result.epochs,
+            trained.result.best_epoch,
+            ("loss", trained.target.objective().shown),
+            writer.path / "curves.png",
+        )
+        writer.write_text("report.md", results.markdown(whole))
+        writer.write_json("metrics.json", whole)
+
+    writer.report(report)

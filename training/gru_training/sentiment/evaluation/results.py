@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from gru_training.runs.directory import RunWriter
+
 
 class Results(NamedTuple):
     """On the held-out rows."""
@@ -11,5 +13,7 @@ class Results(NamedTuple):
     """For `metrics.json`: `model`, with measures by part, and whatever else is of this kind."""
     predictions: list[dict[str, Any]]
     """The test rows: `text`, `label`, `predicted`, `scores`."""
+    draw: Callable[[RunWriter], dict[str, Any]]
+    """Draw the pictures and pages of the report; returns further metrics, found on the way."""
     markdown: Callable[[Mapping[str, Any]], str]
-    """From all metrics to the report; pictures are drawn by then."""
+    """Write the report, from all metrics."""
