@@ -90,7 +90,7 @@ def test_the_next_training_has_the_same_settings_but_the_name():
 @pytest.mark.slow
 def test_a_training_below_a_baseline_does_not_end_in_a_plain_export(tmp_path, capsys):
     data = write_waves(tmp_path / "waves.csv")
-    sizes = ["--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6"]
+    sizes = ["--units", "4", "--set", "segment=6", "--lookback", "24", "--horizon", "6"]
     command = ["forecasting", *sizes, "--data", str(data), "--validation-fraction", "0.25",
                "--epochs", "1", "--no-combine",
                "--runs-dir", str(tmp_path / "my runs")]  # fmt: skip

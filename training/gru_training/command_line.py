@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from gru_training.command_settings import task_settings, without_lost_flags
 from gru_training.config import OptionalName
 from gru_training.errors import (
     CheckpointError,
@@ -39,7 +40,6 @@ from gru_training.task import (
     interrupted_training,
     read_data,
     start_tensorflow,
-    task_settings,
 )
 from gru_training.termination import INTERRUPTED, remembered_interrupts
 
@@ -71,7 +71,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TrainingError as error:
         if "--debug" in arguments:
             raise
-        print(f"gru-train: error: {error}", file=sys.stderr)
+        print(f"gru-train: error: {_for_people(str(error), arguments)}", file=sys.stderr)
         return error.exit_code
     except InterruptedRun as stop:
         print(
@@ -160,6 +160,14 @@ def _help() -> str:
         USAGE, "", "Train a GRU on your data or on built-in data, and look at what it does.", "",
         "commands:", *rows, "", "gru-train COMMAND --help explains each command.",
     ])  # fmt: skip
+
+
+def _for_people(message: str, arguments: Sequence[str]) -> str:
+    """Name settings without a flag as the command of a task takes them."""
+    for name in TASKS:
+        if name in arguments:
+            return without_lost_flags(message, find_task(name))
+    return message
 
 
 def _unknown(name: str) -> str:

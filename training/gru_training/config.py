@@ -8,9 +8,10 @@ vocabulary, a scale) belong to the run directory, not here.
 
 import dataclasses
 import importlib.util
+import json
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar, cast
@@ -144,16 +145,31 @@ def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
     return cast(ConfigT, dataclasses.replace(cast(Any, presets[name]), preset=name))
 
 
-def preset_in(
-    arguments: Sequence[str], presets: Mapping[str, ConfigT], default: ConfigT
-) -> ConfigT:
-    """Return the settings of a command line's last `--preset`, else the default."""
-    config = default
-    for position, argument in enumerate(arguments):
-        flag, equals, value = argument.partition("=")
-        if flag == "--preset" and (equals or position + 1 < len(arguments)):
-            config = preset(value if equals else arguments[position + 1], presets)
-    return config
+def sections(config: Any) -> dict[str, str]:
+    """Return the section of each setting of a task by the setting's name."""
+    return {
+        field.name: section.name
+        for section in dataclasses.fields(config)
+        if dataclasses.is_dataclass(getattr(config, section.name))
+        for field in dataclasses.fields(getattr(config, section.name))
+    }
+
+
+def toml_text(config: Any) -> str:
+    """Write the settings of a task as TOML, for `--config`, but for the place of the run.
+
+    TOML has no value for None, which settings have that nobody gave.
+    """
+    lines = []
+    for section, values in to_dict(config).items():
+        if isinstance(values, dict):
+            lines += ["", f"[{section}]"]
+            lines += [
+                f"{name} = {json.dumps(value, ensure_ascii=False)}"
+                for name, value in values.items()
+                if value is not None and name not in ("name", "runs_dir")
+            ]
+    return "\n".join(lines[1:]) + "\n"
 
 
 def to_dict(config: Any) -> dict[str, Any]:

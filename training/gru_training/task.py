@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-import tyro
-
-from gru_training.config import preset_in
 from gru_training.errors import TrainingError
 from gru_training.quiet import load_tensorflow
 
@@ -74,6 +71,9 @@ class Task(ABC):
     of the command that has the task's name."""
     presets: ClassVar[Mapping[str, Any]] = {}
     """Settings by the names that `--preset` takes."""
+    flags: ClassVar[Sequence[str] | None] = None
+    """Settings with a flag of their own; None: all. The others are given with `--set` or in a file
+    (`gru_training.command_settings`)."""
     commands: ClassVar[Sequence[Command]] = ()
     """Further commands for its runs."""
 
@@ -184,28 +184,6 @@ def find_task(name: str) -> Task:
     if name not in TASKS:
         raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")
     return cast(Task, importlib.import_module(TASKS[name]).TASK)
-
-
-def task_settings(task: Task, flags: Sequence[str], prog: str, shown: bool = True) -> Any:
-    """Parse the settings of a task.
-
-    Args:
-        task: Task to be trained.
-        flags: Words of the command line.
-        prog: Name of the command in the usage.
-        shown: Whether usage and errors are printed.
-
-    Raises:
-        SystemExit: The task does not have these settings, or help was asked for.
-    """
-    return tyro.cli(
-        task.settings,
-        prog=prog,
-        default=preset_in(flags, task.presets, task.settings()),
-        args=list(flags),
-        config=(tyro.conf.OmitArgPrefixes,),
-        console_outputs=shown,
-    )
 
 
 def read_data(task: Task, config: Any, console: "Console") -> Any:

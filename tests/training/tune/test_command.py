@@ -22,7 +22,7 @@ from gru_training.tune.config import TuneConfig
 from gru_training.tune.run import search_space
 from gru_training.tune.study import Study
 
-SMALL = ["--epochs", "1", "--embedding-size", "4", "--reviews", "120", "--no-bidirectional"]
+SMALL = ["--epochs", "1", "--set", "embedding_size=4", "--set", "reviews=120", "--no-bidirectional"]
 UNITS = ["--only", "--vary", "units=4:8:4"]
 
 

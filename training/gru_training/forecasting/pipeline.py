@@ -156,6 +156,6 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         return data
     note = (
         f"inputs that the network does not read: {', '.join(unread)}; "
-        "--no-channel-independent reads them"
+        "--set channel_independent=no reads them"
     )
     return data.noting((note,))

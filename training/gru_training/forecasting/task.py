@@ -52,6 +52,15 @@ class ForecastingTask(Task, Searchable, Comparable):
 
     settings = ForecastingConfig
     presets = PRESETS
+    flags = (
+        "data", "time_column", "time_format", "separator", "encoding", "id_column",
+        "value_column", "target", "future", "past", "static", "timezone", "frequency",
+        "duplicates", "resample", "drop_bad", "sort_rows", "calendar", "holidays",
+        "lookback", "horizon", "transform", "validation_fraction", "test_fraction",
+        "architecture", "units", "layers", "dropout", "normalisation", "linear_skip",
+        "loss", "combine", "refit", "epochs", "batch_size", "learning_rate", "seed",
+        "warm_start", "runs_dir", "name", "debug", "track",
+    )  # fmt: skip
     commands = (
         Command("forecast", ForecastConfig, _forecast, _check_forecast),
         Command("backtest", BacktestConfig, _backtest),

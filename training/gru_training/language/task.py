@@ -23,6 +23,13 @@ class LanguageTask(Task, Searchable, Scorable):
 
     settings = LanguageConfig
     presets = PRESETS
+    flags = (
+        "data", "more_data", "validation", "test", "text_column", "separator", "encoding",
+        "document", "unit", "max_vocabulary", "min_count", "validation_fraction",
+        "test_fraction", "split_seed", "embedding_size", "units", "layers", "dropout",
+        "epochs", "patience", "batch_size", "learning_rate", "schedule", "seed", "steps",
+        "weight_decay", "average", "runs_dir", "name", "debug", "track",
+    )  # fmt: skip
     scored_columns: ClassVar = {"text": TEXT_COLUMNS}
 
     def read(self, config: LanguageConfig) -> "DataCheck":

@@ -2,6 +2,7 @@
 
 =========================  ====================================================================
 config.json                task, version and settings; `gru_training.config.from_dict` reads them
+settings.toml              the settings for people, which `gru-train TASK --config` reads
 model.keras                the model of the best epoch
 metrics.json               what it achieves, baselines, counts, versions
 history.json               one record per epoch

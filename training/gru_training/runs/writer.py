@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.config import TaskConfig, to_dict
+from gru_training.config import TaskConfig, to_dict, toml_text
 from gru_training.errors import DivergenceError, InterruptedRun, RunDirectoryError
 from gru_training.loop.checkpoint import Checkpoint, checkpoint_path
 from gru_training.loop.fit import FitResult
@@ -71,7 +71,7 @@ class TrainingRunWriter(RunWriter):
         if given is not None:
             self._settings["given"] = dict(given)
         self._asked = self._settings if asked is None else {**self._settings, **to_dict(asked)}
-        self._named = config.run.name is not None
+        self._config, self._named = config, config.run.name is not None
         self._resume = resume
         self._reports, self._report_later = list[Callable[[], None]](), report_later
         self._place(self.final)
@@ -102,6 +102,7 @@ class TrainingRunWriter(RunWriter):
                 shutil.rmtree(left, ignore_errors=True)
         super()._begin()
         self.write_json("config.json", self._settings)
+        self.write_text("settings.toml", toml_text(self._config))
 
     def _clear(self) -> None:
         super()._clear()

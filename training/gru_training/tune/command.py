@@ -1,12 +1,11 @@
 """`gru-train tune`; imports nothing heavy before its arguments are checked."""
 
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
+from gru_training.command_settings import as_words, given_settings, task_settings
 from gru_training.errors import ConfigError
 from gru_training.task import (
     TASKS,
@@ -15,7 +14,6 @@ from gru_training.task import (
     find_task,
     read_data,
     start_tensorflow,
-    task_settings,
 )
 from gru_training.tune.config import TuneConfig
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gru_training.tune.report import FinalRun
-
-_FLAG = re.compile(r"--(?:no-)?([a-z][a-z-]*)")
 
 
 def run_tune(config: TuneConfig, console: "Console") -> None:
@@ -44,9 +40,7 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
     task, flags = find_task(config.task), config.training_flags
     settings = task_settings(task, flags, "gru-train tune TASK")
     settings = replace(settings, run=replace(settings.run, debug=config.debug))
-    given = [match[1] for match in map(_FLAG.match, flags) if match]
-    fixed = [each.replace("-", "_") for each in given]
-    space = search_space(config, settings, fixed)
+    space = search_space(config, settings, given_settings(task, flags))
     data = read_data(task, settings, console)
     folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{found_name(settings)}"
     study = tune(config, space, data, folder, console)
@@ -57,7 +51,8 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
         return
     settings = space.with_values(picked.trial.settings)
     finals = _train_picked(config, task, settings, data, folder, console)
-    again = _again(config.task, flags, picked.best.settings)
+    own = [word for each in picked.best.settings.items() for word in as_words(task, *each)]
+    again = join(["gru-train", config.task, *flags, *own])
     conclude(space, study, picked, folder, finals, again, console)
 
 
@@ -121,16 +116,3 @@ def _free(folder: Path, name: str) -> str:
         number += 1
         taken = f"{name}-{number}"
     return taken
-
-
-def _again(task: str, flags: Sequence[str], values: Mapping[str, Any]) -> str:
-    """The command of a training with these values beside the flags."""
-    own = [word for name, value in values.items() for word in _as_flags(name, value)]
-    return join(["gru-train", task, *flags, *own])
-
-
-def _as_flags(name: str, value: Any) -> list[str]:
-    name = name.replace("_", "-")
-    if isinstance(value, bool):
-        return [f"--{'' if value else 'no-'}{name}"]
-    return [f"--{name}", str(value)]

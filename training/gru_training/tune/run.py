@@ -1,7 +1,7 @@
 """A search from its settings to its report; imports Optuna only when it begins."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gru_training.tune.worker import Job
 
 
-def search_space(config: TuneConfig, settings: Any, fixed: Sequence[str]) -> SearchSpace:
+def search_space(config: TuneConfig, settings: Any, fixed: Collection[str]) -> SearchSpace:
     """What a search varies.
 
     Args:
