@@ -18,8 +18,7 @@ from gru_training.loop.checkpoint import checkpoint_path
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import find_task
-from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import search_space
+from gru_training.tune.command import TuneConfig, search_space
 from gru_training.tune.study import Study
 
 SMALL = ["--epochs", "1", "--set", "embedding_size=4", "--set", "reviews=120", "--no-bidirectional"]

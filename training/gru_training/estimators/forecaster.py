@@ -19,7 +19,7 @@ from gru_training.estimators.settings import Settings, in_python, takes
 from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
 from gru_training.forecasting.presets import PRESETS
 from gru_training.task import interrupted_training
-from gru_training.tune.config import TuneConfig
+from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,8 +33,7 @@ from gru_training.errors import (
 from gru_training.estimators.settings import Settings
 from gru_training.runs.directory import RunDirectory, TaskRun
 from gru_training.task import find_task, read_data
-from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import conclude, search_space, tune
+from gru_training.tune.command import TuneConfig, tune
 
 _EXPORTED = "exported "
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
@@ -235,14 +234,10 @@ class RunEstimator(BaseEstimator):
             self._settings.values(each) for each in (config, self._settings.config_type())
         )
         fixed = [name for name, value in values.items() if value != defaults[name]]
-        space = search_space(search, config, fixed)
-        study = tune(search, space, data, folder, console)
-        from gru_training.tune.pick import pick
-
-        picked = pick(study, space.defaults())
-        if picked is not None:
-            conclude(space, study, picked, folder, (), "", console)
-            self.set_params(**picked.trial.settings)
+        found = tune(search, config, fixed, data, folder, console)
+        if found is not None:
+            found.conclude(console)
+            self.set_params(**found.picked.trial.settings)
 
     def report(self) -> Report:
         """Return the run's report: print it, read its `path`, or let a notebook show it.

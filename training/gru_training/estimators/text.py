@@ -30,7 +30,7 @@ from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.presets import PRESETS
 from gru_training.sentiment.task import TASK
 from gru_training.task import interrupted_training
-from gru_training.tune.config import TuneConfig
+from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
     import keras
