@@ -13,8 +13,6 @@ from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, read_data
 from gru_training.sentiment.rows import SentimentRows, numbers_of
 from gru_training.sentiment.sources.unlabelled import require_prose
-from gru_training.sentiment.teaching.teacher import teacher_of
-from gru_training.sentiment.warm_start import starting_run, with_start_settings
 
 _QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
@@ -43,11 +41,15 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         except DataError as error:
             problems.error(str(error))
     if config.training.warm_start is not None and data is not None:
+        from gru_training.sentiment.warm_start import starting_run, with_start_settings
+
         try:
             with_start_settings(config, starting_run(config))
         except TrainingError as error:
             problems.error(str(error))
     if config.teaching.teach is not None and data is not None:
+        from gru_training.sentiment.teaching.teacher import teacher_of
+
         try:
             teacher_of(config.teaching, data)
         except TrainingError as error:

@@ -17,7 +17,6 @@ from gru_training.sentiment.sources.grammar import generate_reviews
 from gru_training.sentiment.sources.label_problems import require_targets
 from gru_training.sentiment.sources.labelled_file import read_labelled_files, read_table
 from gru_training.sentiment.split import Parts, split
-from gru_training.sentiment.warm_start import with_learned_in_training
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,8 @@ def read_data(
         return source, None
     parts = split_parts(source, config.data, seed, problems)
     if config.training.warm_start is not None:
+        from gru_training.sentiment.warm_start import with_learned_in_training
+
         parts = with_learned_in_training(parts, source, config, problems)
     return source, labelled_data(source, parts, problems)
 
