@@ -23,7 +23,7 @@ IMAGES    ?= keras-gru
 SBOM_OF   ?= $(addprefix $(IMAGES)/,engine engine-light serving training gateway prometheus)
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
-             tests/training/classification/test_pictures.py \
+             tests/training/sentiment/evaluation/test_pictures.py \
              tests/training/forecasting/export/test_signatures.py \
              tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_text_targets.py

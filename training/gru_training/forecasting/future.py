@@ -24,7 +24,7 @@ from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
-from gru_training.tables.output_file import (
+from gru_training.tables.table_writer import (
     FileKind,
     file_kind,
     put_in_place,

@@ -15,6 +15,8 @@ import numpy as np
 from rich.console import Console
 
 from gru_training.config import to_dict
+from gru_training.criterion import PARTS as JUDGED_PARTS
+from gru_training.criterion import Judged, judged
 from gru_training.data.series import Series
 from gru_training.forecasting.combination import (
     Trained,
@@ -55,13 +57,10 @@ from gru_training.forecasting.run import (
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.simple import SEASONAL_NAIVE, Baselines, fit_baselines
 from gru_training.forecasting.warm_start import initial_weights
-from gru_training.judged import PARTS as JUDGED_PARTS
-from gru_training.judged import Judged, judged
 from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import make_replicas
 from gru_training.plots import learning_curves
-from gru_training.runs.summary import run_summary
-from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
 
@@ -75,6 +74,7 @@ def train_forecasting(
     resume: bool = False,
     series: Series | None = None,
     given: Mapping[str, Any] | None = None,
+    report_later: bool = False,
 ) -> ForecastingRun | None:
     """Train a forecaster and write its run directory.
 
@@ -88,6 +88,7 @@ def train_forecasting(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: Series of these settings where it has been read, and its notes shown.
         given: Description, for `config.json`, of a series that no setting names.
+        report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -114,7 +115,9 @@ def train_forecasting(
     data, name = plan.data, run_name(plan.config, "forecasting", config.data.data or series.name)
     with (
         Tracked(plan.config, "forecasting", console, resume) as tracked,
-        TrainingRunWriter(plan.config, "forecasting", name, resume, given, config) as writer,
+        TrainingRunWriter(
+            plan.config, "forecasting", name, resume, given, config, report_later
+        ) as writer,
     ):
         _show_plan(plan, shown, console)
         with console.status("fitting the baselines ..."):
@@ -132,7 +135,7 @@ def train_forecasting(
         metrics |= run_summary(trained.result, plan.config.training.seed, started)
         _write(writer, plan, trained, delivered, baselines, measured, metrics)
         replicas.wait()
-        run = ForecastingRun.open(writer.publish())
+        run = ForecastingRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
 
@@ -304,16 +307,20 @@ def _write(
     if delivered is not None:
         delivered.save(place / DELIVERED)
         predict = make_predictor(delivered, data.preprocessor)
-    curves = "loss", "mse"
-    learning_curves.draw_curves(result.epochs, result.best_epoch, curves, place / "curves.png")
-    draw_all(data, measured.predict, offsets, levels, measured.test, floors, place)
-    series, columns = data.series, shown_columns(measured.test)
-    parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
-    _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
-    times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
-    draw_future(data, times, ahead, levels, columns, place / "future.png")
-    writer.write_text("report.md", write_markdown(metrics))
     writer.write_json("metrics.json", metrics)
+
+    def report() -> None:
+        folder, curves = writer.path, ("loss", "mse")
+        learning_curves.draw_curves(result.epochs, result.best_epoch, curves, folder / "curves.png")
+        draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
+        series, columns = data.series, shown_columns(measured.test)
+        parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
+        _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
+        times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
+        draw_future(data, times, ahead, levels, columns, folder / "future.png")
+        writer.write_text("report.md", write_markdown(metrics))
+
+    writer.report(report)
 
 
 def _stored_windows(
