@@ -106,7 +106,7 @@ def _trained(
 
 
 def _right(teacher: SentimentRun, student: SentimentRun) -> np.ndarray:
-    """Which test rows are right, (4, N): the teacher's GRU, the student's; both with n-grams."""
+    """Mark the right test rows, (4, N): teacher's GRU, student's GRU, and both with n-grams."""
     test = load_data(teacher.config).test
     rows = []
     for layer in ("logits", None):  # of the GRU alone, then of the whole model
