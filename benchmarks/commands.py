@@ -1,4 +1,4 @@
-"""How much processor time commands take until they have answered.
+"""Processor time of commands until they have answered.
 
     python -m benchmarks.commands
     python -m benchmarks.commands --run runs/new --other ../earlier --other-run runs/earlier
@@ -114,7 +114,7 @@ def commands(folder: Path, run: Path | None) -> dict[str, list[str]]:
 
 
 def processor_seconds(command: Sequence[str], checkout: Path) -> float:
-    """What a process of Python took, user and system, with the packages of a checkout.
+    """Measure the user and system time of a Python process with the packages of a checkout.
 
     Raises:
         RuntimeError: A prediction failed, whose time would say nothing.

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def formats() -> dict[str, Callable[[keras.Model, Path], tuple[Run, int]]]:
-    """Writes a model's file; returns a function that runs it, and its size."""
+    """List the formats: functions that write a model and return its runner and the file's size."""
     exports = {"ONNX, `export`": exported} if find_spec("tf2onnx") else {}
     return {
         **exports,
@@ -68,18 +68,18 @@ def model_of(layer: Any) -> keras.Model:
 
 
 def x() -> np.ndarray:
-    """The input."""
+    """Draw the input."""
     return np.random.default_rng(0).normal(size=(1, STEPS, FEATURES)).astype("float32")
 
 
 def exported(model: keras.Model, path: Path) -> tuple[Run, int]:
-    """With tf2onnx."""
+    """Export with tf2onnx."""
     model.export(f"{path}.onnx", format="onnx", verbose=False)
     return session(Path(f"{path}.onnx"))
 
 
 def native(model: keras.Model, path: Path) -> tuple[Run, int]:
-    """With a GRU node."""
+    """Export with a native GRU node."""
     to_onnx_model(model, path)
     return session(path)
 
@@ -105,7 +105,7 @@ def lite(model: keras.Model, quantize: str | None) -> tuple[Run, int]:
 
 
 def in_turn(runs: list[Run]) -> list[float]:
-    """Least milliseconds of each."""
+    """Measure the least milliseconds of each model, the models taking turns."""
     least = [float("inf")] * len(runs)
     for _ in range(REPEATS):
         for index, run in enumerate(runs):

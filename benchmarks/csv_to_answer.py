@@ -1,4 +1,4 @@
-"""From a CSV file of 6,000 texts to the first answer of a server: how long each step takes.
+"""Time of each step from a CSV file of 6,000 texts to the first answer of a server.
 
     python -m benchmarks.csv_to_answer --data ../shared/data
 

@@ -1,4 +1,4 @@
-"""How long an exported model takes until its first answer, and for each one after it.
+"""Time of an exported model until its first answer, and for each answer after it.
 
     python -m benchmarks.first_answer
     python -m benchmarks.first_answer --unroll 1 2 4 8    # by steps per iteration of an export
@@ -35,7 +35,7 @@ class Model(NamedTuple):
     """A model of the grid.
 
     Attributes:
-        name: As in the table.
+        name: Name in the table.
         mask: Whether id 0 is masked.
         bidirectional: Whether its recurrent layers also read backwards.
         layers: Number of recurrent layers.
@@ -133,7 +133,7 @@ def table_row(row: dict[str, Any]) -> str:
 
 
 def fresh(function: Callable[..., Any], *args: Any) -> Any:
-    """What the function returns in a process that has imported TensorFlow and done nothing else."""
+    """Run the function in a process that has imported TensorFlow and done nothing else."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tensorflow"])
     with context.Pool(1) as pool:
@@ -146,9 +146,9 @@ def export_both(
     """Export a model with each layer; seconds, bytes and library functions per layer.
 
     Args:
-        model: Of `MODELS`.
-        paths: Where to, per layer.
-        units: Of each recurrent layer.
+        model: Name of a model in `MODELS`.
+        paths: Destination folder of each layer's export.
+        units: Size of the state of each recurrent layer.
         unroll: Steps per iteration of this layer's loop; 0 for its own choice.
         keras_first: Whether Keras' layer goes before ours.
     """

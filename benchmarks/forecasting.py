@@ -1,4 +1,4 @@
-"""How good the forecasters are: the results table, from run directories.
+"""Accuracy of the forecasters: the results table, made from run directories.
 
     for seed in 0 1 2; do
         python -m gru_training forecasting --preset etth1-96 --seed $seed --name etth1-96-s$seed

@@ -1,4 +1,4 @@
-"""Asking a process of its own, for what only the first use in a process shows."""
+"""Measurements in a fresh process, for costs that only the first use in a process has."""
 
 import json
 import os
@@ -12,7 +12,7 @@ COMPILATIONS = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_L
 
 
 class Answer(NamedTuple):
-    """What the process found."""
+    """Result of the process."""
 
     found: dict[str, float]
     compiled: int
@@ -23,12 +23,12 @@ def ask(arguments: Sequence[str], environment: Mapping[str, str], about: str) ->
     """Run `python -m ARGUMENTS` without a GPU and read the JSON in its last line.
 
     Args:
-        arguments: After `-m`.
-        environment: Beside that of this process.
-        about: What failed, for the error.
+        arguments: Arguments of the command after `-m`.
+        environment: Environment variables, added to those of this process.
+        about: Subject of the error message, should the process fail.
 
     Raises:
-        RuntimeError: The process failed; holds the end of what it wrote.
+        RuntimeError: The process failed; the message contains the end of its output.
     """
     run = subprocess.run(
         [sys.executable, "-m", *arguments],

@@ -1,4 +1,4 @@
-"""What int8 kernels cost a trained model in quality, and save in size, compared with float32.
+"""Quality and size of trained models with int8 kernels, compared with float32.
 
     python -m benchmarks.int8 runs/RUN ...
 
@@ -37,7 +37,7 @@ def main(runs: list[str]) -> None:
 
 
 def row_of(path: str) -> list[str]:
-    """One row, without the name."""
+    """Write one row of the table, without the name."""
     run, evaluate = opened(path)
     models = [run.load_model() for _ in range(3)]
     with warnings.catch_warnings():
@@ -63,7 +63,7 @@ def opened(path: str) -> tuple[Any, Any]:
 
 
 def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
-    """The same for a run of the other task."""
+    """Open a run of the other task in the same way."""
     data = load_forecasting_data(run.config.data)
 
     def evaluate(model: keras.Model) -> float:

@@ -1,4 +1,4 @@
-"""What known inputs of the steps ahead are worth, on load that follows the temperature.
+"""Gain from known inputs of the steps ahead, on a load that follows the temperature.
 
     python -m benchmarks.known_inputs --seeds 0 1 2
 

@@ -27,7 +27,7 @@ OURS, THEIRS = "keras_gru.GRU", "keras.layers.GRU"
 
 
 class Sizes(NamedTuple):
-    """Of a model and its batches."""
+    """Sizes of a model and its batches."""
 
     vocabulary: int
     embedding: int
@@ -49,12 +49,12 @@ class WithKerasGRU(LanguageModel):
     """The same model with the layer of Keras."""
 
     def make_gru(self, name: str) -> Any:
-        """As of the base class."""
+        """Make Keras' own layer."""
         return keras.layers.GRU(self.units, return_sequences=True, return_state=True, name=name)
 
 
 def trainer(kind: type[LanguageModel], sizes: Sizes) -> Callable[[ChunkBatch], None]:
-    """Takes a step on a batch, and waits for its end."""
+    """Make a function that takes a step on a batch and waits for its end."""
     keras.utils.set_random_seed(0)
     model = kind(sizes.vocabulary, sizes.embedding, sizes.units, sizes.layers, dropout=0.2)
     step = make_train_step(
@@ -73,7 +73,7 @@ def trainer(kind: type[LanguageModel], sizes: Sizes) -> Callable[[ChunkBatch], N
 
 
 def made_up(sizes: Sizes, count: int) -> list[ChunkBatch]:
-    """Full batches."""
+    """Draw full batches."""
     rng = np.random.default_rng(0)
     length = sizes.steps * count
     ids = np.minimum(rng.zipf(1.2, (sizes.rows, length - 1)), sizes.vocabulary - 3) + 2

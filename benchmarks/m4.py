@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def scores(run: ForecastingRun, test: Path) -> tuple[M4Scores, M4Scores, int]:
-    """Of the run, of Naive 2, and for how many series the latter stands in.
+    """Score the run and Naive 2, and count the series for which the latter stands in.
 
     Raises:
         DataError: The files are not those of one part of the competition.

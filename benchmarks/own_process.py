@@ -10,8 +10,8 @@ def train(path: Path, words: Sequence[str]) -> None:
     """Run `gru-train WORDS`, unless the run directory is there.
 
     Args:
-        path: Of the run directory.
-        words: Without the name and the folder of the run.
+        path: Path of the run directory.
+        words: Arguments of the command, without the name and the folder of the run.
     """
     if not path.exists():
         command = [sys.executable, "-m", "gru_training", *words]

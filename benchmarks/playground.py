@@ -1,4 +1,4 @@
-"""From a key press to the answer in the playground: `python -m benchmarks.playground MODELS`.
+"""Time from a key press to the answer in the playground: `python -m benchmarks.playground MODELS`.
 
 Chromium types into the page that a real server serves on loopback. Each time is from the key's own
 time stamp to the moment when the answer is in the page, as the browser measures it.

@@ -24,8 +24,8 @@ class RunningServer(NamedTuple):
 
     Attributes:
         base: Folder of its versions.
-        url: Of its gRPC port.
-        log: What it prints.
+        url: URL of the server's gRPC port.
+        log: File with the server's output.
     """
 
     base: Path
@@ -40,10 +40,10 @@ def running_server(
     """Serve a copy of a version as version 1; the block begins when it is available.
 
     Args:
-        base: Folder to be made for the model's versions.
-        version: An exported version.
+        base: Folder to create for the model's versions.
+        version: Folder of an exported version.
         warmup: Whether the server runs its warmup requests.
-        runtime: The server's flag.
+        runtime: Value of the server's flag `--runtime`.
     """
     publish(version, base, 1)
     (port,) = free_ports(1)

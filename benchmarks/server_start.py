@@ -1,4 +1,4 @@
-"""From the start of a model's loading to AVAILABLE, and the first request after it.
+"""Time from the start of a model's loading to AVAILABLE, and of the first request after it.
 
     python -m benchmarks.server_start                           # the models of first_answer
     python -m benchmarks.server_start demo_output/models/sentiment/1 --runtime onnx

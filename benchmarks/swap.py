@@ -1,4 +1,4 @@
-"""What clients of the old version notice while a server loads and warms up a new one.
+"""Latency for clients of the old version while a server loads and warms up a new one.
 
     python -m benchmarks.swap models/sentiment/1 [--clients 2] [--swaps 5]
 

@@ -1,4 +1,4 @@
-"""What a search gains over the default settings, on three sets of texts and three of series.
+"""Gain of a search over the default settings, on three sets of texts and three of series.
 
     python -m benchmarks.tuning --minutes 20
     python -m benchmarks.tuning --sets uci sunspots --minutes 8

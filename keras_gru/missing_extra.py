@@ -9,8 +9,8 @@ def naming_extra(extra: str, *packages: str) -> Iterator[None]:
     """Turn a failed import of a package into one that says how to install it.
 
     Args:
-        extra: The one that installs the packages.
-        packages: Names to import; the failure of any other import stays as it is.
+        extra: Name of the extra that installs the packages.
+        packages: Names of the packages; the failure of any other import stays as it is.
 
     Raises:
         ModuleNotFoundError: One of the packages is not installed.

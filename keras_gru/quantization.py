@@ -1,9 +1,9 @@
 """Int8 kernels of a GRU cell, by the protocol of Keras: `model.quantize("int8")`.
 
-Only the weights are quantised, each output channel by its greatest absolute value, as
-`keras.layers.Dense` does it; they are multiplied out once per call, and the recurrence computes in
-floating point. So a file holds a quarter of the kernels' bytes, and the arithmetic is that of the
-layer on every path.
+Only the weights are quantised, each output channel by its greatest absolute value, as in
+`keras.layers.Dense`. They are converted back to floating point once per call, so a file holds a
+quarter of the kernels' bytes, and the arithmetic of the recurrence is the layer's own on every
+path.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import tensorflow as tf
 
 Tensor = Any
 
-# Each kernel, with the prefix of its initializer, regularizer and constraint.
 KERNELS = {"kernel": "kernel", "recurrent_kernel": "recurrent"}
+"""Prefixes of each kernel's initializer, regularizer and constraint, by its name."""
 
 
 class QuantizedKernel:
-    """A kernel in int8, which TensorFlow reads as the tensor that it stands for.
+    """A kernel in int8, which TensorFlow reads as a floating-point tensor.
 
     Args:
-        values: int8 variable (D, V).
-        scale: Variable (V,): what a column was multiplied by to become `values`.
-        dtype: Of the tensor.
+        values: The quantised kernel, an int8 variable (D, V).
+        scale: The factors by which the columns were multiplied to become `values`, a variable (V,).
+        dtype: Floating-point dtype of the tensor.
     """
 
     def __init__(self, values: Any, scale: Any, dtype: str) -> None:
@@ -33,32 +33,32 @@ class QuantizedKernel:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the kernel."""
+        """Shape of the kernel."""
         return tuple(self.values.shape)
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
-        """The kernel, for `tf.convert_to_tensor` and every operation of TensorFlow."""
+        """Convert the kernel for `tf.convert_to_tensor` and every operation of TensorFlow."""
         kernel = tf.cast(self.values, self.dtype) / tf.cast(self.scale, self.dtype)
         return tf.convert_to_tensor(kernel, dtype, name=name)
 
 
 class CalledAsEver:
-    """Mixin of a layer that does the same whether its policy is one of int8 or not."""
+    """Mixin of a layer that computes the same with an int8 policy as without one."""
 
     call: Any
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
-        """What Keras calls instead of `call` once the policy is one of int8."""
+        """Run `call`; Keras calls this method instead once the policy is an int8 one."""
         return self.call(*args, **kwargs)
 
 
 class Int8ByCell(CalledAsEver):
-    """Mixin of a layer around cells, which `model.quantize` turns into int8 one by one."""
+    """Mixin of a layer around cells, which `model.quantize` quantises one by one."""
 
     _flatten_layers: Any
 
     def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
-        """Turn the kernels of all its cells into int8; see `Int8Kernels.quantize`."""
+        """Quantise the kernels of all cells to int8; see `Int8Kernels.quantize`."""
         for layer in self._flatten_layers(include_self=False):
             if isinstance(layer, Int8Kernels):
                 layer.quantize(mode, **kwargs)
@@ -74,7 +74,7 @@ class Int8Kernels(CalledAsEver):
     add_weight: Any
 
     def add_kernels(self, **shapes: tuple[int, ...]) -> None:
-        """Create the kernels of these names and shapes, as the dtype policy has them."""
+        """Create kernels of these names and shapes, in int8 if the dtype policy says so."""
         for name, shape in shapes.items():
             if self.quantization_mode:
                 self._add_quantized(name, shape)
@@ -95,15 +95,16 @@ class Int8Kernels(CalledAsEver):
         type_check: bool = True,  # noqa: ARG002  subclasses have the same kernels
         config: Any = None,  # noqa: ARG002  there is nothing to choose
     ) -> None:
-        """Turn the kernels into int8, for good.
+        """Quantise the kernels to int8, irreversibly.
 
         Args:
             mode: `"int8"`.
-            type_check: Without effect.
-            config: Without effect: Keras' default quantizer of weights is taken.
+            type_check: An argument of Keras' protocol that has no effect.
+            config: An argument of Keras' protocol that has no effect; Keras' default quantizer of
+                weights is used.
 
         Raises:
-            NotImplementedError: Another mode; `model.quantize` makes a warning of it.
+            NotImplementedError: The mode is another one; `model.quantize` turns it into a warning.
         """
         if mode != "int8":
             raise NotImplementedError(
@@ -136,12 +137,12 @@ class Int8Kernels(CalledAsEver):
 
 
 def saved_policy(cell: Any, config: Any) -> Any:
-    """The dtype in the configuration of a layer: its own, or that of its quantised cell."""
+    """Choose the dtype in a layer's configuration: its own, or that of its quantised cell."""
     return keras.dtype_policies.serialize(cell.dtype_policy) if cell.quantization_mode else config
 
 
 def plain_policy(policy: Any) -> Any:
-    """A dtype policy without quantisation, for layers of Keras that have none."""
+    """Remove the quantisation from a dtype policy, for layers of Keras that have none."""
     if policy.quantization_mode is None:
         return policy
     return keras.dtype_policies.get(policy.name.partition("_from_")[2])

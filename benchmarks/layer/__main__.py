@@ -1,4 +1,4 @@
-"""How fast the layer is on a CPU, beside Keras', PyTorch's and Flax's.
+"""Speed of the layer on a CPU, compared with Keras', PyTorch's and Flax's.
 
     python -m benchmarks.layer                      everything, about ten minutes
     python -m benchmarks.layer --quick              a first impression, under two minutes

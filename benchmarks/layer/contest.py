@@ -1,4 +1,4 @@
-"""What is measured: shapes, the tables they belong to, and the data that all contenders get."""
+"""The measurements: shapes, their tables, and the data that all contenders get."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ def second_grid() -> tuple[Shape, ...]:
 def contests(
     tables: list[str], grid: str = "all", own: list[Shape] | None = None, quick: bool = False
 ) -> list[Contest]:
-    """What a run measures, in order.
+    """List the measurements of a run, in order.
 
     Args:
-        tables: keys of `MEASURES`.
-        grid: `"main"`, `"second"` or `"all"`.
-        own: shapes to take in place of both grids, and in every table.
-        quick: few shapes only.
+        tables: Tables to measure, keys of `MEASURES`.
+        grid: Name of the grid: `"main"`, `"second"` or `"all"`.
+        own: Shapes to measure in every table in place of both grids.
+        quick: Whether to measure only a few shapes.
     """
     main = QUICK if quick else MAIN
     grids = {"main": main, "second": () if quick else second_grid()}

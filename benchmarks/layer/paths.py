@@ -1,4 +1,4 @@
-"""Which path of `keras_gru.GRU` a measured call took."""
+"""The path of `keras_gru.GRU` that a measured call took."""
 
 from __future__ import annotations
 

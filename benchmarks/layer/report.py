@@ -66,7 +66,7 @@ class Cell:
 
 
 def cells(results: dict[str, Any]) -> dict[tuple[str, str, str], list[Cell]]:
-    """By table, grid and measure."""
+    """Group the cells by table, grid and measure."""
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for contest in results["contests"]:
         for measure in dict.fromkeys(one["measure"] for one in contest["times"]):
@@ -137,7 +137,7 @@ def _digits(value: float) -> str:
 
 
 def summary(results: dict[str, Any]) -> list[str]:
-    """How, and on what machine, the run was made."""
+    """Describe the settings and the machine of the run."""
     lines = [f"{key}: {value}" for key, value in results["environment"].items()]
     if results.get("gemm"):
         low, high = (bound(results["gemm"]) / 1e9 for bound in (min, max))

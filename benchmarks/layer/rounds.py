@@ -108,7 +108,7 @@ class Watch:
         return _busy() - sum(_own(pid) for pid in self._pids)
 
     def foreign(self) -> float:
-        """As a share of one core; 0 if the system does not report it."""
+        """Return the time of other processes as a share of one core; 0 if it is not reported."""
         wall = time.perf_counter() - self._started
         return max(0.0, self._others() - self._before) / wall
 

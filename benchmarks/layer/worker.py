@@ -153,7 +153,7 @@ class _Service:
         gc.collect()
 
     def result(self, key: Key) -> list[Array]:
-        """What a contender computes."""
+        """Return the result of a contender."""
         return self._contenders[key].result()  # type: ignore[no-any-return]
 
     def seconds(self, key: Key) -> float:

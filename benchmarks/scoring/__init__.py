@@ -1,1 +1,1 @@
-"""How fast the rows of a file are scored, beside the bare model."""
+"""Rate at which the rows of a file are scored, compared with the bare model."""

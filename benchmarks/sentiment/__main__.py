@@ -1,4 +1,4 @@
-"""How good the classifiers are: rows of the results table; what is missing is trained.
+"""Accuracy of the classifiers: rows of the results table; missing runs are trained.
 
     python -m benchmarks.sentiment mr mr-pretrained --runs-dir runs/table
 

@@ -1,4 +1,4 @@
-"""Is this project's training loop as fast as `model.fit`? The same classifier, trained by both.
+"""Speed of this project's training loop, compared with `model.fit` on the same classifier.
 
     python -m benchmarks.sentiment.loop --data ../shared/data/mr
 
@@ -58,7 +58,7 @@ Epoch = Callable[[int], float]
 
 @dataclass(frozen=True)
 class Contest:
-    """What is to be trained, and on what."""
+    """The classifier to train and its data."""
 
     train: TokenRows
     validation: TokenRows
@@ -73,7 +73,7 @@ class Contest:
         return LengthBucketedBatches(rows.ids, rows.labels, settings.batch_size, settings.seed)
 
     def validation_batches(self) -> LengthBucketedBatches:
-        """As when training a run."""
+        """Batch the validation rows as the training of a run does."""
         return LengthBucketedBatches(self.validation.ids, self.validation.labels, EVALUATION_BATCH)
 
     def build(self) -> keras.Model:

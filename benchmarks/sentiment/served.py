@@ -1,4 +1,4 @@
-"""Whether a served classifier is as good as the trained one: all test rows, over the network.
+"""Accuracy of a served classifier, compared with the trained one: all test rows, over the network.
 
     gru-serve export runs/RUN --to models/sentiment
     gru-serve serve --port=8500 --model_name=sentiment --model_base_path=$PWD/models/sentiment

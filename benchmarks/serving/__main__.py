@@ -1,4 +1,4 @@
-"""How fast the server is, beside empty servers, the bare model, and other servers.
+"""Speed of the server, compared with empty servers, the bare model and other servers.
 
     python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
 

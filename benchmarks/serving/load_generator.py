@@ -29,8 +29,8 @@ class Measured:
 
     Attributes:
         rate: Requests per second.
-        p50: Microseconds.
-        p99: Microseconds.
+        p50: Median latency in microseconds.
+        p99: 99th percentile of the latency in microseconds.
     """
 
     rate: float
@@ -52,7 +52,7 @@ def grpc_load(port: int, body: Path, clients: int, seconds: int) -> Measured:
     """One call after the other on each of several connections.
 
     Raises:
-        RuntimeError: Not all calls were answered.
+        RuntimeError: Some calls were not answered.
     """
     log = body.with_suffix(".log")
     log.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def http_load(port: int, path: str, body: Path, clients: int, seconds: int) -> M
     """One request after the other on each of several connections.
 
     Raises:
-        RuntimeError: Not all requests were answered with 200.
+        RuntimeError: Some requests were not answered with 200.
     """
     script = body.with_suffix(".lua")
     script.write_text(_SCRIPT.format(body=body))

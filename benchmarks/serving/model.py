@@ -18,7 +18,7 @@ VOCABULARY = 10_000
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Where the model is, in the forms that the servers load.
+    """Paths of the model in the forms that the servers load.
 
     Attributes:
         base_path: Versions of a SavedModel, for TF Serving's flags.

@@ -140,7 +140,7 @@ def goals(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _runtimes(medians: _Medians) -> Iterator[str]:
-    """What ONNX Runtime makes of it, against TensorFlow: times and rates as ratios."""
+    """Compare ONNX Runtime with TensorFlow: times and rates as ratios."""
     bare = "bare session, threads"
     for text, name, load, what, goal in _AGAINST_BARE:
         first, second = medians.get(name, load), medians.get(bare, load)

@@ -22,10 +22,10 @@ class Rival:
     """One server.
 
     Attributes:
-        name: In the table.
-        packages: What pip installs for it, beside TensorFlow.
-        path: Of its predict endpoint.
-        protocol: "rows" or "v2", the form of requests.
+        name: Name in the table.
+        packages: Packages to install for it with pip, in addition to TensorFlow.
+        path: URL path of its predict endpoint.
+        protocol: Form of the requests, "rows" or "v2".
     """
 
     name: str
@@ -35,7 +35,7 @@ class Rival:
 
     @property
     def environment(self) -> Path:
-        """Its virtual environment."""
+        """Return the path of its virtual environment."""
         return CACHE / self.name.split()[0].lower()
 
     def install(self) -> str:

@@ -37,10 +37,10 @@ class Target:
     """Something to put load on.
 
     Attributes:
-        name: In the table.
-        load: Puts load on it: clients, rows, seconds.
-        loads: Which loads it gets.
-        results: By load, one entry per round.
+        name: Name in the table.
+        load: A function of clients, rows and seconds that puts the server under load.
+        loads: The loads that the server gets.
+        results: One entry per round, by load.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How long a server takes to start, beside TensorFlow's import and loading the model."""
+"""Start-up time of a server, compared with TensorFlow's import and loading the model."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def start_seconds(
     """Start all in turn.
 
     Args:
-        servers: By name, what starts a server and stops it; returns the seconds until its first
-            answer.
-        saved_model: What the server loads.
-        environment: Of the processes.
-        rounds: How often; one more goes before that does not count.
+        servers: Functions by name that start and stop a server and return the seconds until its
+            first answer.
+        saved_model: Path of the SavedModel that the server loads.
+        environment: Environment variables of the processes.
+        rounds: Number of measured rounds; one more runs before them and does not count.
 
     Returns:
         Seconds of each round: ``"import and load"``, and those of the servers.

@@ -1,4 +1,4 @@
-"""How long a streamed step takes, and how far a long stream drifts from the sequence.
+"""Time of a streamed step, and drift of a long stream from the sequence.
 
     python -m benchmarks.serving.streaming models/sentiment --steps 10000 --json streaming.json
 

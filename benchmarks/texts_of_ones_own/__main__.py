@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _seed(name: str, path: Path, seed: int, runs_dir: Path, console: Console) -> dict[str, Any]:
-    """What everybody achieves on one set with one seed; kept beside the runs."""
+    """Measure everybody on one set with one seed; the result is kept beside the runs."""
     kept = runs_dir / f"{name}-s{seed}.json"
     if kept.is_file():
         found: dict[str, Any] = json.loads(kept.read_text("utf-8"))

@@ -21,7 +21,7 @@ Scores = tuple[np.ndarray, np.ndarray]
 
 
 def members(part: LabelledTexts, classes: int) -> np.ndarray:
-    """Which rows are of which class or label, (N, C) bool."""
+    """Mark the classes or labels of each row, (N, C) bool."""
     if part.labels.ndim == 2:
         return np.asarray(part.labels > 0.5)
     return np.asarray(part.labels[:, np.newaxis] == np.arange(classes))

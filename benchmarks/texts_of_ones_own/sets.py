@@ -34,9 +34,9 @@ def write_set(name: str, data: Path, folder: Path) -> Path:
     """Write a set as a file, if it is not there; the same bytes everywhere.
 
     Args:
-        name: Of `SETS`, or `long`.
+        name: Name of a set in `SETS`, or `long`.
         data: Folder with the bundled data.
-        folder: Where to write.
+        folder: Folder to write to.
     """
     made: dict[str, Callable[[Path], list[tuple[str, str | list[str]]]]] = {
         "uci": _uci,
@@ -207,7 +207,7 @@ def _mixed(data: Path) -> list[tuple[str, str | list[str]]]:  # noqa: ARG001
 
 
 def _misspelt(text: str, rng: np.random.Generator) -> str:
-    """With neighbouring letters swapped in some words."""
+    """Swap neighbouring letters in some words."""
     words = text.split(" ")
     for number, word in enumerate(words):
         if len(word) > 4 and word.isalpha() and rng.random() < 0.1:
@@ -218,7 +218,7 @@ def _misspelt(text: str, rng: np.random.Generator) -> str:
 
 
 def _long(data: Path) -> list[tuple[str, str | list[str]]]:
-    """As many of each class."""
+    """Draw 1,200 long reviews of each class."""
     rng = np.random.default_rng(3)
     found: list[tuple[str, str | list[str]]] = []
     with gzip.open(data / "imdb/imdb_train.tsv.gz", "rt", encoding="utf-8", newline="\n") as lines:

@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _measured(
     path: Path, seed: int, tries: Sequence[str], folder: Path, console: Console
 ) -> list[dict[str, float]]:
-    """What each of the settings achieves with one seed."""
+    """Measure each of the settings with one seed."""
     kept = folder / f"{path.stem}-s{seed}.json"
     known: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
     for settings in tries:

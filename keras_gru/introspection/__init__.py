@@ -7,17 +7,19 @@
     plot_gradient_flow(flows).savefig("flow.png")
     print(parameter_table(features=100, units=256))
 
-The plots need matplotlib, which the extra `train` installs.
+The plots need matplotlib, which the extra `plot` installs.
 """
 
 from keras_gru.introspection.comparison import (
+    ParameterCount,
     adding_problem,
     compare_gradient_flow,
+    parameter_counts,
+    parameter_table,
     plot_gradient_flow,
 )
 from keras_gru.introspection.flow import GradientFlow, gradient_flow, state_jacobians
 from keras_gru.introspection.gates import GateActivity, gates_over_time, plot_gates
-from keras_gru.introspection.parameters import ParameterCount, parameter_counts, parameter_table
 
 __all__ = [
     "GateActivity",

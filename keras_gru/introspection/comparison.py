@@ -1,9 +1,9 @@
-"""Vanilla RNN, LSTM and GRU side by side: how far back the gradient of one task reaches."""
+"""Vanilla RNN, LSTM and GRU side by side: the reach of their gradients, and their parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -16,11 +16,11 @@ from keras_gru.missing_extra import naming_extra
 
 
 def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Array, Array]:
-    """The adding problem (Hochreiter & Schmidhuber 1997): sum two marked numbers of a sequence.
+    """Draw the adding problem (Hochreiter & Schmidhuber 1997): the sum of two marked numbers.
 
     Args:
-        batch: B, number of sequences.
-        steps: T, their length; at least 2. One number of each half is marked.
+        batch: Number B of sequences.
+        steps: Length T of a sequence, at least 2. One number of each half is marked.
         seed: Seed of the draw.
 
     Returns:
@@ -46,31 +46,31 @@ def compare_gradient_flow(
     epochs: int = 0,
     seed: int = 0,
 ) -> dict[str, GradientFlow]:
-    """Gradient flow of several recurrent layers on the same task.
+    """Compare the gradient flow of several recurrent layers on the same task.
 
     Each layer gets a linear readout of its last state and the mean squared error to the targets.
 
-    The gates alone do not carry a gradient far; their biases decide. A GRU whose update gate
-    starts near 1/2 halves the state at every step and reaches less far back than a vanilla RNN
-    with an orthogonal recurrent kernel; an LSTM starts with a forget-gate bias of 1, and
-    `initializers.recommended(max_period=...)` gives a GRU the reach it is asked for::
+    Gates alone do not carry a gradient far: their biases decide. A GRU whose update gate starts
+    near 1/2 halves the state at every step and reaches less far back than a vanilla RNN with an
+    orthogonal recurrent kernel; an LSTM starts with a forget-gate bias of 1, and
+    `initializers.recommended(max_period=...)` gives a GRU the reach that one asks for::
 
         compare_gradient_flow(*adding_problem(steps=100), layers={
             "GRU, zero biases": GRU(32),
             "GRU, chrono": GRU(32, **recommended(max_period=100))})
 
     Args:
-        inputs: (B, T, D).
-        targets: (B, K).
-        units: U of the three layers that are compared by default.
-        layers: Other layers by name; each must return its last output only.
-        epochs: How long each network is trained on the batch before (Adam); 0 compares the
-            initial values.
-        seed: Given to `keras.utils.set_random_seed` first. Layers given by the caller drew the
-            seeds of their initial values when they were made, so it does not reach those.
+        inputs: Input sequences, (B, T, D).
+        targets: Targets of the readout, (B, K).
+        units: Size U of the state of the three layers that are compared by default.
+        layers: Other layers to compare, by name; each must return its last output only.
+        epochs: Number of epochs that each network is trained on the batch before (Adam); 0
+            compares the initial values.
+        seed: Seed for `keras.utils.set_random_seed`. It does not reach layers given by the
+            caller, which drew the seeds of their initial values when they were made.
 
     Returns:
-        The flow of each layer, by name.
+        The gradient flow of each layer, by name.
     """
     keras.utils.set_random_seed(seed)
     if layers is None:
@@ -95,13 +95,13 @@ def compare_gradient_flow(
 
 
 def plot_gradient_flow(flows: Mapping[str, GradientFlow]) -> Any:
-    """Reach of the state and of the loss gradient over time, one line per layer.
+    """Plot the reach of the state and of the loss gradient over time, one line per layer.
 
     Lines are medians over the batch, bands the middle 80 %. The dashed line is the bound (γλ)^(T−t)
     of a vanilla RNN.
 
     Args:
-        flows: Of `compare_gradient_flow`, or any by name.
+        flows: Gradient flows by name, as `compare_gradient_flow` returns them.
 
     Returns:
         A `matplotlib.figure.Figure`; `figure.savefig("flow.png")` writes it.
@@ -139,3 +139,59 @@ def _plot_band(ax: Any, norms: Array, label: str, colour: str) -> None:
     low, middle, high = np.quantile(norms, (0.1, 0.5, 0.9), axis=0)
     ax.plot(middle, color=colour, label=label)
     ax.fill_between(np.arange(len(middle)), low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+class ParameterCount(NamedTuple):
+    """The number of parameters of one kind of layer."""
+
+    layer: str
+    formula: str
+    """Formula in D features and U units."""
+
+    predicted: int
+    """Value of the formula."""
+
+    actual: int
+    """Number of parameters of a built layer."""
+
+
+def parameter_counts(features: int, units: int) -> list[ParameterCount]:
+    """Count the parameters of recurrent layers, by formula and in built layers.
+
+    A GRU with the reset gate after the matmul has a second bias per gate.
+
+    Args:
+        features: Size D of the input.
+        units: Size U of the state.
+    """
+    rows = (
+        ("vanilla RNN", "U(D + U + 1)", 1, 1, keras.layers.SimpleRNN(units)),
+        ("GRU, reset before", "3U(D + U + 1)", 3, 1, GRU(units, reset_after=False)),
+        ("GRU, reset after", "3U(D + U + 2)", 3, 2, GRU(units)),
+        ("LSTM", "4U(D + U + 1)", 4, 1, keras.layers.LSTM(units)),
+    )
+    counts = []
+    for name, formula, blocks, biases, layer in rows:
+        layer.build((None, None, features))
+        predicted = blocks * units * (features + units + biases)
+        counts.append(ParameterCount(name, formula, predicted, layer.count_params()))
+    return counts
+
+
+def parameter_table(features: int, units: int) -> str:
+    """Write `parameter_counts` as a table, with each count relative to the vanilla RNN's.
+
+    >>> print(parameter_table(100, 256))
+    D = 100, U = 256     formula        predicted   actual  ratio
+    vanilla RNN          U(D + U + 1)      91,392   91,392   1.00
+    GRU, reset before    3U(D + U + 1)    274,176  274,176   3.00
+    GRU, reset after     3U(D + U + 2)    274,944  274,944   3.01
+    LSTM                 4U(D + U + 1)    365,568  365,568   4.00
+    """
+    counts = parameter_counts(features, units)
+    heading = f"D = {features}, U = {units}"
+    lines = [f"{heading:<20} {'formula':<14} {'predicted':>9} {'actual':>8}  ratio"]
+    for layer, formula, predicted, actual in counts:
+        ratio = actual / counts[0].actual
+        lines.append(f"{layer:<20} {formula:<14} {predicted:>9,} {actual:>8,} {ratio:>6.2f}")
+    return "\n".join(lines)

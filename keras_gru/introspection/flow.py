@@ -1,4 +1,4 @@
-"""How gradients travel back through the states of a recurrent layer."""
+"""The flow of gradients back through the states of a recurrent layer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import tensorflow as tf
 
 from keras_gru.introspection.trajectory import Array, StateTrajectory, advance, run
 
-# sup |φ′|
-STEEPEST_SLOPE = {"tanh": 1.0, "sigmoid": 0.25, "relu": 1.0, "linear": 1.0}
+_STEEPEST_SLOPE = {"tanh": 1.0, "sigmoid": 0.25, "relu": 1.0, "linear": 1.0}
+"""sup |φ′| of each activation φ."""
 
 
 @dataclass(frozen=True, eq=False)
 class GradientFlow:
-    """Norms along time; index t = 0 … T is the state after t steps, 0 the initial state.
+    """Norms of gradients over time; index t = 0 … T is the state after t steps, 0 the initial one.
 
     The state of an LSTM is h and c together. Steps count in processing order.
     """
@@ -65,7 +65,7 @@ def gradient_flow(
     initial_state: Any = None,
     mask: Any = None,
 ) -> GradientFlow:
-    """Norms of the exact Jacobians and of the loss gradient along time, in inference.
+    """Compute the norms of the exact Jacobians and of the loss gradient over time, in inference.
 
     >>> inputs = np.random.default_rng(0).normal(size=(8, 60, 3)).astype("float32")
     >>> reach = {}
@@ -77,10 +77,10 @@ def gradient_flow(
 
     Args:
         layer: A recurrent layer or cell: GRU, SimpleRNN, LSTM and others with one cell.
-        inputs: (B, T, D).
-        loss: Maps the states (B, T, U), an LSTM's h, kept at masked steps, to a scalar.
-        initial_state: (B, S); by default what the cell starts from.
-        mask: Boolean (B, T); a masked step passes the gradient on unchanged.
+        inputs: Input sequences, (B, T, D).
+        loss: A function from the states (B, T, U), an LSTM's h, kept at masked steps, to a scalar.
+        initial_state: State before the first step, (B, S); by default the cell's own.
+        mask: Steps to compute, bool (B, T); a masked step passes the gradient on unchanged.
 
     Raises:
         ValueError: A shape does not fit, or the layer has no cell.
@@ -102,13 +102,13 @@ def gradient_flow(
 
 
 def state_jacobians(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) -> Array:
-    """∂h_t/∂h_{t−1} of every step, (B, T, S, S) in float64: [..., i, j] is ∂new_i/∂old_j.
+    """Compute ∂h_t/∂h_{t−1} of every step, (B, T, S, S) in float64: [..., i, j] is ∂new_i/∂old_j.
 
     Args:
         layer: A recurrent layer or cell.
-        inputs: (B, T, D).
-        initial_state: (B, S); by default what the cell starts from.
-        mask: Boolean (B, T); the Jacobian of a masked step is the identity.
+        inputs: Input sequences, (B, T, D).
+        initial_state: State before the first step, (B, S); by default the cell's own.
+        mask: Steps to compute, bool (B, T); the Jacobian of a masked step is the identity.
     """
     return _jacobians(layer, run(layer, inputs, initial_state, mask))
 
@@ -149,7 +149,7 @@ def _gamma_lambda(layer: Any) -> float | None:
     cell = getattr(layer, "cell", layer)
     if not isinstance(cell, keras.layers.SimpleRNNCell):
         return None
-    slope = STEEPEST_SLOPE.get(keras.activations.serialize(cell.activation))
+    slope = _STEEPEST_SLOPE.get(keras.activations.serialize(cell.activation))
     if slope is None:
         return None
     recurrent_kernel = tf.cast(cell.recurrent_kernel, tf.float64).numpy()

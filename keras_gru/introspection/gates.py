@@ -1,4 +1,4 @@
-"""What a GRU's gates do over time."""
+"""The gates of a GRU over time."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class GateActivity:
     """State after the step (4); kept where the mask is False."""
 
     update_gate: str
-    """What z = 1 does to the state: `"keep"` or `"replace"` it."""
+    """Effect of z = 1 on the state: `"keep"` or `"replace"`."""
 
 
 def gates_over_time(
     layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None
 ) -> GateActivity:
-    """Gates, candidate and state at every step of a batch, in inference.
+    """Compute gates, candidate and state at every step of a batch, in inference.
 
     >>> layer = GRU(4, **recommended(max_period=20, seed=1))
     >>> inputs = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
@@ -54,11 +54,11 @@ def gates_over_time(
     True
 
     Args:
-        layer: A GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
+        layer: A GRU or GRUCell of keras_gru or keras.layers; for a `GRUEncoder`, one of its
             `layers`, with that layer's inputs.
-        inputs: (B, T, D).
-        initial_state: (B, U); by default zeros, or what the layer learned.
-        mask: Boolean (B, T).
+        inputs: Input sequences, (B, T, D).
+        initial_state: State before the first step, (B, U); by default zeros or the learned state.
+        mask: Steps to compute, bool (B, T).
 
     Raises:
         ValueError: The layer is no GRU, or a shape does not fit.
@@ -95,14 +95,14 @@ def gates_over_time(
 
 
 def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | None = None) -> Any:
-    """Heat maps of the gates, the candidate and the state of one row: units over steps.
+    """Plot heat maps of the gates, the candidate and the state of one row: units over steps.
 
-    Masked steps are grey in the gates. The colours of candidate and state reach to the largest
+    Masked steps are grey in the gates. The colours of candidate and state span the largest
     magnitude in the picture.
 
     Args:
-        activity: Of `gates_over_time`.
-        row: Which row of the batch.
+        activity: Result of `gates_over_time`.
+        row: Index of the row in the batch.
         labels: One label per step, such as the tokens of a sentence.
 
     Returns:

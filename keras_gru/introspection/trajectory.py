@@ -1,4 +1,4 @@
-"""The states that a recurrent layer runs through, step by step."""
+"""The states of a recurrent layer, step by step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StateTrajectory:
     """
 
     inputs: Tensor
-    """(B, T, D)"""
+    """Input sequences, (B, T, D)."""
 
     previous: Tensor
     """The state before each step, (B, T, S)."""
@@ -30,10 +30,10 @@ class StateTrajectory:
     """The state after each step, (B, T, S); kept where the mask is False."""
 
     mask: Array
-    """(B, T), all True if there is none."""
+    """Mask of the steps, (B, T); all True if none was given."""
 
     state_sizes: tuple[int, ...]
-    """The parts of S."""
+    """Sizes of the state's parts, which add up to S."""
 
 
 def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) -> StateTrajectory:
@@ -41,9 +41,10 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
 
     Args:
         layer: A recurrent layer of Keras or keras_gru, or a cell.
-        inputs: (B, T, D).
-        initial_state: (B, S), or the parts of the state; by default what the cell starts from.
-        mask: Boolean (B, T).
+        inputs: Input sequences, (B, T, D).
+        initial_state: State before the first step, (B, S), or its parts; by default the cell's
+            own.
+        mask: Steps to compute, bool (B, T).
 
     Raises:
         ValueError: A shape or the dtype does not fit, or the layer has no cell.
@@ -90,7 +91,7 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
 
 
 def advance(cell: Any, inputs: Tensor, state: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """One step of a cell in inference: inputs (N, D), state (N, S) → new state (N, S)."""
+    """Advance a cell by one step in inference: inputs (N, D), state (N, S) → new state (N, S)."""
     nested = cell.state_size if isinstance(cell.state_size, list | tuple) else [cell.state_size]
     parts = tf.nest.pack_sequence_as(nested, tf.split(state, sizes, axis=-1))
     _, new = cell(inputs, parts, training=False)
@@ -98,7 +99,7 @@ def advance(cell: Any, inputs: Tensor, state: Tensor, sizes: tuple[int, ...]) ->
 
 
 def _features(cell: Any) -> int | None:
-    """D of a built cell; None of a foreign one that does not show it."""
+    """Return D of a built cell, or None for a foreign one that does not show it."""
     first = getattr(cell, "cells", [cell])[0]
     kernel = getattr(first, "kernel", None)
     return None if kernel is None else int(kernel.shape[0])

@@ -120,16 +120,21 @@ class WorkedExample:
         ]
 
     def _judge_quantity(self, claim: Mapping[str, Any]) -> Verdict:
-        variant = claim.get("variant")
         quantity, step = str(claim["quantity"]), claim.get("step")
-        exact, chained = self._traces.get(variant, (None, None))
+        exact, chained, substitutes = self._traces.get(claim.get("variant"), (None, None, {}))
         computed = evaluate(quantity, _names(exact, step))
-        names = dict(_names(chained, step))
-        if quantity not in names:  # a formula over printed values, not a line of the trace
-            names |= self._printed(variant, step)
-        from_printed = evaluate(quantity, names)
-        places = int(claim.get("decimals", self.content.get("decimals", 3)))
+        places = int(claim.get("decimals", self._places))
         unit = 10.0**-places
+        names, bound = dict(_names(chained, step)), 2.5 * unit
+        if quantity not in names:  # a formula over printed values, not a line of the trace
+            printed_values = {
+                name: np.where(np.isnan(value), names[name], value)
+                for (at, name), value in substitutes.items()
+                if at == step
+            }
+            names |= printed_values
+            bound = max(bound, _movement(quantity, names, printed_values, 10.0**-self._places))
+        from_printed = evaluate(quantity, names)
         if "range" in claim:
             printed = np.asarray(claim["range"], dtype=np.float64)
             status = AGREES if _inside(computed, printed, 0.5 * unit) else DIFFERS
@@ -141,7 +146,6 @@ class WorkedExample:
                 f"{computed.shape}, got {printed.shape}"
             )
         slack = 1.5 if quantity in _SUMS else 0.5
-        bound = max(2.5 * unit, self._rounding(quantity, names, variant, step))
         if _within(computed, printed, 0.5 * unit):
             status = AGREES
         elif _within(from_printed, printed, slack * unit) and _within(computed, printed, bound):
@@ -150,40 +154,25 @@ class WorkedExample:
             status = DIFFERS
         return Verdict(claim, quantity, printed, computed, from_printed, places, status)
 
-    def _rounding(
-        self, quantity: str, names: Values, variant: str | None, step: int | None
-    ) -> float:
-        """Bound a formula's change if each printed number in it moves by one in its last place."""
-        if quantity in _names(self._traces.get(variant, (None, None))[1], step):
-            return 0.0
-        centre = evaluate(quantity, names)
-        moved = np.zeros_like(centre)
-        unit = 10.0 ** -int(self.content.get("decimals", 3))
-        for at, name in self._substitutes(variant):
-            if at != step or not re.search(rf"\b{name}\b", quantity):
-                continue
-            for index in np.ndindex(names[name].shape):
-                nudged = names[name].copy()
-                nudged[index] += unit
-                moved = moved + np.abs(evaluate(quantity, {**names, name: nudged}) - centre)
-        return float(np.max(moved))
+    @property
+    def _places(self) -> int:
+        return int(self.content.get("decimals", 3))
 
     @cached_property
-    def _traces(self) -> dict[str | None, tuple[Trace, Trace]]:
+    def _traces(self) -> dict[str | None, tuple[Trace, Trace, Substitutes]]:
+        """The exact trace of each variant, the one from printed values, and those values."""
         traces = {}
-        for variant in (None, *self.content.get("variants", {})):
+        for variant in (None, *self.variants):
             network = self.network(variant)
             if network is not None:
-                traces[variant] = (trace(network), trace(network, self._substitutes(variant)))
+                exact = trace(network)
+                substitutes = self._substitutes(variant, exact)
+                traces[variant] = exact, trace(network, substitutes), substitutes
         return traces
 
-    def _substitutes(self, variant: str | None) -> Substitutes:
+    def _substitutes(self, variant: str | None, exact: Trace) -> Substitutes:
         """Collect the first printed value of every quantity, whole or in part."""
         found: dict[tuple[int | None, str], Array] = {}
-        network = self.network(variant)
-        if network is None:
-            return found
-        exact = trace(network)
         for claim in self.claims:
             if "printed" not in claim or claim.get("variant") != variant:
                 continue
@@ -198,13 +187,19 @@ class WorkedExample:
             substitute[index] = np.where(np.isnan(substitute[index]), printed, substitute[index])
         return found
 
-    def _printed(self, variant: str | None, step: int | None) -> Values:
-        names = _names(self._traces[variant][1], step) if variant in self._traces else {}
-        return {
-            name: np.where(np.isnan(value), names[name], value)
-            for (at, name), value in self._substitutes(variant).items()
-            if at == step
-        }
+
+def _movement(quantity: str, names: Values, printed: Values, unit: float) -> float:
+    """Bound a formula's change if each printed number in it moves by one in its last place."""
+    centre = evaluate(quantity, names)
+    moved = np.zeros_like(centre)
+    for name in printed:
+        if not re.search(rf"\b{name}\b", quantity):
+            continue
+        for index in np.ndindex(names[name].shape):
+            nudged = names[name].copy()
+            nudged[index] += unit
+            moved = moved + np.abs(evaluate(quantity, {**names, name: nudged}) - centre)
+    return float(np.max(moved))
 
 
 def judge_calculation(claim: Mapping[str, Any]) -> Verdict:

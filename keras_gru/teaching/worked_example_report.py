@@ -73,24 +73,25 @@ TEXTS = (
 
 _INTRODUCTION = """# Worked examples
 
-Every number that four teaching texts print about the GRU, beside the number that
-`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone, and
-what the texts have wrong in numbers, formulas, figures, wording and code.
-[texts.md](texts.md) says where everything else that they describe is in this project. The
-examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
-[DERIVATION.md](../keras_gru/DERIVATION.md). This file is generated:
-`python -m keras_gru audit docs/worked_examples.md`. See one example from its first gate to its
-updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md)).
+This page compares every number that four teaching texts print about the GRU with the number that
+`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone. It also
+lists the errors of the texts in numbers, formulas, figures, wording and code. [texts.md](texts.md)
+says where this project has everything else that the texts describe.
 
-- **agrees**: equal to the printed precision.
-- **rounding carried**: the printed line follows from the printed line before it, whose rounding
-  it carries; off by a unit or two in the last place.
-- **differs**: neither. Every such number belongs to an erratum.
+The examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
+[DERIVATION.md](../keras_gru/DERIVATION.md). `python -m keras_gru audit docs/worked_examples.md`
+generates this file. To see one example from its first gate to its updated weights, run
+`python -m keras_gru trace good_movie` ([trace.md](trace.md)).
+
+- **agrees**: the numbers are equal to the printed precision.
+- **rounding carried**: the printed number follows from the rounded number on the line before it,
+  and is off by one or two units in the last place.
+- **differs**: neither holds. Every such number belongs to an erratum.
 
 `tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
-TensorFlow tape and against central differences over a plain forward pass (float64);
-`test_worked_examples_layer.py` beside it tests it against the layer (float32). The tests in
-`errata/` confirm the other errata.
+TensorFlow tape and against central differences over a plain forward pass (float64).
+`test_worked_examples_layer.py` in the same folder tests it against the layer (float32). The tests
+in `errata/` confirm the other errata.
 """
 
 

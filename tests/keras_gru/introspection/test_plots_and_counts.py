@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_gru.introspection.comparison
 import keras_gru.introspection.flow
 import keras_gru.introspection.gates
-import keras_gru.introspection.parameters
 from keras_gru import GRU, MGU, GRUCell
 from keras_gru.initializers import recommended
 from keras_gru.introspection import (
@@ -39,7 +39,7 @@ from tests.keras_gru.introspection.problem import (
     [
         keras_gru.introspection.gates,
         keras_gru.introspection.flow,
-        keras_gru.introspection.parameters,
+        keras_gru.introspection.comparison,
     ],
     ids=lambda module: module.__name__.rpartition(".")[2],
 )
