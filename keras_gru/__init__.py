@@ -10,8 +10,7 @@ from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
 from keras_gru.kernel.execution import portable
 from keras_gru.layer import GRU
-from keras_gru.variant_layers import MGU, CoupledGRU
-from keras_gru.variants import CoupledGRUCell, MGUCell
+from keras_gru.variants import MGU, CoupledGRU, CoupledGRUCell, MGUCell
 
 if keras.config.backend() != "tensorflow":
     raise ImportError(

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_gru.dropout import VariationalDropout, check_rate
-from keras_gru.kernel.convention import UPDATE_GATES, Convention
-from keras_gru.kernel.products import masked_states
-from keras_gru.kernel.step import joint_step, step
-from keras_gru.kernel.step_inputs import joint_step_inputs, step_inputs
-from keras_gru.kernel.weights import (
-    Gates,
-    bias_shape,
+# keras.layers.RNN draws masks before its loop only for subclasses of this class, which Keras does
+# not export; and only its global state tells a cell whether the call around it is training.
+from keras.src.backend.common import global_state
+from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+
+from keras_gru.arguments import (
+    UPDATE_GATES,
+    check_choice,
+    dropout_rate,
     feature_count,
+    positive_integer,
+)
+from keras_gru.functional import step
+from keras_gru.kernel.equations import Convention
+from keras_gru.kernel.weights import (
+    GATE_COUNT,
+    Gates,
+    PackedWeights,
+    bias_shape,
     kernel_shape,
     layer_norm_gain_shape,
-    positive_integer,
     recurrent_kernel_shape,
 )
 from keras_gru.quantization import Int8Kernels
@@ -27,7 +37,7 @@ Tensor = Any
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
+class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
     """Cell of a gated recurrent unit; drop-in for `keras.layers.GRUCell`.
 
     With `x` the input, `h` the previous and `h′` the new state (numbers of DERIVATION.md)::
@@ -120,16 +130,8 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
         **kwargs: Any,
     ) -> None:
         units = positive_integer("units", units)
-        if update_gate not in UPDATE_GATES:
-            raise ValueError(
-                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
-                f"Received: update_gate={update_gate!r}"
-            )
-        if implementation not in (0, 1, 2):
-            raise ValueError(
-                "Argument `implementation` must be 0, 1 or 2. "
-                f"Received: implementation={implementation!r}"
-            )
+        check_choice("update_gate", update_gate, UPDATE_GATES)
+        check_choice("implementation", implementation, (0, 1, 2))
         super().__init__(**kwargs)
         self.units = units
         self.activation = keras.activations.get(activation)
@@ -144,23 +146,24 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.recurrent_constraint = keras.constraints.get(recurrent_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.dropout = check_rate("dropout", dropout)
-        self.recurrent_dropout = check_rate("recurrent_dropout", recurrent_dropout)
+        self.dropout = dropout_rate("dropout", dropout)
+        self.recurrent_dropout = dropout_rate("recurrent_dropout", recurrent_dropout)
         self.reset_after = bool(reset_after)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.update_gate = update_gate
-        self.zoneout = check_rate("zoneout", zoneout)
-        self.dropconnect = check_rate("dropconnect", dropconnect)
+        self.zoneout = dropout_rate("zoneout", zoneout)
+        self.dropconnect = dropout_rate("dropconnect", dropconnect)
         self.layer_norm = bool(layer_norm)
         self.learn_initial_state = bool(learn_initial_state)
         self.implementation = implementation
         self.state_size = self.units
         self.output_size = self.units
+        self._drawn = _DrawnMasks()
 
     @property
     def convention(self) -> Convention:
-        """Which of the published GRUs this cell is."""
+        """The published GRU that this cell is."""
         return Convention(
             self.reset_after, self.update_gate, self.activation, self.recurrent_activation
         )
@@ -198,39 +201,43 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
         nested = isinstance(states, list | tuple)
         inputs = tf.cast(inputs, self.compute_dtype)
         h = tf.cast(states[0] if nested else states, self.compute_dtype)
-        recurrent_mask = None
+        input_mask = recurrent_mask = dropconnect_mask = None
         if training:
-            mask = self.get_dropout_mask(inputs)
-            if isinstance(mask, Gates):
-                inputs = masked_states(inputs, mask)
-            elif mask is not None:
-                inputs *= mask
+            input_mask = self.get_dropout_mask(inputs)
             recurrent_mask = self.get_recurrent_dropout_mask(h)
-        bias, gain = (
-            None if weight is None else tf.convert_to_tensor(weight)
-            for weight in (self.bias, self.layer_norm_gain)
+            dropconnect_mask = self.get_dropconnect_mask()
+        if input_mask is not None and not isinstance(input_mask, Gates):
+            inputs, input_mask = inputs * input_mask, None
+        kernel, recurrent_kernel, bias, gain = self.packed_weights(dropconnect_mask)
+        h_new = step(
+            inputs,
+            h,
+            kernel,
+            recurrent_kernel,
+            bias,
+            self.convention,
+            layer_norm_gain=gain,
+            recurrent_mask=recurrent_mask,
+            input_mask=input_mask,
         )
-        recurrent_kernel = self.effective_recurrent_kernel(training)
-        if recurrent_mask is None and gain is None:
-            joint, weights = joint_step_inputs(
-                inputs, self.kernel, recurrent_kernel, bias, self.reset_after
-            )
-            h_new, _ = joint_step(joint, h, weights, self.convention)
-        else:
-            x, weights = step_inputs(
-                inputs, self.kernel, recurrent_kernel, bias, gain, self.reset_after
-            )
-            h_new, _ = step(x, h, weights, self.convention, recurrent_mask)
         share = self.zoneout_share(tf.shape(h), training)
         if share is not None:
             h_new = share * h + (1 - share) * h_new
         return h_new, [h_new] if nested else h_new
 
-    def effective_recurrent_kernel(self, training: bool) -> Tensor:
-        """The recurrent kernel (U, 3U), after DropConnect if `training`."""
-        kernel = tf.convert_to_tensor(self.recurrent_kernel)
-        mask = self.get_dropconnect_mask() if training else None
-        return kernel if mask is None else kernel * mask
+    def packed_weights(self, dropconnect_mask: Tensor | None = None) -> PackedWeights:
+        """The weights in the compute dtype, after DropConnect if there is a mask (U, 3U)."""
+        # A wrapper with another dtype policy, as TimeDistributed, may have cast them to its own.
+        dtype, bias, gain = self.compute_dtype, self.bias, self.layer_norm_gain
+        kernel, recurrent_kernel = (
+            tf.cast(self.kernel, dtype),
+            tf.cast(self.recurrent_kernel, dtype),
+        )
+        bias = None if bias is None else tf.cast(bias, dtype)
+        gain = None if gain is None else tf.cast(gain, dtype)
+        if dropconnect_mask is not None:
+            recurrent_kernel *= dropconnect_mask
+        return PackedWeights(kernel, recurrent_kernel, bias, gain)
 
     def zoneout_share(self, shape: Tensor, training: bool) -> Tensor | None:
         """Share of the old state to keep: a 0/1 draw of `shape` if `training`, else the rate."""
@@ -240,6 +247,60 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             return tf.constant(self.zoneout, self.compute_dtype)
         draw = keras.random.uniform(shape, seed=self.seed_generator, dtype="float32")
         return tf.cast(draw < self.zoneout, self.compute_dtype)
+
+    def draw_dropout_mask(self, step_input: Tensor) -> Tensor | Gates:
+        """Draw a mask of the inputs, shaped and typed like `step_input` (B, D).
+
+        With `recurrent_dropout` one per gate, as `keras.layers.GRU` draws them.
+        """
+        draw = self._draw_gates if self.recurrent_dropout else self._draw
+        return draw(tf.ones_like(step_input), self.dropout)
+
+    def draw_recurrent_dropout_mask(self, state: Tensor) -> Gates:
+        """Draw masks of the state, one per gate, each like `state` (B, U)."""
+        return self._draw_gates(tf.ones_like(state), self.recurrent_dropout)
+
+    def draw_dropconnect_mask(self) -> Tensor:
+        """Draw a mask of the recurrent kernel, (U, 3U)."""
+        ones = tf.ones_like(tf.convert_to_tensor(self.recurrent_kernel))
+        return self._draw(ones, self.dropconnect)
+
+    def _draw_gates(self, ones: Tensor, rate: float) -> Gates:
+        """Draw one mask per gate, one by one: by the same seed those of Keras' own layer."""
+        return Gates(*[self._draw(ones, rate) for _ in range(GATE_COUNT)])
+
+    def _draw(self, ones: Tensor, rate: float) -> Tensor:
+        return keras.random.dropout(ones, rate, seed=self.seed_generator)
+
+    # `keras.layers.RNN` asks for the masks before its loop, whether the call is training or not,
+    # then calls the cell at every step, and after the loop lets the cell forget them.
+
+    def get_dropout_mask(self, step_input: Tensor) -> Tensor | Gates | None:
+        """The mask of the inputs in this call of a layer around the cell; None outside training."""
+        if self._drawn.inputs is None and self.dropout and _in_training_call():
+            self._drawn.inputs = self.draw_dropout_mask(step_input)
+        return self._drawn.inputs
+
+    def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates | None:
+        """The masks of the state, like `step_input` (B, U), in this call of a layer."""
+        self.get_dropconnect_mask()  # Keras asks for masks before its loop only here
+        if self._drawn.states is None and self.recurrent_dropout and _in_training_call():
+            self._drawn.states = self.draw_recurrent_dropout_mask(step_input)
+        return self._drawn.states
+
+    def get_dropconnect_mask(self) -> Tensor | None:
+        """The mask of the recurrent kernel in this call of a layer around the cell."""
+        if self._drawn.recurrent_kernel is None and self.dropconnect and _in_training_call():
+            self._drawn.recurrent_kernel = self.draw_dropconnect_mask()
+        return self._drawn.recurrent_kernel
+
+    def reset_dropout_mask(self) -> None:
+        """Forget the mask of the inputs."""
+        self._drawn.inputs = None
+
+    def reset_recurrent_dropout_mask(self) -> None:
+        """Forget the masks of the state and of the recurrent kernel."""
+        self._drawn.states = self._drawn.recurrent_kernel = None
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """The state to start from, [(batch_size, U)], in the compute dtype.
@@ -283,3 +344,21 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             "learn_initial_state": self.learn_initial_state,
             "implementation": self.implementation,
         }
+
+
+class _DrawnMasks(threading.local):
+    """Masks that a cell has drawn for the call of a layer around it, one set for each thread."""
+
+    inputs: Tensor | Gates | None = None
+    states: Gates | None = None
+    recurrent_kernel: Tensor | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle a cell without them."""
+        return _DrawnMasks, ()
+
+
+def _in_training_call() -> bool:
+    """Whether the outermost call of a layer under way is one with training=True."""
+    context = global_state.get_global_attribute("current_call_ctx")
+    return bool(getattr(context, "training", False))

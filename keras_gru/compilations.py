@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 _MODULE = "device_compilation_profiler=1"
 _COMPILED = re.compile(r"\] Compiled (\S+) \d+ times, compile time: (\d+) us")
-_OF_LAYER = re.compile(r"__inference_gru_([a-z]+)_\d+$")  # named in `kernel.blocks`
+_OF_LAYER = re.compile(r"__inference_gru_([a-z]+)_\d+$")  # named in `kernel.execution`
 _PARTS = {"forward": "GRU, forward", "backward": "GRU, backward", "other": "other functions"}
 _INFO = re.compile(r"I\d{4} ")
 

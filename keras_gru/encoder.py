@@ -8,8 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.dropout import check_rate
-from keras_gru.kernel.weights import positive_integer
+from keras_gru.arguments import dropout_rate, positive_integer
 from keras_gru.layer import GRU
 from keras_gru.quantization import Int8ByCell, plain_policy
 
@@ -121,7 +120,7 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
         self.units = units
         self.num_layers = positive_integer("num_layers", num_layers)
         self.bidirectional = bool(bidirectional)
-        self.dropout = check_rate("dropout", dropout)
+        self.dropout = dropout_rate("dropout", dropout)
         self.return_sequences = bool(return_sequences)
         self.return_state = bool(return_state)
         self.seed = seed
@@ -262,7 +261,7 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
             "return_sequences": self.return_sequences,
             "return_state": self.return_state,
             "seed": self.seed,
-            **{option: of_layer[option] for option in self.gru_options},
+            **{option: of_layer[option] for option in self.gru_options if option in of_layer},
         }
 
 

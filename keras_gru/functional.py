@@ -1,4 +1,4 @@
-"""The GRU as pure functions of tensors, with the layer's own kernel under them.
+"""The GRU as pure functions of tensors: those that the layer and its cell call.
 
 With `x` the input, `h` the previous and `h′` the new state (numbers of DERIVATION.md)::
 
@@ -27,22 +27,28 @@ Tensors, variables and arrays will do, all of one floating dtype. Every function
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_gru.kernel.arguments import PackedWeights, fitting, floating, gate_masks
-from keras_gru.kernel.convention import UPDATE_GATES, Convention
-from keras_gru.kernel.sequence import Sequence, gru_sequence
-from keras_gru.kernel.step import Saved
-from keras_gru.kernel.step import step as _step
-from keras_gru.kernel.step_inputs import step_inputs
+from keras_gru.arguments import UPDATE_GATES, fitting, floating
+from keras_gru.kernel import equations
+from keras_gru.kernel.equations import Convention, centered, project
+from keras_gru.kernel.execution import CONVERTED, choose_plan, present
+from keras_gru.kernel.passes import Operands, Options, gates_of_all_steps
+from keras_gru.kernel.sequence import recurrence
 from keras_gru.kernel.weights import (
     GATE_COUNT,
     Gates,
+    PackedWeights,
     bias_shape,
+    fewest_pieces,
+    in_pieces,
     kernel_shape,
+    merge_bias,
     recurrent_kernel_shape,
+    step_weights,
+    wide,
 )
 
 __all__ = [
@@ -63,6 +69,23 @@ Tensor = Any
 _STANDARD = Convention()
 
 
+class Sequence(NamedTuple):
+    """Result of `sequence`.
+
+    Attributes:
+        states: State after each step, (B, T, U), or None if not asked for.
+        final: Final state, (B, U).
+        gates: Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
+            masked steps, or None if not asked for.
+        path: Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`.
+    """
+
+    states: Tensor | None
+    final: Tensor
+    gates: Gates | None
+    path: str
+
+
 def step(
     x: Tensor,
     h: Tensor,
@@ -73,6 +96,7 @@ def step(
     *,
     layer_norm_gain: Tensor | None = None,
     recurrent_mask: Gates | None = None,
+    input_mask: Gates | None = None,
 ) -> Tensor:
     """One time step, (1) to (4).
 
@@ -96,6 +120,7 @@ def step(
         recurrent_mask: Dropout masks, one per gate that broadcasts against `h`, which scale the
             state on its way into that gate's product (Gal & Ghahramani 2016, arXiv:1512.05287); or
             None.
+        input_mask: Dropout masks of the input, one per gate that broadcasts against `x`; or None.
 
     Returns:
         The new state, (..., U).
@@ -103,13 +128,8 @@ def step(
     Raises:
         ValueError: A shape or a dtype does not fit; the message names the argument.
     """
-    h_new, _ = _advanced(
-        x,
-        h,
-        PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain),
-        convention,
-        recurrent_mask,
-    )
+    weights = PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain)
+    h_new, _ = _advance(x, h, weights, convention, recurrent_mask, input_mask)
     return h_new
 
 
@@ -150,14 +170,9 @@ def gates(
     Raises:
         ValueError: A shape or a dtype does not fit; the message names the argument.
     """
-    _, saved = _advanced(
-        x,
-        h,
-        PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain),
-        convention,
-        recurrent_mask,
-    )
-    return Gates(saved.z, saved.r, saved.g)
+    weights = PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain)
+    _, found = _advance(x, h, weights, convention, recurrent_mask, None)
+    return found
 
 
 def sequence(
@@ -173,13 +188,18 @@ def sequence(
     go_backwards: bool = False,
     processing_order: bool = True,
     recurrent_mask: Gates | None = None,
+    input_mask: Gates | None = None,
     zoneout: Tensor | None = None,
     return_sequences: bool = True,
     return_gates: bool = False,
     training: bool = False,
+    recompute: bool = False,
     path: str = "auto",
 ) -> Sequence:
-    """A whole sequence, with hand-derived backpropagation through time, (6) to (15).
+    """Run over a sequence, with hand-derived backpropagation through time, (6) to (15).
+
+    In bfloat16 or float16 the matrix products outside the loop are taken in that precision, and
+    the recurrence in float32.
 
     >>> rng = np.random.default_rng(0)
     >>> kernel, recurrent_kernel = rng.normal(size=(3, 12)), rng.normal(size=(4, 12))
@@ -200,12 +220,15 @@ def sequence(
         processing_order: With `go_backwards`, give states and gates in the order in which they
             were computed, as Keras does, and not in that of the sequence.
         recurrent_mask: Dropout masks of the state, one (B, U) per gate, the same at every step.
+        input_mask: Dropout masks of the inputs, one (B, D) per gate, the same at every step.
         zoneout: Share of the old state that each unit keeps at each step, (B, T, U) or a scalar
             (Krueger et al. 2017, arXiv:1606.01305).
         return_sequences: Whether the states of all steps are wanted.
         return_gates: Whether the gates of all steps are wanted.
         training: Keep what gradients need. They are right without it as well; the forward pass
             then runs a second time when they are asked for.
+        recompute: Of the forward pass keep the states between segments of the sequence, nothing
+            else, and run each segment again for its gradients: less memory for more time.
         path: `"auto"` for the layer's own rule, or `"xla"` or `"plain"`.
 
     Returns:
@@ -233,14 +256,19 @@ def sequence(
             f"recurrent_activation={convention.recurrent_activation!r}"
         )
     weights = PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain)
-    weights = weights.checked(x, convention)
-    units = weights.recurrent_kernel.shape[0]
-    batch, steps, _ = x.shape
+    weights = _checked_weights(weights, x, convention)
+    features, units = weights.kernel.shape[0], weights.recurrent_kernel.shape[0]
+    x.set_shape([None, None, features])
+    batch, steps = x.shape[:2]
+    plan = choose_plan(path, batch, steps, features, units)
     if initial_state is None:
         h = tf.zeros([tf.shape(x)[0], units], x.dtype)
-        h.set_shape([batch, units])
     else:
-        h = fitting("initial_state", initial_state, x.dtype, (batch, units))
+        h = fitting("initial_state", initial_state, x.dtype, (None, units))
+        if h.shape[0] is None or h.shape[0] != batch:
+            # Or rows that are padded would hide that there are too few, or too many.
+            h = tf.broadcast_to(h, [tf.shape(x)[0], units], name="initial_state_of_each_row")
+    h.set_shape([batch, units])
     if mask is not None:
         mask = tf.convert_to_tensor(mask)
         if mask.dtype != tf.bool or not mask.shape.is_compatible_with((batch, steps)):
@@ -248,39 +276,55 @@ def sequence(
                 f"Argument `mask` must be boolean, of shape {(batch, steps)}. "
                 f"Received: {mask.dtype.name} of shape {tuple(mask.shape)}"
             )
-    if recurrent_mask is not None:
-        recurrent_mask = gate_masks(recurrent_mask, x.dtype, (batch, units))
-    if zoneout is not None and tf.convert_to_tensor(zoneout).shape.rank:
-        zoneout = fitting("zoneout", zoneout, x.dtype, (batch, steps, units))
-    elif zoneout is not None:
+        if not (mask.shape.is_fully_defined() and mask.shape == x.shape[:2]):
+            mask = tf.broadcast_to(mask, tf.shape(x)[:2], name="mask_of_each_step")
+    if zoneout is not None:
+        zoneout = tf.convert_to_tensor(zoneout)
+        if zoneout.shape.rank:
+            zoneout = fitting("zoneout", zoneout, x.dtype, (batch, steps, units))
         zoneout = tf.cast(zoneout, x.dtype)
-    return gru_sequence(
-        *(x, h, *weights[:3], convention),
-        layer_norm_gain=weights.layer_norm_gain,
-        mask=mask,
-        go_backwards=go_backwards,
-        processing_order=processing_order,
-        recurrent_mask=recurrent_mask,
-        zoneout=zoneout,
-        return_sequences=return_sequences,
-        return_gates=return_gates,
-        training=training,
-        path=path,
+    if recurrent_mask is not None:
+        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
+    if input_mask is not None:
+        input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
+    ordered = not (go_backwards and processing_order)
+    if plan.target in CONVERTED and not (plan.compiled or ordered or training):
+        # Reverse what is read once, instead of what is written twice.
+        x, mask = tf.reverse(x, [1]), None if mask is None else tf.reverse(mask, [1])
+        if zoneout is not None and zoneout.shape.rank:
+            zoneout = tf.reverse(zoneout, [1])
+        go_backwards, ordered = False, True
+    operands = Operands(x, h, *weights)
+    options = Options(mask, zoneout, recurrent_mask, input_mask, convention, go_backwards, plan)
+    keep_outputs = return_sequences or return_gates
+    run = recurrence(operands, options, keep_outputs, training, recompute)
+    *outputs, final = run(*present(operands))
+    states = outputs[0] if keep_outputs else None
+    found = gates_of_all_steps(operands, options, states) if return_gates else None
+    if not ordered:
+        states = None if states is None else tf.reverse(states, [1])
+        found = None if found is None else Gates(*[tf.reverse(gate, [1]) for gate in found])
+    return Sequence(
+        states if return_sequences else None,
+        tf.cast(final, x.dtype),
+        found,
+        "xla" if plan.compiled else "plain",
     )
 
 
-def _advanced(
+def _advance(
     x: Tensor,
     h: Tensor,
     weights: PackedWeights,
     convention: Convention,
     recurrent_mask: Gates | None,
-) -> tuple[Tensor, Saved]:
+    input_mask: Gates | None,
+) -> tuple[Tensor, Gates]:
+    """Check arguments and advance by one step: the new state, and the gates."""
     x = floating("x", x)
-    weights = weights.checked(x, convention)
-    units = weights.recurrent_kernel.shape[0]
-    h = floating("h", h)
-    h = fitting("h", h, x.dtype, (*h.shape[:-1], units))
+    kernel, recurrent_kernel, bias, gain = _checked_weights(weights, x, convention)
+    units = recurrent_kernel.shape[0]
+    h = fitting("h", floating("h", h), x.dtype, (*h.shape[:-1], units))
     try:
         tf.broadcast_static_shape(x.shape[:-1], h.shape[:-1])
     except ValueError:
@@ -289,11 +333,51 @@ def _advanced(
             f"Received: shapes {tuple(x.shape)} and {tuple(h.shape)}"
         ) from None
     if recurrent_mask is not None:
-        recurrent_mask = gate_masks(recurrent_mask, x.dtype, h.shape)
-    projected, step_weights = step_inputs(
-        x,
-        *weights,
-        convention.reset_after,
-        separate=recurrent_mask is not None or weights.layer_norm_gain is not None,
+        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
+    if input_mask is not None:
+        input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
+    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
+    input_gain, recurrent_gain = (None, None) if gain is None else tf.unstack(wide(gain))
+    projected = project(x, kernel, projection_bias, input_mask, input_gain)
+    apart = recurrent_mask is not None
+    of_step = step_weights(
+        wide(recurrent_kernel),
+        wide(candidate_bias),
+        recurrent_gain,
+        GATE_COUNT if apart else fewest_pieces(convention.reset_after),
     )
-    return _step(projected, h, step_weights, convention, recurrent_mask)
+    h_new, saved = equations.step(
+        in_pieces(projected, GATE_COUNT if apart else 2),
+        wide(h),
+        of_step,
+        convention,
+        recurrent_mask and Gates(*map(wide, recurrent_mask)),
+    )
+    return tf.cast(h_new, x.dtype), Gates(*[tf.cast(gate, x.dtype) for gate in saved[:GATE_COUNT]])
+
+
+def _checked_weights(weights: PackedWeights, x: Tensor, convention: Convention) -> PackedWeights:
+    """Return tensors that fit the inputs, or raise ValueError; with a gain, kernels are centred."""
+    dtype, features = x.dtype, x.shape[-1]
+    recurrent = fitting("recurrent_kernel", weights.recurrent_kernel, dtype, (None, None))
+    units = recurrent.shape[0]
+    packed = GATE_COUNT * units
+    recurrent = fitting("recurrent_kernel", recurrent, dtype, (units, packed))
+    kernel = fitting("kernel", weights.kernel, dtype, (features, packed))
+    bias, gain = weights.bias, weights.layer_norm_gain
+    if bias is not None:
+        bias = fitting("bias", bias, dtype, bias_shape(units, convention.reset_after))
+    if gain is None:
+        return PackedWeights(kernel, recurrent, bias, None)
+    gain = fitting("layer_norm_gain", gain, dtype, (2, packed))
+    return PackedWeights(centered(kernel), centered(wide(recurrent)), bias, gain)  # (37)
+
+
+def _checked_masks(name: str, masks: Any, dtype: tf.DType, shape: Any) -> Gates:
+    """Return dropout masks of a state or input of this shape, one per gate, or raise ValueError."""
+    if not isinstance(masks, tuple | list) or len(masks) != GATE_COUNT:
+        raise ValueError(
+            f"Argument `{name}` must be a Gates of {GATE_COUNT} masks. Received: {masks!r}"
+        )
+    pairs = zip(Gates._fields, masks, strict=True)
+    return Gates(*[fitting(f"{name}.{gate}", mask, dtype, shape) for gate, mask in pairs])

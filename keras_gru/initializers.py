@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.kernel.convention import UPDATE_GATES
+from keras_gru.arguments import UPDATE_GATES, check_choice
 from keras_gru.kernel.weights import GATE_COUNT
 
 Tensor = Any
@@ -98,7 +98,8 @@ class RememberBias(keras.Initializer):
     def __init__(self, value: float = 1.0, reset: float = 0.0, update_gate: str = "keep") -> None:
         self.value = float(value)
         self.reset = float(reset)
-        self.update_gate = _checked_update_gate(update_gate)
+        check_choice("update_gate", update_gate, UPDATE_GATES)
+        self.update_gate = update_gate
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
         """Values of shape (2, 3U) or (3U,); of the two rows only the input's is not zero."""
@@ -146,7 +147,8 @@ class ChronoBias(keras.Initializer):
             )
         self.max_period = max_period
         self.reset = float(reset)
-        self.update_gate = _checked_update_gate(update_gate)
+        check_choice("update_gate", update_gate, UPDATE_GATES)
+        self.update_gate = update_gate
         self.seed = seed
         self._drawn_seed = _drawn(seed)
 
@@ -208,15 +210,6 @@ def recommended(
         "recurrent_initializer": PerGate("orthogonal", None if seed is None else seed + 1),
         "bias_initializer": bias,
     }
-
-
-def _checked_update_gate(update_gate: str) -> str:
-    if update_gate not in UPDATE_GATES:
-        raise ValueError(
-            f"Argument `update_gate` must be one of {UPDATE_GATES}. "
-            f"Received: update_gate={update_gate!r}"
-        )
-    return update_gate
 
 
 def _drawn(seed: int | None) -> int:

@@ -5,31 +5,52 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.call_arguments import check_initial_state, checked_mask
+from keras_gru.arguments import check_choice
 from keras_gru.cell import GRUCell
-from keras_gru.fused_loop import FusedLoop, taken_gates
+from keras_gru.functional import Sequence, sequence
+from keras_gru.kernel.cudnn import cudnn_sequence, obstacle
+from keras_gru.kernel.execution import on_gpu
+from keras_gru.kernel.loop import without_masked
+from keras_gru.kernel.weights import Gates
 from keras_gru.quantization import Int8ByCell, saved_policy
-from keras_gru.session import CarriedState
 
 Tensor = Any
 
 PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
 
+# Attributes of the layer that live in its cell.
+OF_CELL = frozenset(
+    {
+        *("units", "activation", "recurrent_activation", "use_bias", "reset_after", "seed"),
+        *("kernel_initializer", "recurrent_initializer", "bias_initializer"),
+        *("kernel_regularizer", "recurrent_regularizer", "bias_regularizer"),
+        *("kernel_constraint", "recurrent_constraint", "bias_constraint"),
+        *("dropout", "recurrent_dropout", "zoneout", "dropconnect", "implementation"),
+        *("update_gate", "layer_norm", "learn_initial_state"),
+    }
+)
 
-class _OfCell:
-    """An attribute of the layer that lives in its cell."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, layer: Any, owner: type | None = None) -> Any:
-        return self if layer is None else getattr(layer.cell, self.name)
+# Arguments that `keras.layers.GRU` does not know. At their defaults they are left out of the
+# configuration, so that Keras' layer can take the place of this one.
+DEFAULTS_OF_OURS = {
+    "update_gate": "keep",
+    "zoneout": 0.0,
+    "dropconnect": 0.0,
+    "layer_norm": False,
+    "learn_initial_state": False,
+    "return_gates": False,
+    "implementation": 2,
+    "path": "auto",
+    "use_cudnn": "auto",
+}
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
+class GRU(Int8ByCell, keras.layers.RNN):
     """Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078); drop-in for `keras.layers.GRU`.
 
     The equations, the weights and all arguments not named here are those of `GRUCell`. The
@@ -42,10 +63,10 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
     `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
     - `"fused"`: input projections and weight gradients as large matrix products, and hand-derived
-      backpropagation through time (`functional.sequence`), by the rule of `execution`: `"xla"`
-      in graphs, `"plain"` operations in eager code and in exports; and on a GPU `"cudnn"` for
-      what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
-      hard_sigmoid, tanh, relu and linear.
+      backpropagation through time (`functional.sequence`), by the rule of `kernel.execution`:
+      `"xla"` in graphs, `"plain"` operations in eager code and in exports; and on a GPU `"cudnn"`
+      for what it can compute (`kernel.cudnn.obstacle`). Taken whenever both activations are among
+      sigmoid, hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
       activations, with `unroll=True` and where the layer was given a `cell` whose `call` is its
       own.
@@ -55,7 +76,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         return_sequences: Return the outputs of all steps, (B, T, U), not only the last, (B, U).
         return_state: Also return the final state, (B, U).
         go_backwards: Run from the last step to the first and return outputs in that order.
-        stateful: Carry the state of each row over to the next batch. Needs a fixed batch size.
+        stateful: Carry the state of each row over to the next batch, until it is set or reset.
+            Needs a fixed batch size.
         unroll: Unroll the loop in the graph, as a conversion to TensorFlow Lite needs it. Needs a
             fixed number of steps.
         zero_output_for_mask: Output zeros at masked steps.
@@ -70,7 +92,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
     Call arguments:
         sequences: (B, T, D), T at least 1; or a `tf.RaggedTensor` (B, None, D), whose rows are
             masked at their ends and whose outputs with `return_sequences` are ragged again.
-        initial_state: (B, U), or a list of one; zeros by default.
+        initial_state: State to start from, (B, U), or (1, U) for all rows, or a list of one; zeros
+            by default.
         mask: Boolean (B, T) or (B, T, 1); False marks a step to pass over.
         training: Whether dropout applies, and whether to keep what gradients need. Pass True in a
             loop of your own around a `tf.GradientTape`; without it the forward pass runs a second
@@ -83,30 +106,6 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
     Raises:
         ValueError: An argument or a shape cannot work; the message names it.
     """
-
-    units = _OfCell()
-    activation = _OfCell()
-    recurrent_activation = _OfCell()
-    use_bias = _OfCell()
-    kernel_initializer = _OfCell()
-    recurrent_initializer = _OfCell()
-    bias_initializer = _OfCell()
-    kernel_regularizer = _OfCell()
-    recurrent_regularizer = _OfCell()
-    bias_regularizer = _OfCell()
-    kernel_constraint = _OfCell()
-    recurrent_constraint = _OfCell()
-    bias_constraint = _OfCell()
-    dropout = _OfCell()
-    recurrent_dropout = _OfCell()
-    reset_after = _OfCell()
-    seed = _OfCell()
-    update_gate = _OfCell()
-    zoneout = _OfCell()
-    dropconnect = _OfCell()
-    layer_norm = _OfCell()
-    learn_initial_state = _OfCell()
-    implementation = _OfCell()
 
     def __init__(
         self,
@@ -145,13 +144,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         path: str = "auto",
         **kwargs: Any,
     ) -> None:
-        if path not in PATHS:
-            raise ValueError(f"Argument `path` must be one of {PATHS}. Received: path={path!r}")
-        if use_cudnn not in ("auto", True, False):
-            raise ValueError(
-                "Argument `use_cudnn` must be 'auto', True or False. "
-                f"Received: use_cudnn={use_cudnn!r}"
-            )
+        check_choice("path", path, PATHS)
+        check_choice("use_cudnn", use_cudnn, ("auto", True, False))
         cell = GRUCell(
             units,
             activation=activation,
@@ -208,12 +202,49 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         # without cuDNN; on a CPU it compiles only what `compile(jit_compile=True)` asks for.
         self.supports_jit = not tf.config.list_physical_devices("GPU")
 
+    def __getattr__(self, name: str) -> Any:
+        """Find what `OF_CELL` names."""
+        if name in OF_CELL:
+            return getattr(self.cell, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def build(
         self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
     ) -> None:
         """Create the weights for sequences (B, T, D)."""
         super().build(sequences_shape, initial_state_shape)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: sequences_shape[-1]})
+
+    @property
+    def path(self) -> str:
+        """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
+        if self._asked_path != "auto":
+            return self._asked_path
+        if self.use_cudnn is True:
+            return "cudnn"
+        return "fused" if self._can_fuse else "loop"
+
+    @property
+    def zero_output_for_mask(self) -> bool:
+        """Whether outputs are zero at masked steps."""
+        return self._zero_output_for_mask
+
+    @zero_output_for_mask.setter
+    def zero_output_for_mask(self, value: bool) -> None:
+        # Only Keras' wrapper sets it after the layer is made.
+        if getattr(self, "return_gates", False):
+            raise ValueError(
+                f"Layer {self.name!r} with `return_gates=True` cannot be in a "
+                "`keras.layers.Bidirectional`, which joins one output of each direction. Call two "
+                "layers, one of them with `go_backwards=True`."
+            )
+        self._zero_output_for_mask = value
+
+    @property
+    def _can_fuse(self) -> bool:
+        if type(self.cell).call is not GRUCell.call:  # a cell that replaces the layer's own
+            return False
+        return self.cell.convention.differentiable_by_hand and not self.unroll
 
     def call(
         self,
@@ -228,20 +259,168 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
                 f"Layer {self.name!r} needs at least one time step. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
-        sequences = tf.cast(sequences, self.cell.compute_dtype)
-        check_initial_state(self.name, initial_state, sequences.shape[0], self.units)
-        mask = checked_mask(self.name, mask, sequences.shape)
-        try:
-            results = super().call(
-                sequences, initial_state=initial_state, mask=mask, training=training
+        cell, path = self.cell, self.path
+        sequences = tf.cast(sequences, cell.compute_dtype)
+        if mask is not None:
+            mask = self._checked_mask(mask, sequences)
+        h0 = self._checked_state(initial_state, sequences)
+        if path == "loop":
+            self.last_path = "loop"
+            sequences = without_masked(sequences, mask)
+            try:
+                return super().call(sequences, initial_state=h0, mask=mask, training=training)
+            finally:
+                # After an error, the next batch would otherwise reuse the masks of this one.
+                self._maybe_reset_dropout_masks(cell)
+        input_mask = recurrent_mask = dropconnect_mask = None
+        if training and cell.dropout:
+            input_mask = cell.draw_dropout_mask(sequences[:, 0, :])
+        if training and cell.dropconnect:
+            dropconnect_mask = cell.draw_dropconnect_mask()
+        if training and cell.recurrent_dropout:
+            recurrent_mask = cell.draw_recurrent_dropout_mask(h0)
+        if input_mask is not None and not isinstance(input_mask, Gates):
+            sequences, input_mask = sequences * input_mask[:, tf.newaxis, :], None
+        share = None
+        if cell.zoneout:
+            batch, steps = tf.unstack(tf.shape(sequences)[:2])
+            share = cell.zoneout_share([batch, steps, cell.units], training)
+        weights = cell.packed_weights(dropconnect_mask)
+        noise = {"a mask": mask, "recurrent dropout": recurrent_mask, "zoneout": share}
+        if self._takes_cudnn(path, sequences.dtype, noise):
+            states, final = cudnn_sequence(
+                sequences, h0, weights, cell.convention, self.go_backwards
             )
-        finally:
-            # After an error, the next batch would otherwise reuse the masks drawn for this one.
-            self._maybe_reset_dropout_masks(self.cell)
-        if not self.return_gates:
-            return results
-        gates = taken_gates()
-        return (*results, *gates) if self.return_state else (results, *gates)
+            result = Sequence(states, final, None, "cudnn")
+        else:
+            result = sequence(
+                sequences,
+                h0,
+                weights.kernel,
+                weights.recurrent_kernel,
+                weights.bias,
+                cell.convention,
+                layer_norm_gain=weights.layer_norm_gain,
+                mask=mask,
+                go_backwards=self.go_backwards,
+                recurrent_mask=recurrent_mask,
+                input_mask=input_mask,
+                zoneout=share,
+                return_sequences=self.return_sequences,
+                return_gates=self.return_gates,
+                training=bool(training),
+                recompute=self._remat_mode is not None and self._recomputes(sequences),
+                path=path,
+            )
+        self.last_path = result.path
+        if self.stateful:
+            self.states[0].assign(result.final)
+        return self._returned(result, mask)
+
+    def _returned(self, result: Sequence, mask: Tensor | None) -> Any:
+        """Arrange what a call returns, with Keras' semantics of masked steps."""
+        output = result.states if self.return_sequences else result.final
+        if mask is not None:
+            mask = tf.reverse(mask, [1]) if self.go_backwards else mask
+            shown = mask
+            if not self.zero_output_for_mask:
+                shown = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
+            shown = shown[..., tf.newaxis] if self.return_sequences else shown[:, -1:]
+            output = tf.where(shown, output, tf.zeros_like(output))
+        results = [output]
+        if self.return_state:
+            results.append(result.final)
+        if result.gates is not None:
+            results.extend(result.gates)
+        results = [tf.cast(value, self.compute_dtype) for value in results]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _checked_mask(self, mask: Any, sequences: Tensor) -> Tensor | None:
+        """Return the mask as bool (B, T), whatever its dtype, or (B, T, 1), perhaps in a list."""
+        if isinstance(mask, list | tuple):
+            mask = mask[0] if mask else None
+        if mask is None:  # it was in a list
+            return None
+        received = tuple(mask.shape) if hasattr(mask, "shape") else mask
+        mask = tf.convert_to_tensor(mask)
+        if mask.shape.rank == 3 and mask.shape[-1] == 1:
+            mask = mask[..., 0]
+        batch, steps = sequences.shape[:2]
+        message = (
+            f"Argument `mask` of layer {self.name!r} must be a boolean tensor or array of "
+            f"shape {(batch, steps)}. Received: {received}"
+        )
+        if not any(mask.shape.is_compatible_with((rows, steps)) for rows in (batch, 1)):
+            raise ValueError(message)
+        if mask.shape[1] == 1 and steps is None:  # it would be that of all steps
+            tf.debugging.assert_equal(tf.shape(sequences)[1], 1, message)
+        mask = tf.cast(mask, tf.bool)
+        if mask.shape[0] == 1 and batch != 1:
+            mask = tf.broadcast_to(mask, tf.shape(sequences)[:2])
+            mask.set_shape((batch, steps))
+        return mask
+
+    def _checked_state(self, initial_state: Any, sequences: Tensor) -> Tensor:
+        """Return the state to start from, (B, U): the given, the carried or the cell's own."""
+        batch, units = sequences.shape[0], self.cell.units
+        if self.stateful and batch is not None and self.states[0].shape[0] != batch:
+            raise ValueError(
+                f"Layer {self.name!r} is stateful, with a batch size of {self.states[0].shape[0]}. "
+                f"Received: sequences of shape {tuple(sequences.shape)}"
+            )
+        if initial_state is None:
+            if self.stateful:
+                (h0,) = self.states
+            else:
+                (h0,) = self.get_initial_state(batch or tf.shape(sequences)[0])
+            return tf.cast(h0, self.cell.compute_dtype)
+        states = tf.nest.flatten(initial_state)
+        shapes = [tuple(state.shape) if hasattr(state, "shape") else state for state in states]
+        wanted = tf.TensorShape((batch, units)), tf.TensorShape((1, units))
+        if len(states) != 1 or not (
+            isinstance(shapes[0], tuple) and any(w.is_compatible_with(shapes[0]) for w in wanted)
+        ):
+            raise ValueError(
+                f"Argument `initial_state` of layer {self.name!r} must be one state of shape "
+                f"(batch, {units}), for a batch of {batch}. Received: shapes {shapes}"
+            )
+        h0 = tf.cast(states[0], self.cell.compute_dtype)
+        if h0.shape[0] == 1 and batch != 1:
+            h0 = tf.broadcast_to(h0, [batch or tf.shape(sequences)[0], units])
+        return h0
+
+    def _takes_cudnn(self, path: str, dtype: tf.DType, noise: dict[str, Any]) -> bool:
+        """Whether cuDNN runs a call; ValueError if it was asked for and cannot."""
+        if path != "cudnn" and (path != "fused" or self.use_cudnn is False or not on_gpu()):
+            return False
+        refused = {
+            "unroll or a cell of its own": not self._can_fuse,
+            "use_bias=False": not self.cell.use_bias,
+            "layer_norm=True": self.cell.layer_norm,
+            "return_gates=True": self.return_gates,
+            **{name: value is not None for name, value in noise.items()},
+        }
+        reason = obstacle(self.cell.convention, dtype, refused)
+        if reason is not None and path == "cudnn":
+            raise ValueError(
+                f"Layer {self.name!r} was asked for cuDNN (`path='cudnn'` or `use_cudnn=True`), "
+                f"which cannot run it. Reason: {reason}"
+            )
+        return reason is None
+
+    def rematerialized_call(self, layer_call: Any, *args: Any, **kwargs: Any) -> Any:
+        """Give Keras what to call in a layer made in a `keras.RematScope`.
+
+        The fused sequence computes its segments again with the dropout masks that it had. Keras'
+        way would draw others, and takes no keyword arguments in a graph.
+        """
+        if self.path == "loop":
+            return super().rematerialized_call(layer_call, *args, **kwargs)
+        return layer_call
+
+    def _recomputes(self, sequences: Tensor) -> bool:
+        """Whether the `keras.RematScope` that the layer was made in applies to a call."""
+        return bool(super().rematerialized_call(self.call, sequences) != self.call)
 
     def __call__(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the layer; ragged sequences become padded ones with a mask, and back."""
@@ -258,6 +437,50 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         return tf.nest.map_structure(
             lambda t: tf.ragged.boolean_mask(t, shown) if t.shape.rank == 3 else t, results
         )
+
+    def get_states(self) -> list[Tensor]:
+        """Return the carried state of a `stateful` layer, [(B, U)]."""
+        return [tf.identity(state) for state in self._carried()]
+
+    def set_states(self, states: Any) -> None:
+        """Continue from these states.
+
+        Args:
+            states: States (B, U), or a list of one.
+        """
+        for variable, state in zip(self._carried(), tf.nest.flatten(states), strict=True):
+            if tuple(state.shape) != tuple(variable.shape):
+                raise ValueError(
+                    f"Argument `states` of layer {self.name!r} must have shape "
+                    f"{tuple(variable.shape)}. Received: {tuple(state.shape)}"
+                )
+            variable.assign(state)
+
+    def reset_state(self, rows: Any = None) -> None:
+        """Start sessions anew: all of them, or those in the given rows of the batch.
+
+        Args:
+            rows: Indices of batch rows, perhaps none, or None for all.
+        """
+        if self.states is None:
+            return
+        (variable,) = self.states
+        (fresh,) = self.get_initial_state(variable.shape[0])
+        fresh = tf.cast(fresh, variable.dtype)
+        if rows is not None:
+            chosen = _checked_rows(rows, variable.shape[0], self.name)
+            fresh = tf.tensor_scatter_nd_update(
+                tf.convert_to_tensor(variable), chosen[:, np.newaxis], tf.gather(fresh, chosen)
+            )
+        variable.assign(fresh)
+
+    def _carried(self) -> Any:
+        if self.states is None:
+            raise ValueError(
+                f"Layer {self.name!r} carries no state: it needs `stateful=True` and a first call "
+                f"(or `build` with a fixed batch size). Received: stateful={self.stateful}"
+            )
+        return self.states
 
     def compute_output_shape(
         self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
@@ -277,13 +500,13 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         return [*(masks if self.return_state else [masks]), None, None, None]
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, flat, for a complete round trip."""
+        """Constructor arguments, flat, less `DEFAULTS_OF_OURS`."""
         config = super().get_config()
         del config["cell"]
         of_cell = self.cell.get_config()
         for key in ("name", "trainable", "dtype"):
             del of_cell[key]
-        return {
+        config = {
             **config,
             "dtype": saved_policy(self.cell, config["dtype"]),
             **of_cell,
@@ -292,8 +515,24 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
             "return_gates": self.return_gates,
             "path": self._asked_path,
         }
+        return {
+            name: value
+            for name, value in config.items()
+            if name not in DEFAULTS_OF_OURS or value != DEFAULTS_OF_OURS[name]
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> GRU:  # noqa: ARG003
         """Build a layer from `get_config`."""
         return cls(**config)
+
+
+def _checked_rows(rows: Any, batch: int, name: str) -> npt.NDArray[np.int32]:
+    """Indices of rows as an array; no boolean mask, in which True would be read as row 1."""
+    chosen = np.array(list(rows))
+    integers = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
+    if not (integers and np.all((chosen >= 0) & (chosen < batch))):
+        raise ValueError(
+            f"Argument `rows` of layer {name!r} must be indices in [0, {batch}). Received: {rows}"
+        )
+    return chosen.astype(np.int32)

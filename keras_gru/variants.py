@@ -1,7 +1,7 @@
 """GRUs with one gate: the minimal gated unit and the GRU with coupled gates.
 
-Numbers in parentheses are those of DERIVATION.md. Cells for `keras.layers.RNN`; weights are
-packed `z | g` on the last axis (gate, candidate).
+Cells for `keras.layers.RNN`, and layers around them. Numbers in parentheses are those of
+DERIVATION.md; weights are packed `z | g` on the last axis (gate, candidate).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.kernel.convention import UPDATE_GATES
-from keras_gru.kernel.weights import feature_count, positive_integer
+from keras_gru.arguments import UPDATE_GATES, check_choice, feature_count, positive_integer
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
@@ -73,11 +72,7 @@ class _SingleGateCell(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         units = positive_integer("units", units)
-        if update_gate not in UPDATE_GATES:
-            raise ValueError(
-                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
-                f"Received: update_gate={update_gate!r}"
-            )
+        check_choice("update_gate", update_gate, UPDATE_GATES)
         super().__init__(**kwargs)
         self.units = units
         self.activation = keras.activations.get(activation)
@@ -225,3 +220,71 @@ class CoupledGRUCell(_SingleGateCell):
     def reset(self, added: Tensor) -> Tensor:
         """The share of the state that is kept."""
         return 1 - added
+
+
+_OF_LAYER = (
+    "return_sequences",
+    "return_state",
+    "go_backwards",
+    "stateful",
+    "unroll",
+    "zero_output_for_mask",
+    "activity_regularizer",
+    "name",
+    "dtype",
+    "trainable",
+)
+
+
+class _SingleGateLayer(keras.layers.RNN):
+    """An RNN around one of the cells; its arguments are the cell's and those of `RNN`."""
+
+    cell_class: type[keras.layers.Layer]
+
+    def __init__(self, units: int, **options: Any) -> None:
+        of_layer = {name: options.pop(name) for name in _OF_LAYER if name in options}
+        shared = {name: of_layer[name] for name in ("dtype", "trainable") if name in of_layer}
+        super().__init__(self.cell_class(units, **shared, **options), **of_layer)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, flat, for a complete round trip."""
+        config = super().get_config()
+        del config["cell"]
+        of_cell = self.cell.get_config()
+        return {**{k: v for k, v in of_cell.items() if k not in _OF_LAYER}, **config}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> _SingleGateLayer:  # noqa: ARG003
+        """Build a layer from `get_config`."""
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="keras_gru")
+class MGU(_SingleGateLayer):
+    """Minimal gated unit over a sequence: `keras.layers.RNN` around `MGUCell`.
+
+    >>> MGU(8, return_sequences=True)(np.zeros((2, 5, 3), "float32")).shape
+    TensorShape([2, 5, 8])
+
+    Args:
+        units: Size U of the state.
+        **options: Any other argument of `MGUCell`, by name, and of `keras.layers.RNN`:
+            `return_sequences`, `return_state`, `go_backwards`, `stateful`, `unroll`,
+            `zero_output_for_mask`.
+
+    Raises:
+        ValueError: An argument cannot work; the message names it.
+    """
+
+    cell_class = MGUCell
+
+
+@keras.saving.register_keras_serializable(package="keras_gru")
+class CoupledGRU(_SingleGateLayer):
+    """GRU with r = 1 − z over a sequence: `keras.layers.RNN` around `CoupledGRUCell`.
+
+    Arguments as for `MGU`, with those of `CoupledGRUCell`.
+    """
+
+    cell_class = CoupledGRUCell

@@ -1,1 +1,1 @@
-"""The fused sequence: weights, one step, the loop, its backward pass, and the paths it runs on."""
+"""The mathematics of the layer: equations, the loop over steps, its passes, and how they run."""

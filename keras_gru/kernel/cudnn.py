@@ -14,43 +14,32 @@ import tensorflow as tf
 from keras.src import backend
 
 from keras_gru.kernel import execution
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.recurrence import Rows
-from keras_gru.kernel.sequence import Sequence
-from keras_gru.kernel.weights import split_gates
+from keras_gru.kernel.equations import Convention
+from keras_gru.kernel.weights import PackedWeights, split_gates
 
 Tensor = Any
 
 
-def obstacle(
-    convention: Convention, rows: Rows, use_bias: bool, layer_norm: bool, return_gates: bool
-) -> str | None:
-    """Why cuDNN cannot run a sequence, or None if it can.
+def obstacle(convention: Convention, dtype: tf.DType, refused: dict[str, bool]) -> str | None:
+    """Name what keeps cuDNN from running a sequence, or return None if it can.
 
     Args:
         convention: Which GRU.
-        rows: Its inputs.
-        use_bias: Whether there is a bias.
-        layer_norm: Whether there is layer normalisation.
-        return_gates: Whether gates are wanted.
+        dtype: Data type of the inputs.
+        refused: What a layer asks for that cuDNN has not, by name: whether it is asked for.
     """
     if not execution.on_gpu():
         return "no GPU"
     wrong = {
-        "an export, which must run anywhere": execution.exporting(),
+        "an export, which must run anywhere": execution.export_target() is not None,
         "a function that XLA compiles as a whole": execution.in_xla(),
         "reset_after=False": not convention.reset_after,
         "activation other than tanh": convention.activation is not keras.activations.tanh,
         "recurrent_activation other than sigmoid": (
             convention.recurrent_activation is not keras.activations.sigmoid
         ),
-        "use_bias=False": not use_bias,
-        "layer_norm=True": layer_norm,
-        "a mask": rows.mask is not None,
-        "recurrent dropout": rows.recurrent_mask is not None,
-        "zoneout": rows.zoneout is not None,
-        "return_gates=True": return_gates,
-        f"dtype {rows.inputs.dtype.name}": rows.inputs.dtype not in (tf.float32, tf.float16),
+        **refused,
+        f"dtype {dtype.name}": dtype not in (tf.float32, tf.float16),
     }
     return next((reason for reason, holds in wrong.items() if holds), None)
 
@@ -58,13 +47,16 @@ def obstacle(
 def cudnn_sequence(
     inputs: Tensor,
     initial_state: Tensor,
-    kernel: Tensor,
-    recurrent_kernel: Tensor,
-    bias: Tensor,
+    weights: PackedWeights,
     convention: Convention,
     go_backwards: bool,
-) -> Sequence:
-    """Run a GRU over a sequence; arguments as for `gru_sequence`, states in processing order."""
+) -> tuple[Tensor, Tensor]:
+    """Run a GRU over a sequence; arguments as for `functional.sequence`.
+
+    Returns:
+        The state after each step, (B, T, U), in the order of processing, and the final one, (B, U).
+    """
+    kernel, recurrent_kernel, bias, _ = weights
     if convention.update_gate == "replace":  # σ(−a) = 1 − σ(a) swaps (4b) for (4a)
         kernel, recurrent_kernel, bias = (
             tf.concat([-z, r, g], -1)
@@ -82,4 +74,4 @@ def cudnn_sequence(
         return_sequences=True,
         go_backwards=go_backwards,
     )
-    return Sequence(states, final, None, "cudnn")
+    return states, final

@@ -1,27 +1,31 @@
-"""How a fused sequence runs: compiled by XLA or not, and on how many blocks of rows.
+"""How a fused sequence runs: compiled by XLA or not, and in how many blocks of rows of what size.
 
 The rule, in this order:
 
 1. In a function that XLA compiles as a whole (`jit_compile=True`): inline, in one block.
 2. In eager code, in a graph traced for export, for a single step and where XLA does not work: plain
-   operations. In a graph, a large batch is cut into two blocks of rows, which run side by side;
-   an inference in an export is one loop, whatever the rows (`exported_loop`), in a function that
-   all layers and signatures of a size share.
-3. In a graph traced for ONNX or TensorFlow Lite ("foreign"): plain operations, one step per
-   iteration of one loop (`foreign_loop`), which is what converters can read.
-4. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
+   operations. In a graph, a large batch is cut into two blocks of rows, which run side by side; an
+   inference is a loop of `export`, whatever the rows.
+3. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
 
 Stock TF Serving refuses SavedModels that hold XLA functions; hence the second point.
+
+XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes are
+padded to a few (`Extent`): those that the graph does not know, and known lengths once there are
+several of them. Padded steps cost memory and hardly any time: the loop ends after the real ones,
+and the products around it see no others. Padded rows cost as much as real ones, so there are more
+sizes of them.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -30,6 +34,8 @@ import tensorflow as tf
 # Only these private modules tell that a function is traced for XLA, or for a SavedModel.
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
+
+from keras_gru.kernel.loop import Shared
 
 Tensor = Any
 
@@ -58,8 +64,6 @@ TYPICAL_STEPS = 100
 # more than it saves. Recorded, an inference in ms with one and two blocks: 32,100,64,128 (2¹² of
 # them) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴) 36.1 and 32.6.
 SMALL_PLAIN_STATE = 1 << 12
-# The same of an inference in an export, which chooses anew for every request.
-SMALL_EXPORTED_STATE = 1 << 12
 # From that many units per feature on, XLA projects the inputs faster in the loop than before it,
 # since the result is much larger than its inputs. No figures recorded.
 UNITS_PER_FEATURE = 8
@@ -89,10 +93,30 @@ PROJECTING_UNROLL = 2
 # are slower than two.
 PLAIN_BLOCKS = 2
 
-# Modules that trace a model for a file: for a runtime other than TensorFlow's, and for any.
-_TFLITE_EXPORTERS = ("keras.src.export.litert", "keras_gru.convert.tflite", "tensorflow.lite")
-_FOREIGN_EXPORTERS = ("keras.src.export.onnx", "tf2onnx", *_TFLITE_EXPORTERS)
-_EXPORTERS = ("keras.src.export", *_FOREIGN_EXPORTERS)
+# Sizes that are padded to.
+STEPS = [32, *(2**k for k in range(7, 10)), *(2**k * m // 2 for k in range(9, 27) for m in (3, 4))]
+# The least for blocks whose state has at most so many elements: there a program costs more than the
+# memory.
+SMALL_CAPACITY, SMALL_BLOCK_STATE = 128, 1 << 11
+ROWS = [1, 2, 4] + [2**k * m // 4 for k in range(3, 28) for m in (4, 5, 6, 7)]
+# Of sequences whose length the graph knows, so many lengths are not padded.
+EXACT_LENGTHS = 4
+
+_FUNCTIONS_KEPT = 512
+_exact_lengths: dict[Any, list[int]] = {}
+
+# Modules that trace a model for a file, and the runtime that the file is for.
+_EXPORTERS = {
+    "keras.src.export.litert": "litert",
+    "keras_gru.convert.tflite": "litert",
+    "tensorflow.lite": "litert",
+    "keras.src.export.onnx": "onnx",
+    "tf2onnx": "onnx",
+    "keras.src.export": "tensorflow",
+}
+
+# Runtimes other than TensorFlow's, whose graphs a converter reads.
+CONVERTED = ("onnx", "litert")
 
 _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
 
@@ -101,102 +125,82 @@ class Plan(NamedTuple):
     """How to run a sequence.
 
     Attributes:
-        path: `"xla"` or `"plain"`.
-        nested: Whether each block of rows is a call of a function, compiled on the path `"xla"`.
+        compiled: Whether XLA compiles the loop, in a function of its own or with what is around it.
+        nested: Whether each block of rows is a call of a function.
         blocks: Number of blocks of rows.
         unroll: Steps per iteration of the loop.
         project_in_loop: Whether the inputs are projected step by step.
         recall: Whether the backward pass computes the gates anew, those of all steps at once,
             instead of reading what the forward pass wrote down step by step.
-        exported: Whether the graph is for a SavedModel.
-        foreign: Whether another runtime than TensorFlow's will read it.
+        target: Runtime that the graph is exported for, see `export_target`, or None.
     """
 
-    path: str
+    compiled: bool
     nested: bool
     blocks: int
     unroll: int
     project_in_loop: bool
     recall: bool
-    exported: bool
-    foreign: bool
+    target: str | None
 
     @property
     def compiles_blocks(self) -> bool:
         """Whether XLA compiles each block of rows on its own."""
-        return self.nested and self.path == "xla"
-
-    def for_small_state(self) -> Plan:
-        """The same for a batch too small to be worth cutting."""
-        return self._replace(blocks=1, project_in_loop=False)
+        return self.nested and self.compiled
 
     def for_inference(self) -> Plan:
-        """The same for a forward pass that no backward pass follows."""
-        if self.path == "xla" and self.project_in_loop:
+        """Return the plan of a forward pass that no backward pass follows."""
+        if self.compiled and self.project_in_loop:
             return self._replace(unroll=PROJECTING_UNROLL)
         return self
 
     def inline(self) -> Plan:
-        """The same without functions, for derivatives of derivatives."""
+        """Return the plan without functions, for derivatives of derivatives."""
         return self._replace(nested=False, unroll=1)
 
 
-@contextlib.contextmanager
-def portable() -> Iterator[None]:
-    """Trace graphs without XLA functions, as stock TF Serving wants them.
-
-    Not needed around `model.export` and `tf.saved_model.save`, which are recognised.
-    """
-    token = _portable.set(True)
-    try:
-        yield
-    finally:
-        _portable.reset(token)
-
-
-def plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:
+def choose_plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:
     """Choose how to run a sequence.
 
     Args:
         path: `"auto"` or `"fused"` for the rule of this module, or the path to take.
-        rows: B, or None if unknown.
-        steps: T, or None if unknown.
-        features: D.
-        units: U.
+        rows: Batch size B, or None if unknown.
+        steps: Number of steps T, or None if unknown.
+        features: Size D of the inputs.
+        units: Size U of the state.
 
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
     """
-    inside, exported, eager = in_xla(), exporting(), tf.executing_eagerly()
+    inside, target, eager = in_xla(), export_target(), tf.executing_eagerly()
     if path == "xla":
-        _check_xla(inside, exported)
-    avoided = path == "plain" or steps == 1 or eager or exported
-    wanted = path == "xla" or not avoided
-    compiles = wanted and not inside and _xla_works()
+        _check_xla(inside, target)
+    avoided = path == "plain" or steps == 1 or eager or target is not None
+    compiles = (path == "xla" or not avoided) and not inside and _xla_works()
     compiled = inside or compiles
     large = steps != 1 and (rows is None or _is_large(rows, steps, units, compiled))
     in_loop = large and (not compiled or _projects_in_loop(rows, features, units))
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
-    if exported_by(_FOREIGN_EXPORTERS) and steps != 1 and not (compiled or eager):
-        return Plan("plain", False, 1, 1, False, False, exported=True, foreign=True)
+    unroll = 1
+    if not (compiled or eager or steps == 1):
+        unroll = UNROLL if target is None else EXPORT_UNROLL
     return Plan(
-        path="xla" if compiled else "plain",
-        nested=compiles or (exported and steps != 1 and not (inside or eager)),
+        compiled=compiled,
+        nested=compiles or (target is not None and unroll > 1),
         blocks=blocks if parallel and large and not on_gpu() else 1,
-        unroll=1 if compiled or eager or steps == 1 else UNROLL,
+        unroll=unroll,
         project_in_loop=in_loop,
         recall=compiled and not in_loop and rows is not None and _is_recalled(rows, units),
-        exported=exported,
-        foreign=False,
+        target=target,
     )
 
 
-def exported_blocks(rows: Any, units: int) -> Any:
-    """Blocks of rows of an inference in an export; an int if the number of rows is one."""
+def plain_blocks(rows: Any, units: int) -> Any:
+    """Blocks of rows of an inference without XLA; an int if the number of rows is one."""
     if isinstance(rows, int):
-        return PLAIN_BLOCKS if rows > 1 and rows * units >= SMALL_EXPORTED_STATE else 1
-    large = tf.logical_and(rows > 1, rows * units >= SMALL_EXPORTED_STATE)
+        return PLAIN_BLOCKS if rows > 1 and rows * units >= SMALL_PLAIN_STATE else 1
+    large = tf.logical_and(rows > 1, rows * units >= SMALL_PLAIN_STATE)
     return tf.where(large, PLAIN_BLOCKS, 1)
 
 
@@ -242,14 +246,239 @@ def on_gpu() -> bool:
     return bool(tf.config.list_logical_devices("GPU"))
 
 
-def _check_xla(inside: bool, exported: bool) -> None:
-    if exported:
-        raise RuntimeError(
-            "path='xla' cannot be exported: stock TF Serving refuses XLA functions. Load the model "
-            "with path='auto' for export."
+# Blocks of rows -------------------------------------------------------------------------------
+
+
+class Extent(NamedTuple):
+    """Size of a batch, and how it is cut.
+
+    Attributes:
+        rows: B, an int where it is known, else a scalar tensor.
+        steps: T, the same.
+        block_rows: Rows of a block; unless `pads_rows`, at most that.
+        capacity: Steps of a block.
+        blocks: Number of blocks.
+        pads_rows: Whether rows are filled up to `block_rows` in every block.
+        pads_steps: Whether steps are filled up to `capacity`.
+    """
+
+    rows: Any
+    steps: Any
+    block_rows: Any
+    capacity: Any
+    blocks: int
+    pads_rows: bool
+    pads_steps: bool
+
+    @classmethod
+    def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
+        """The extent of inputs (B, T, D) to a state (B, U)."""
+        rows, steps = inputs.shape[:2]
+        unknown_rows = rows is None
+        rows = tf.shape(inputs)[0] if unknown_rows else rows
+        block_rows = (rows + plan.blocks - 1) // plan.blocks
+        pads_rows = pads_steps = False
+        if plan.compiles_blocks:
+            block_rows = _padded_rows(rows, block_rows, units) if unknown_rows else block_rows
+            pads_rows = unknown_rows or rows % plan.blocks > 0
+            pads_steps = steps is None or _is_one_of_many(steps, (inputs.shape[-1], plan))
+        steps = tf.shape(inputs)[1] if steps is None else steps
+        capacity = _capacity(steps, block_rows * units) if pads_steps else steps
+        return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
+
+    def steps_by_block(self) -> list[Tensor]:
+        """Steps to take in each block, a scalar: none where all its rows are padding."""
+        steps = tf.convert_to_tensor(self.steps)
+        if isinstance(self.rows, int) or not self.pads_rows:
+            return [steps] * self.blocks
+        firsts = [block * self.block_rows for block in range(1, self.blocks)]
+        return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
+
+    def cut(self, values: Any, timed: bool = False) -> list[Any]:
+        """Values per block.
+
+        Args:
+            values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
+                all blocks get.
+            timed: Whether the second axis is time, to be filled up.
+        """
+        if isinstance(values, tuple):
+            parts = zip(*(self.cut(value, timed) for value in values), strict=True)
+            return [type(values)(*part) for part in parts]
+        if values is None or values.shape.rank == 0:
+            return [values] * self.blocks
+        if self.pads_rows or (timed and self.pads_steps):
+            values = self._pad(values, timed and self.pads_steps)
+        if self.blocks == 1:
+            return [values]
+        if self.pads_rows or (isinstance(self.rows, int) and self.rows % self.blocks == 0):
+            return list(tf.split(values, self.blocks))
+        starts = [block * self.block_rows for block in range(self.blocks)]
+        return [values[start : start + self.block_rows] for start in starts]
+
+    def join(self, values: list[Tensor], timed: bool = False) -> Tensor:
+        """The inverse of `cut`; of time, what was filled up may be gone already."""
+        whole = values[0] if len(values) == 1 else tf.concat(values, 0)
+        whole = whole[: self.rows] if self.pads_rows else whole
+        rows = self.rows if isinstance(self.rows, int) else None
+        steps = self.steps if isinstance(self.steps, int) else None
+        # Not tf.ensure_shape: tf.autodiff.ForwardAccumulator fails at its partly known shapes.
+        whole.set_shape([rows, steps, *whole.shape[2:]] if timed else [rows, *whole.shape[1:]])
+        return whole
+
+    def without_padded_steps(self, values: Any) -> Any:
+        """Cut time-major values (capacity, …, …) to (T, …, …); None and what has no time stays."""
+        if not self.pads_steps:
+            return values
+        return tf.nest.map_structure(
+            lambda v: v if v is None or v.shape.rank != 3 else v[: self.steps], values
         )
-    if not inside and not _xla_works():
-        raise RuntimeError("path='xla' cannot run: this TensorFlow cannot compile with XLA.")
+
+    def _pad(self, values: Tensor, timed: bool) -> Tensor:
+        missing = self.blocks * self.block_rows - self.rows if self.pads_rows else 0
+        paddings = [[0, missing]]
+        if timed:
+            paddings.append([0, self.capacity - self.steps])
+        paddings += [[0, 0]] * (values.shape.rank - len(paddings))
+        return tf.pad(values, tf.stack(paddings))
+
+
+def block_call(
+    plan: Plan, function: Callable[..., Any], tensors: tuple[Any, ...], *options: Any
+) -> Callable[[], Any]:
+    """Make a call of `function(*tensors, *options)` as the plan wants it.
+
+    A nested one is a function of its own, the same for all calls alike: a graph holds its body
+    once, however many layers, directions and signatures call it. What XLA compiles is traced once
+    for batches of all sizes.
+
+    Args:
+        plan: How to run.
+        function: What to run.
+        tensors: Its tensors, in tuples or None.
+        *options: Its other arguments.
+    """
+    if not plan.nested:
+        return functools.partial(function, *tensors, *options)
+    specs = []
+    for part in tensors:
+        exact = isinstance(part, Shared) or not plan.compiled
+        specs.append(tf.nest.map_structure(_spec if exact else _any, part))
+    nested = _function(function, tuple(specs), options, plan.compiled or None)
+    return functools.partial(nested, *present(tensors))
+
+
+@functools.lru_cache(_FUNCTIONS_KEPT)
+def _function(
+    function: Callable[..., Any], specs: Any, options: Any, jit_compile: bool | None
+) -> Any:
+    # One per set of shapes: TensorFlow warns when one function is traced over and over.
+    def run(*leaves: Tensor) -> Any:
+        return function(*filled(specs, leaves), *options)
+
+    run.__name__ = f"gru_{function.__name__.strip('_')}"  # `compilations` tells by it
+    return tf.function(run, present(specs), jit_compile=jit_compile, autograph=False)
+
+
+def present(structure: Any) -> list[Any]:
+    """List the tensors of a structure, without None."""
+    return [value for value in tf.nest.flatten(structure) if value is not None]
+
+
+def filled(structure: Any, tensors: Any) -> Any:
+    """Put tensors into the places of those of a structure; None stays None."""
+    following = iter(tensors)
+    return tf.nest.map_structure(lambda v: None if v is None else next(following), structure)
+
+
+def _spec(value: Tensor | None) -> tf.TensorSpec | None:
+    return None if value is None else tf.TensorSpec(value.shape, value.dtype)
+
+
+def _any(value: Tensor | None) -> tf.TensorSpec | None:
+    """For batches of any size: the last axis of all but masks is that of the units or features."""
+    if value is None:
+        return None
+    rank = value.shape.rank
+    known = () if value.dtype == tf.bool else value.shape[-1:]
+    return tf.TensorSpec([None] * (rank - len(known)) + list(known), value.dtype)
+
+
+def _bucket(size: Any, sizes: list[int]) -> Any:
+    """The least of the sizes that holds `size`."""
+    if isinstance(size, int):
+        return sizes[bisect.bisect_left(sizes, size)]
+    table = tf.constant(sizes)
+    return table[tf.searchsorted(table, size[tf.newaxis])[0]]
+
+
+def _padded_rows(rows: Tensor, block_rows: Tensor, units: int) -> Tensor:
+    """Rows of a block to fill up to.
+
+    A small batch is one block, always of the same size: the smaller last batch of an epoch then
+    runs in the program of the others.
+    """
+    few = rows_of_one_block(units)
+    alone = tf.where(rows == 1, 1, few)
+    return tf.where(rows <= few, alone, _bucket(block_rows, ROWS))
+
+
+def _capacity(steps: Any, state: Any) -> Any:
+    """Steps to fill up to, where the state of a block has so many elements."""
+    capacity = _bucket(steps, STEPS)
+    if isinstance(capacity, int) and isinstance(state, int):
+        return max(capacity, SMALL_CAPACITY) if state <= SMALL_BLOCK_STATE else capacity
+    return tf.where(state <= SMALL_BLOCK_STATE, tf.maximum(capacity, SMALL_CAPACITY), capacity)
+
+
+def _is_one_of_many(steps: int, alike: Any) -> bool:
+    """Whether sequences that run alike had several other lengths before."""
+    exact = _exact_lengths.setdefault(alike, [])
+    if steps not in exact and len(exact) < EXACT_LENGTHS:
+        exact.append(steps)
+    return steps not in exact
+
+
+# Where the graph goes --------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Trace graphs without XLA functions, as stock TF Serving wants them.
+
+    Not needed around `model.export` and `tf.saved_model.save`, which are recognised.
+    """
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
+def export_target() -> str | None:
+    """Runtime that the graph being built is exported for: "tensorflow", "onnx" or "litert".
+
+    None without an export. `model.export` and the TFLite converter trace before they save, and
+    nothing public tells that they do: Keras hands the model a plain call inside a plain
+    tf.function, without an argument, a scope or a hook on its layers, and TensorFlow's save context
+    begins after the tracing. So the modules that are at work tell it.
+    """
+    found = set()
+    frame = inspect.currentframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(("keras.src.export", "keras_gru.convert", "tf2onnx", "tensorflow.")):
+            for exporter, runtime in _EXPORTERS.items():
+                if module.startswith(exporter):
+                    found.add(runtime)
+        frame = frame.f_back
+    if _portable.get() or save_context.in_save_context():
+        found.add("tensorflow")
+    # An exporter for another runtime calls that for TensorFlow.
+    for runtime in (*CONVERTED, "tensorflow"):
+        if runtime in found:
+            return runtime
+    return None
 
 
 def in_xla() -> bool:
@@ -258,27 +487,14 @@ def in_xla() -> bool:
     return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
-def exporting() -> bool:
-    """Whether the graph being built is for a file."""
-    return _portable.get() or save_context.in_save_context() or exported_by(_EXPORTERS)
-
-
-def exporting_tflite() -> bool:
-    """Whether the graph being built is for TensorFlow Lite."""
-    return exported_by(_TFLITE_EXPORTERS)
-
-
-def exported_by(exporters: tuple[str, ...]) -> bool:
-    """Whether a module of one of these names, or inside one, is tracing the graph."""
-    # `model.export` and the TFLite converter trace before they save, and nothing public tells that
-    # they do: Keras hands the model a plain call inside a plain tf.function, without an argument, a
-    # scope or a hook on its layers, and TensorFlow's save context begins after the tracing.
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith(exporters):
-            return True
-        frame = frame.f_back
-    return False
+def _check_xla(inside: bool, target: str | None) -> None:
+    if target is not None:
+        raise RuntimeError(
+            "path='xla' cannot be exported: stock TF Serving refuses XLA functions. Load the model "
+            "with path='auto' for export."
+        )
+    if not inside and not _xla_works():
+        raise RuntimeError("path='xla' cannot run: this TensorFlow cannot compile with XLA.")
 
 
 @functools.cache

@@ -1,13 +1,276 @@
-"""A loop over time steps, several per iteration, and what it reads and writes."""
+"""The loop over the steps of one block of rows, forward and backward.
+
+It holds nothing but the recurrence: what of a sequence can be computed for all steps at once is
+before or after it, in `sequence`. Public TensorFlow operations only, which run eagerly, in a graph
+and compiled by XLA. Sequences come in batch-major, (B, T, …), and are read in place, in either
+direction; what the loop leaves is time-major, (T, B, …), as it is written. Everything is in the
+order of the sequence, also where the loop runs from its end to its start. Numbers in parentheses
+are those of DERIVATION.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from keras_gru.kernel.equations import (
+    Convention,
+    normalize_backward,
+    normalize_gates,
+    step,
+    step_backward,
+)
+from keras_gru.kernel.weights import GATE_COUNT, Gates, Pieces, StepWeights, in_pieces, split_gates
+
 Tensor = Any
+
+
+class Rows(NamedTuple):
+    """What belongs to the rows of a batch: every tensor but a scalar has the batch axis first.
+
+    Attributes:
+        inputs: Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
+            `Shared.input_gain` those without gain and bias.
+        initial_state: State before the first step, (B, U).
+        mask: bool (B, T), or None. Where false the state is kept (5).
+        zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
+        recurrent_mask: Dropout masks of the state, one (B, U) per gate, or None.
+    """
+
+    inputs: Tensor
+    initial_state: Tensor
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+
+
+class Shared(NamedTuple):
+    """What all rows share.
+
+    Attributes:
+        steps: Number of steps to take, a scalar; sequences may be longer.
+        direction: 1, or -1 from the last step to the first: an int, or a scalar tensor where both
+            directions share a function.
+        weights: Weights of a step.
+        kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
+        projection_bias: Bias (3U,) of the projection, with `kernel` or `input_gain`, or None.
+        input_gain: Gain (3U,) of layer normalisation, of inputs projected by a centred kernel.
+    """
+
+    steps: Tensor
+    direction: Any
+    weights: StepWeights
+    kernel: Tensor | None
+    projection_bias: Tensor | None
+    input_gain: Tensor | None
+
+
+class Trajectory(NamedTuple):
+    """What a forward pass leaves.
+
+    Attributes:
+        final: State after the last step, (B, U).
+        outputs: State after each step, (B, T, U), or None.
+        states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
+            backwards, at t + 1 and t.
+        saved: What `Saved.needed` gives, of all steps, (T, B, U) each; or nothing.
+        projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
+    """
+
+    final: Tensor | None
+    outputs: Tensor | None
+    states: Tensor | None
+    saved: tuple[Tensor, ...]
+    projected: Tensor | None = None
+
+
+def forward(
+    rows: Rows,
+    shared: Shared,
+    convention: Convention,
+    compiled: bool,
+    unroll: int,
+    keep_outputs: bool,
+    keep_states: bool,
+    keep_saved: bool,
+) -> Trajectory:
+    """Run from the initial state over `shared.steps` steps.
+
+    Args:
+        rows: One block of rows.
+        shared: What it shares with others.
+        convention: Which GRU.
+        compiled: Whether the loop is written for XLA, which wants one slice per gate; else for
+            TensorFlow's executor, which wants few operations.
+        unroll: Steps per iteration of the loop.
+        keep_outputs: Whether to leave `Trajectory.outputs`.
+        keep_states: Whether to leave `Trajectory.states`.
+        keep_saved: Whether to leave `Trajectory.saved`.
+    """
+    h0, direction = rows.initial_state, shared.direction
+    capacity = tf.shape(rows.inputs)[1]
+    read_input = _input_reader(rows, shared, compiled)
+    # Without the initial state where only the states after the steps are wanted.
+    after = (direction + 1) // 2 if keep_states else 0
+
+    def take_step(t: Tensor, run: Any) -> Any:
+        h, states, saved = run
+        h_new, values = step(read_input(t), h, shared.weights, convention, rows.recurrent_mask)
+        valid = None if rows.mask is None else tf.gather(rows.mask, t, axis=1)[:, tf.newaxis]
+        share = None if rows.zoneout is None else share_at(rows.zoneout, t)
+        h_new = kept_in_part(h, h_new, valid, share)
+        h_new.set_shape(h0.shape)
+        states = tuple([array.write(t + after, h_new) for array in states])
+        if keep_saved:
+            pairs = zip(saved, values.needed(), strict=True)
+            saved = tuple([array.write(t, value) for array, value in pairs])
+        return h_new, states, saved
+
+    if tf.get_static_value(shared.steps) == 1 and not (keep_states or keep_saved):  # streaming
+        final, _, _ = take_step(tf.constant(0), (h0, (), ()))  # no loop, no arrays
+        return Trajectory(final, final[:, tf.newaxis] if keep_outputs else None, None, ())
+    states: Any = ()
+    if keep_states:
+        first = (1 - direction) // 2 * shared.steps
+        states = (state_array(capacity + 1, h0).write(first, h0),)
+    elif keep_outputs:
+        states = (state_array(capacity, h0),)
+    count = saved_count(convention, shared.input_gain is not None) if keep_saved else 0
+    saved = tuple([state_array(capacity, h0) for _ in range(count)])
+    final, states, saved = run_steps(
+        shared.steps, take_step, (h0, states, saved), unroll, direction
+    )
+    stacked: Any = states[0].stack() if states else None
+    outputs = stacked
+    if keep_outputs and keep_states:
+        if isinstance(direction, int):
+            outputs = states_after(stacked, direction < 0)
+        else:  # not a slice from a place that the data decide: XLA would compile each
+            outputs = tf.where(direction > 0, stacked[1:], stacked[:-1])
+    return Trajectory(
+        final=final,
+        outputs=batch_major(outputs) if keep_outputs else None,
+        states=stacked if keep_states else None,
+        saved=tuple([array.stack() for array in saved]),
+    )
+
+
+class Deltas(NamedTuple):
+    """Gradients of a loss with respect to what enters the steps; zero where masked.
+
+    Attributes:
+        x: δa_z, δa_r and δa_g, (T, B, U) each.
+        q: δq with the reset gate after the matmul, (T, B, U), else None; with layer normalisation
+            its sum over the steps, (1, B, U).
+        initial_state: Gradient with respect to the state before the steps, (B, U).
+        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
+            candidate's recurrent kernel multiplied.
+        normalized_inputs: With layer normalisation, gradients with respect to the products of the
+            inputs and the centred kernel, (T, B, U) each, else None.
+        normalized_states: The same of the states and the centred recurrent kernel.
+        gain: With layer normalisation, gradient of the gains, (2, 3U), else None.
+    """
+
+    x: Gates
+    q: Tensor | None
+    initial_state: Tensor
+    reset_states: Tensor | None
+    normalized_inputs: Gates | None = None
+    normalized_states: Gates | None = None
+    gain: Tensor | None = None
+
+
+def backward(
+    rows: Rows,
+    shared: Shared,
+    run: Trajectory,
+    before: Tensor,
+    d_outputs: Tensor | None,
+    d_final: Tensor,
+    convention: Convention,
+    unroll: int,
+) -> Deltas:
+    """Carry gradients from the last step to the first.
+
+    Args:
+        rows: As given to `forward`; the inputs are not read.
+        shared: As given to `forward`; the kernel is not read.
+        run: What `forward` left, with `saved` or `projected`, or both with layer normalisation.
+        before: States before the steps, (T, B, U).
+        d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
+        d_final: Gradient with respect to `run.final`, (B, U).
+        convention: As given to `forward`.
+        unroll: As given to `forward`.
+    """
+    transposed, normalized = shared.weights.transposed(), shared.input_gain is not None
+    kept = run.saved or recall(rows, shared, before, run.projected, convention)
+
+    def take_step(t: Tensor, state: Any) -> Any:
+        dh, arrays, sums = state
+        # tf.gather, not v[t]: see `run_steps`.
+        saved, h = tuple([tf.gather(v, t) for v in kept]), tf.gather(before, t)
+        if d_outputs is not None:
+            dh += tf.gather(d_outputs, t, axis=1)  # (6)
+        dh_kept = None if rows.zoneout is None else dh * share_at(rows.zoneout, t)
+        dh_step = dh if dh_kept is None else dh - dh_kept
+        back = step_backward(dh_step, saved, h, transposed, convention, rows.recurrent_mask)
+        dh_previous = back.h if dh_kept is None else back.h + dh_kept
+        q = () if back.q is None else (back.q,)
+        # Of δq only the sum is needed where the product has a gradient of its own.
+        deltas = (*back.x, *(back.products or q))
+        added = () if back.gain is None else (*back.gain, *q)
+        if rows.mask is not None:
+            valid = tf.gather(rows.mask, t, axis=1)[:, tf.newaxis]
+            dh_previous = tf.where(valid, dh_previous, dh)
+            deltas, added = (
+                tuple([tf.where(valid, delta, tf.zeros_like(delta)) for delta in some])
+                for some in (deltas, added)
+            )
+        dh_previous.set_shape(d_final.shape)
+        arrays = tuple([a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True)])
+        sums = tuple([so_far + one for so_far, one in zip(sums, added, strict=True)])
+        return dh_previous, arrays, sums
+
+    capacity = tf.shape(kept[0])[0]
+    arrays = tuple([state_array(capacity, d_final) for _ in kept])
+    sums = (tf.zeros_like(d_final),) * (3 + convention.reset_after) if normalized else ()
+    dh0, arrays, sums = run_steps(
+        shared.steps, take_step, (d_final, arrays, sums), unroll, -shared.direction
+    )
+    stacked = [array.stack() for array in arrays]
+    x, more = Gates(*stacked[:GATE_COUNT]), stacked[GATE_COUNT:]
+    mask = None if rows.mask is None else tf.transpose(rows.mask)
+    reset_states = None
+    if not convention.reset_after:
+        seen = before if rows.recurrent_mask is None else before * rows.recurrent_mask.g
+        reset_states = without_masked(kept[1] * seen, mask)
+    if not normalized:
+        return Deltas(x, more[0] if more else None, dh0, reset_states)
+    projected = without_masked(batch_major(run.projected), mask)
+    gates = zip(x, split_gates(projected), split_gates(shared.input_gain), strict=True)
+    d_inputs, d_gains = zip(*(normalize_backward(*gate) for gate in gates), strict=True)
+    d_input_gain = tf.concat([tf.reduce_sum(gain, [0, 1]) for gain in d_gains], -1)
+    d_recurrent_gain = tf.concat([tf.reduce_sum(gain, 0) for gain in sums[:GATE_COUNT]], -1)
+    q = sums[GATE_COUNT][tf.newaxis] if convention.reset_after else None
+    gain = tf.stack([d_input_gain, d_recurrent_gain])
+    return Deltas(x, q, dh0, reset_states, Gates(*d_inputs), Gates(*more), gain)
+
+
+def recall(
+    rows: Rows, shared: Shared, before: Tensor, inputs: Tensor, convention: Convention
+) -> tuple[Tensor, ...]:
+    """Compute `Trajectory.saved` of all steps at once.
+
+    Given the states before them (T, B, U), no step waits for another.
+    """
+    steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
+    x = tf.reshape(batch_major(projected_inputs(inputs, shared)), [-1, GATE_COUNT * units])
+    masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
+    h = tf.reshape(before, [-1, units])
+    _, saved = step(split_gates(x), h, shared.weights, convention, masks)
+    return tuple(tf.reshape(v, [steps, batch, units]) for v in saved.needed())
 
 
 def run_steps(
@@ -17,74 +280,129 @@ def run_steps(
 
     The loop counts in the direction it runs. If it computed an index from the number of steps or
     from the direction, XLA would take those for constants wherever the index begins a slice, and
-    compile anew for each of them; hence also `tf.gather` in place of slices.
+    compile anew for each of them; hence also `tf.gather` in place of slices. Where the direction is
+    a tensor, the last step and the one before it tell the next.
 
     Args:
         steps: Number of steps, a scalar.
-        take_step: From the step t and the state before it to the state after it.
-        state: Before the first step taken.
+        take_step: Function from the step t and the state before it to the state after it.
+        state: State before the first step taken.
         unroll: Steps per iteration.
         direction: 1, or -1 from the last step to the first; an int or a scalar.
     """
-    if not isinstance(direction, int):
-        return _run_steps_either_way(steps, take_step, state, unroll, direction)
-    sign, backwards = direction, direction < 0
+    either_way = not isinstance(direction, int)
+    if either_way:
+        t = tf.where(direction > 0, tf.zeros_like(steps), steps - 1)
+        at: Any = (tf.zeros_like(steps), t - direction, t)
+    else:
+        at = steps - 1 if direction < 0 else tf.zeros_like(steps)
+    left = steps
+    for count in (unroll, 1) if unroll > 1 else (1,):
 
-    def several(count: int) -> Callable[..., Any]:
-        def iteration(t: Tensor, state: Any) -> Any:
-            for k in range(count):
-                state = take_step(t + sign * k, state)
-            return t + sign * count, state
-
-        return iteration
-
-    def left(count: int) -> Callable[..., Any]:
-        return lambda t, _: t >= count - 1 if backwards else t <= steps - count
-
-    first = steps - 1 if backwards else tf.zeros_like(steps)
-    t, state = tf.while_loop(
-        left(unroll), several(unroll), (first, state), maximum_iterations=steps // unroll
-    )
-    if unroll > 1:
-        _, state = tf.while_loop(left(1), several(1), (t, state), maximum_iterations=unroll - 1)
-    return state
-
-
-def _run_steps_either_way(
-    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, direction: Tensor
-) -> Any:
-    """As `run_steps`. The last step and the one before it tell the next."""
-
-    def several(count: int) -> Callable[..., Any]:
-        def iteration(taken: Tensor, before: Tensor, t: Tensor, state: Any) -> Any:
+        def iteration(at: Any, state: Any, count: int = count) -> Any:
+            if not either_way:
+                for k in range(count):
+                    state = take_step(at + direction * k, state)
+                return at + direction * count, state
+            taken, before, t = at
             for _ in range(count):
                 state = take_step(t, state)
                 before, t = t, 2 * t - before
-            return taken + count, before, t, state
+            return (taken + count, before, t), state
 
-        return iteration
-
-    first = tf.where(direction > 0, tf.zeros_like(steps), steps - 1)
-    run: Any = (tf.zeros_like(steps), first - direction, first, state)
-    for count in (unroll, 1) if unroll > 1 else (1,):
-        run = tf.while_loop(
-            lambda taken, *_, count=count: taken <= steps - count, several(count), run
-        )
-    return run[-1]
-
-
-def time_reader(sequences: Tensor | None) -> Callable[[Tensor], Tensor] | None:
-    """A batch-major sequence (B, T, …), or None, as a function of the step, (B, …)."""
-    return None if sequences is None else lambda t: tf.gather(sequences, t, axis=1)
+        if either_way:
+            at, state = tf.while_loop(
+                lambda at, _, count=count: at[0] <= steps - count, iteration, (at, state)
+            )
+        else:
+            at, state = tf.while_loop(
+                lambda *_: True, iteration, (at, state), maximum_iterations=left // count
+            )
+            left %= count
+    return state
 
 
-def share_reader(share: Tensor | None) -> Callable[[Tensor], Tensor] | None:
-    """Zoneout as a function of the step."""
-    if share is None or share.shape.rank:
-        return time_reader(share)
-    return lambda _: share
+def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
+    """Return the new state (B, U) as mask and zoneout leave it.
+
+    Args:
+        h: State before the step.
+        h_new: State after it.
+        valid: bool (B, 1): where false the state is kept, or None.
+        share: Share of the old state that each unit keeps, (B, U), a scalar, or None.
+    """
+    if share is not None:
+        h_new = share * h + (1 - share) * h_new
+    return h_new if valid is None else tf.where(valid, h_new, h)  # (5)
+
+
+def without_masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Put zeros into values (…, …, V) where the mask (…, …) is False: 0 · NaN would be NaN."""
+    if mask is None:
+        return values
+    return tf.where(tf.expand_dims(mask, -1), values, tf.zeros_like(values))
+
+
+def states_before(states: Tensor, backwards: bool) -> Tensor:
+    """Take the states before the steps (T, B, U) from `Trajectory.states`."""
+    return states[1:] if backwards else states[:-1]
+
+
+def states_after(states: Tensor, backwards: bool) -> Tensor:
+    """Take the states after the steps (T, B, U) from `Trajectory.states`."""
+    return states[:-1] if backwards else states[1:]
+
+
+def batch_major(states: Tensor) -> Tensor:
+    """Transpose (T, B, U) to (B, T, U), or back."""
+    return tf.transpose(states, [1, 0, 2])
+
+
+def share_at(zoneout: Tensor, t: Tensor) -> Tensor:
+    """Zoneout of a step: (B, U) of (B, T, U), or the scalar."""
+    return tf.gather(zoneout, t, axis=1) if zoneout.shape.rank else zoneout
 
 
 def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
-    """An array of `size` tensors like one."""
+    """Make an array of `size` tensors like one."""
     return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
+
+
+def saved_count(convention: Convention, normalized: bool) -> int:
+    """Number of tensors that `Saved.needed` gives."""
+    return 6 if normalized else 3 + convention.reset_after
+
+
+def projected_inputs(inputs: Tensor, shared: Shared) -> Tensor:
+    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs`."""
+    if shared.input_gain is None:
+        return inputs
+    x = normalize_gates(inputs, shared.input_gain)
+    return x if shared.projection_bias is None else x + shared.projection_bias
+
+
+def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tensor], Pieces]:
+    """Make a function from the step to its projected input, in pieces."""
+    kernel, bias = shared.kernel, shared.projection_bias
+    if kernel is not None:
+
+        def read_and_project(t: Tensor) -> Pieces:
+            x = tf.matmul(tf.gather(rows.inputs, t, axis=1), kernel)
+            return split_gates(x if bias is None else x + bias)
+
+        return read_and_project
+    inputs = projected_inputs(rows.inputs, shared)
+    if not compiled:
+        pieces = 2 if rows.recurrent_mask is None else GATE_COUNT
+        return lambda t: in_pieces(tf.gather(inputs, t, axis=1), pieces)
+    # XLA compiles a gate's arithmetic to scalar code where it reads from a slice that others share.
+    batch, units = tf.shape(inputs)[0], inputs.shape[-1] // GATE_COUNT
+    size = tf.stack([batch, 1, units])
+
+    def read_slices(t: Tensor) -> Pieces:
+        z = tf.slice(inputs, tf.stack([0, t, 0]), size)[:, 0]
+        r = tf.slice(inputs, tf.stack([0, t, units]), size)[:, 0]
+        g = tf.slice(inputs, tf.stack([0, t, 2 * units]), size)[:, 0]
+        return z, r, g
+
+    return read_slices

@@ -1,27 +1,33 @@
 """A GRU over a sequence, with hand-derived backpropagation through time.
 
-The loop (`recurrence`) holds nothing but the recurrence. Around it are the large matrix products:
-the input projection before it, the gradients of weights and inputs after it. The batch may be cut
-into blocks of rows that run side by side, each in an XLA function of its own (`execution` says
-when). Numbers in parentheses are those of DERIVATION.md.
+`recurrence` is the custom gradient around the two passes of a batch (`passes`). Where memory counts
+for more than time, a sequence runs in segments: the states between them are all that is kept of the
+forward pass, and for the gradients each segment runs forward again, the last one first, so that
+what a backward pass needs is there for one segment at a time (Chen et al. 2016, arXiv:1604.06174).
+One loop goes over the segments, whose number need not be known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.eager.forwardprop_util import pack_tangents
 
-from keras_gru.kernel import execution, segments
-from keras_gru.kernel.backward_pass import gradients
-from keras_gru.kernel.blocks import Extent
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.forward_pass import Constants, Operands, infer, joined, run_forward
-from keras_gru.kernel.normalization import centered
-from keras_gru.kernel.projection import project, wide
-from keras_gru.kernel.step import step
-from keras_gru.kernel.weights import Gates, merge_bias, split_gates, step_weights
+from keras_gru.kernel import execution
+from keras_gru.kernel.execution import Extent, filled, present
+from keras_gru.kernel.loop import batch_major
+from keras_gru.kernel.passes import (
+    Operands,
+    Options,
+    differentiable,
+    gradients,
+    infer,
+    joined,
+    run_forward,
+)
+from keras_gru.kernel.weights import wide
 
 Tensor = Any
 
@@ -33,178 +39,266 @@ NO_FORWARD_MODE = (
 )
 
 
-class Sequence(NamedTuple):
-    """Result of `gru_sequence`.
-
-    Attributes:
-        states: State after each step, (B, T, U), or None if not asked for.
-        final: Final state, (B, U).
-        gates: Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
-            masked steps, or None if not asked for.
-        path: How it ran, `"xla"` or `"plain"`.
-    """
-
-    states: Tensor | None
-    final: Tensor
-    gates: Gates | None
-    path: str
-
-
-def gru_sequence(
-    inputs: Tensor,
-    initial_state: Tensor,
-    kernel: Tensor,
-    recurrent_kernel: Tensor,
-    bias: Tensor | None,
-    convention: Convention,
-    *,
-    layer_norm_gain: Tensor | None = None,
-    mask: Tensor | None = None,
-    go_backwards: bool = False,
-    processing_order: bool = True,
-    recurrent_mask: Gates | None = None,
-    input_mask: Gates | None = None,
-    zoneout: Tensor | None = None,
-    return_sequences: bool = True,
-    return_gates: bool = False,
-    training: bool = True,
-    recompute: bool = False,
-    path: str = "auto",
-) -> Sequence:
-    """Run a GRU over a sequence.
-
-    In bfloat16 or float16 the matrix products outside the loop are taken in that precision, and
-    the recurrence in float32.
+def recurrence(
+    operands: Operands, options: Options, keep_outputs: bool, training: bool, recompute: bool
+) -> Callable[..., tuple[Tensor, ...]]:
+    """Make a function that runs over a sequence, with hand-derived gradients.
 
     Args:
-        inputs: (B, T, D) with T >= 1; both B and T may be unknown.
-        initial_state: (B, U).
-        kernel: Packed input kernel, (D, 3U).
-        recurrent_kernel: Packed recurrent kernel, (U, 3U).
-        bias: Packed bias, see `weights.bias_shape`, or None.
-        convention: Which GRU; its activations must be `differentiable_by_hand`.
-        layer_norm_gain: (2, 3U), to normalise x·W and h·U, each gate over its units (38), or None.
-        mask: bool (B, T) of any pattern. Where false the state is kept (5).
-        go_backwards: Run from the last step to the first.
-        processing_order: With `go_backwards`, give states and gates in the order in which they
-            were computed, as Keras does, and not in that of the sequence.
-        recurrent_mask: Dropout masks on the state, one (B, U) per gate, the same at every step.
-        input_mask: Dropout masks on the inputs, one (B, D) per gate, the same at every step.
-        zoneout: Share of the old state that each unit keeps at each step, (B, T, U) or a scalar:
-            h′ becomes k ⊙ h + (1 − k) ⊙ h′ (Krueger et al. 2017, arXiv:1606.01305, equation (2)).
-        return_sequences: Whether the states of all steps are wanted.
-        return_gates: Whether the gates of all steps are wanted.
-        training: Keep what the backward pass needs. Gradients are right without it as well; the
-            forward pass then runs a second time when they are asked for.
-        recompute: Of the forward pass keep the states between segments of the sequence, nothing
-            else, and run each segment again for its gradients: less memory for more time. In a
-            function that XLA compiles as a whole, the sequence is one segment.
-        path: See `execution.plan`.
+        operands: All of them.
+        options: All of them.
+        keep_outputs: Whether the states of all steps are wanted.
+        training: Whether to keep what the backward pass needs. Gradients are right without it as
+            well; the forward pass then runs a second time when they are asked for.
+        recompute: Whether to keep the states between segments alone. In a function that XLA
+            compiles as a whole, the sequence is one segment.
 
     Returns:
-        States, final state, gates, path.
+        A function from the operands that are there to the state after each step, (B, T, U), if
+        wanted, and the final one, (B, U), wide.
     """
-    inputs, initial_state, kernel, recurrent_kernel = (
-        tf.convert_to_tensor(v) for v in (inputs, initial_state, kernel, recurrent_kernel)
-    )
-    bias = None if bias is None else tf.convert_to_tensor(bias)
-    gain = None if layer_norm_gain is None else tf.convert_to_tensor(layer_norm_gain)
-    if gain is not None:
-        kernel = tf.cast(centered(wide(kernel)), kernel.dtype)
-        recurrent_kernel = centered(wide(recurrent_kernel))
-    operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias, gain)
-    rows, steps, features = inputs.shape
-    units = initial_state.shape[-1]
-    plan = execution.plan(path, rows, steps, features, units)
-    mask = None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2])
-    if plan.foreign and go_backwards and processing_order and not training:
-        # Reverse what is read once, instead of what is written twice.
-        operands = operands._replace(inputs=tf.reverse(inputs, [1]))
-        mask = None if mask is None else tf.reverse(mask, [1])
-        go_backwards = False
-    constants = Constants(
-        mask=mask,
-        zoneout=None if zoneout is None else tf.convert_to_tensor(zoneout),
-        recurrent_mask=recurrent_mask and Gates(*map(tf.convert_to_tensor, recurrent_mask)),
-        input_mask=input_mask and Gates(*map(tf.convert_to_tensor, input_mask)),
-        convention=convention,
-        go_backwards=go_backwards,
-        plan=plan,
-    )
-    keep_outputs = return_sequences or return_gates
-    states, final = _recur(operands, constants, keep_outputs, training, recompute)
-    gates = _gates(operands, constants, states) if return_gates else None
-    if go_backwards and processing_order:
-        states = None if states is None else tf.reverse(states, [1])
-        gates = None if gates is None else Gates(*(tf.reverse(gate, [1]) for gate in gates))
-    return Sequence(states if return_sequences else None, final, gates, plan.path)
-
-
-def _recur(
-    operands: Operands, constants: Constants, keep_outputs: bool, training: bool, recompute: bool
-) -> tuple[Tensor | None, Tensor]:
-    """The states after each step, (B, T, U), if wanted, and the final one."""
-    extent = Extent.of(operands.inputs, constants.plan, operands.initial_state.shape[-1])
-    like = operands
+    if pack_tangents(present(operands)).tangents:
+        if not tf.executing_eagerly():
+            raise NotImplementedError(NO_FORWARD_MODE)
+        inline = options._replace(plan=options.plan.inline())
+        return lambda *values: infer(filled(operands, values), inline, keep_outputs)
+    if options.plan.target is not None and not training:  # a file would hold the gradients too
+        return lambda *values: infer(filled(operands, values), options, keep_outputs)
+    extent = Extent.of(operands.inputs, options.plan, operands.initial_state.shape[-1])
     # XLA has no slices of a changing size: what it compiles as a whole is one segment.
     recompute = recompute and training and not execution.in_xla()
-    cut = segments.Cut.of(operands.inputs, constants.go_backwards) if recompute else None
+    segments = Segments.of(operands.inputs, options.go_backwards) if recompute else None
 
     @tf.custom_gradient
-    def recur(*present: Tensor) -> Any:
-        operands = like.filled(present)
+    def run(*values: Tensor) -> Any:
         # In eager code a tape would otherwise follow the loop, step by step.
-        still = Operands(*(None if v is None else tf.stop_gradient(v) for v in operands))
+        still = filled(operands, map(tf.stop_gradient, values))
         runs = starts = None
-        if cut is not None:
-            outputs, starts = segments.forward(still, constants, cut, keep_outputs)
+        if segments is not None:
+            outputs, starts = _forward(still, options, segments, keep_outputs)
         elif training:
-            runs = run_forward(still, constants, extent, keep_outputs, True)
-            outputs = joined(runs, constants, extent, keep_outputs, operands.inputs.dtype)
+            runs = run_forward(still, options, extent, keep_outputs, True)
+            outputs = joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
         else:
-            outputs = infer(still, constants, keep_outputs)
+            outputs = infer(still, options, keep_outputs)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
-            if pack_tangents([*present, *upstream]).tangents:
+            if pack_tangents([*values, *upstream]).tangents:
                 raise NotImplementedError(NO_FORWARD_MODE)
-            if cut is not None:
-                return segments.backward(operands, constants, cut, starts, keep_outputs, upstream)
+            found = filled(operands, values)
+            if segments is not None:
+                return _backward(found, options, segments, starts, keep_outputs, upstream)
             # What is computed anew waits for what asks for it, or all of it would be there at once.
             with tf.control_dependencies([] if runs else upstream):
-                return gradients(operands, constants, extent, runs, keep_outputs, upstream)
+                return gradients(found, options, extent, runs, keep_outputs, upstream)
 
         return outputs, gradient
 
-    if pack_tangents([v for v in operands if v is not None]).tangents:
-        if not tf.executing_eagerly():
-            raise NotImplementedError(NO_FORWARD_MODE)
-        inline = constants._replace(plan=constants.plan.inline())
-        outputs = infer(operands, inline, keep_outputs)
-    elif constants.plan.exported and not training:  # a SavedModel would hold the gradients too
-        outputs = infer(operands, constants, keep_outputs)
-    else:
-        outputs = recur(*(v for v in operands if v is not None))
-    final = tf.cast(outputs[-1], operands.inputs.dtype)
-    return (outputs[0] if keep_outputs else None), final
+    traced: Callable[..., tuple[Tensor, ...]] = run
+    return traced
 
 
-def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
-    """All steps at once: given the states, no gate waits for another."""
-    bias, candidate_bias = merge_bias(operands.bias, constants.convention.reset_after)
-    input_gain, recurrent_gain = operands.gains
-    x = split_gates(
-        project(operands.inputs, operands.kernel, bias, constants.input_mask, input_gain)
+# Segments ----------------------------------------------------------------------------------------
+
+# Most steps of a segment; one of `execution.STEPS`, so that it is compiled without padding.
+SEGMENT = 128
+# Segments in work at the same time: TensorFlow would project the inputs of ten, which is memory.
+AT_ONCE = 1
+
+
+class Segments(NamedTuple):
+    """Cut of a sequence: into segments of the same number of steps, or one more.
+
+    Attributes:
+        steps: Number of steps T, an int or a scalar.
+        count: Number of segments, the same.
+        backwards: Whether the sequence runs from its last step to its first.
+    """
+
+    steps: Any
+    count: Any
+    backwards: bool
+
+    @classmethod
+    def of(cls, inputs: Tensor, backwards: bool) -> Segments:
+        """Cut inputs (B, T, D)."""
+        steps = inputs.shape[1] or tf.shape(inputs)[1]
+        return cls(steps, (steps + SEGMENT - 1) // SEGMENT, backwards)
+
+    def position(self, taken: Tensor) -> Tensor:
+        """Position of the segment that runs after `taken` others."""
+        return self.count - 1 - taken if self.backwards else taken
+
+    def bounds(self, position: Tensor) -> tuple[Tensor, Tensor]:
+        """First step of a segment, and the one after its last."""
+        size, longer = self.steps // self.count, self.steps % self.count
+        begin = position * size + tf.minimum(position, longer)
+        return begin, begin + size + tf.cast(position < longer, tf.int32)
+
+    def part(self, values: Tensor | None, position: Tensor) -> Tensor | None:
+        """Cut out the steps of a segment from (B, T, …); a scalar and None stay as they are."""
+        if values is None or values.shape.rank == 0:
+            return values
+        begin, end = self.bounds(position)
+        return values[:, begin:end]
+
+    def segment(
+        self, operands: Operands, options: Options, position: Tensor, state: Tensor
+    ) -> tuple[Operands, Options]:
+        """Cut out what a segment has of both."""
+        inputs = self.part(operands.inputs, position)
+        return operands._replace(inputs=inputs, initial_state=state), options._replace(
+            mask=self.part(options.mask, position), zoneout=self.part(options.zoneout, position)
+        )
+
+
+class _Whole:
+    """A sequence (B, T, …) that a loop writes segment by segment, in place.
+
+    Of a tensor that nothing else holds, TensorFlow overwrites a slice where it is. In eager code
+    something does hold it, and each segment would copy it: so there they are joined at the end.
+    """
+
+    def __init__(self, cut: Segments, like: Tensor, features: int) -> None:
+        self._cut, self._features, self._eager = cut, features, tf.executing_eagerly()
+        self._rows_and_steps = like.shape[:2]
+        self._sizes = tf.unstack(tf.shape(like, tf.int64)[:2])
+        if self._eager:
+            shape = (None, like.shape[0], features)
+            array = tf.TensorArray(like.dtype, cut.count, element_shape=shape, infer_shape=False)
+            self.empty: Any = array
+        else:
+            # Not tf.zeros: of a known size it becomes a constant, which is never overwritten.
+            shape = tf.cast(self._flat(self._sizes[1]), tf.int32)
+            self.empty = tf.raw_ops.Empty(shape=shape, dtype=like.dtype)
+
+    def write(self, whole: Any, position: Tensor, part: Tensor) -> Any:
+        """Write the part (B, steps, …) of a segment into the whole."""
+        if self._eager:
+            return whole.write(position, batch_major(part))
+        begin, end = (tf.cast(step, tf.int64) for step in self._cut.bounds(position))
+        written = tf.raw_ops.TensorStridedSliceUpdate(
+            input=whole,
+            begin=[0, begin * self._features],
+            end=[self._sizes[0], end * self._features],
+            strides=tf.ones(2, tf.int64),
+            value=tf.reshape(part, self._flat(end - begin)),
+        )
+        written.set_shape(whole.shape)
+        return written
+
+    def joined(self, whole: Any) -> Tensor:
+        """The sequence (B, T, …)."""
+        if self._eager:
+            joined = batch_major(whole.concat())
+        else:
+            joined = tf.reshape(whole, [*self._sizes, self._features])
+        joined.set_shape([*self._rows_and_steps, self._features])
+        return joined
+
+    def _flat(self, steps: Tensor) -> Tensor:
+        """Shape of so many steps with two axes: of three, writing a slice takes twice as long."""
+        return tf.stack([self._sizes[0], steps * self._features])
+
+
+def _forward(
+    operands: Operands, options: Options, segments: Segments, keep_outputs: bool
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Run over all segments.
+
+    Returns:
+        Outputs (B, T, U), if wanted, and the final state, wide; and the states before the
+        segments, (segments, B, U).
+    """
+    state = wide(operands.initial_state)
+    sequence = _Whole(segments, operands.inputs, state.shape[-1]) if keep_outputs else None
+
+    def run(taken: Tensor, state: Tensor, starts: Any, outputs: Any) -> Any:
+        position = segments.position(taken)
+        starts = starts.write(position, state)
+        part = segments.segment(operands, options, position, state)
+        *states, after = infer(*part, keep_outputs)
+        if sequence is not None:
+            outputs = sequence.write(outputs, position, states[0])
+        after.set_shape(state.shape)
+        return taken + 1, after, starts, outputs
+
+    starts = tf.TensorArray(state.dtype, segments.count, element_shape=state.shape)
+    outputs = () if sequence is None else sequence.empty
+    _, final, starts, outputs = tf.while_loop(
+        lambda taken, *_: taken < segments.count,
+        run,
+        (tf.constant(0), state, starts, outputs),
+        parallel_iterations=AT_ONCE,
     )
-    h0 = operands.initial_state[:, tf.newaxis]
-    before = [states[:, 1:], h0] if constants.go_backwards else [h0, states[:, :-1]]
-    masks = constants.recurrent_mask
-    recurrent_mask = masks and Gates(*(wide(mask)[:, tf.newaxis] for mask in masks))
-    weights = step_weights(wide(operands.recurrent_kernel), wide(candidate_bias))
-    if recurrent_gain is not None:
-        weights = weights._replace(centered_gain=split_gates(recurrent_gain))
-    _, saved = step(x, wide(tf.concat(before, 1)), weights, constants.convention, recurrent_mask)
-    gates = [tf.cast(gate, states.dtype) for gate in saved[:3]]
-    if constants.mask is None:
-        return Gates(*gates)
-    valid = constants.mask[..., tf.newaxis]
-    return Gates(*(tf.where(valid, gate, tf.zeros_like(gate)) for gate in gates))
+    if sequence is None:
+        return (final,), starts.stack()
+    return (sequence.joined(outputs), final), starts.stack()
+
+
+def _backward(
+    operands: Operands,
+    options: Options,
+    segments: Segments,
+    starts: Tensor,
+    keep_outputs: bool,
+    upstream: tuple[Tensor, ...],
+) -> list[Tensor]:
+    """Gradients in the order of the operands that are there; differentiable in turn.
+
+    Args:
+        operands: As given to `_forward`.
+        options: As given to `_forward`.
+        segments: As given to `_forward`.
+        starts: Second result of `_forward`.
+        keep_outputs: As given to `_forward`.
+        upstream: Gradients with respect to the first result of `_forward`.
+    """
+
+    def compute(values: tuple[Tensor, ...], again: bool) -> list[Tensor]:
+        given, upstream = filled(operands, values), values[len(present(operands)) :]
+        if not again:
+            return _backward_by_segments(given, options, segments, starts, keep_outputs, upstream)
+        inline = options._replace(plan=options.plan.inline())
+        extent = Extent.of(given.inputs, inline.plan, given.initial_state.shape[-1])
+        return gradients(given, inline, extent, None, keep_outputs, upstream)
+
+    found: list[Tensor] = differentiable(compute, (*present(operands), *upstream))
+    return found
+
+
+def _backward_by_segments(
+    operands: Operands,
+    options: Options,
+    segments: Segments,
+    starts: Tensor,
+    keep_outputs: bool,
+    upstream: tuple[Tensor, ...],
+) -> list[Tensor]:
+    """Run forward and back through each segment, the last one first; arguments as above."""
+    weights = present(operands)[2:]
+    sequence = _Whole(segments, operands.inputs, operands.inputs.shape[-1])
+
+    def run(left: Tensor, d_state: Tensor, sums: Any, d_inputs: Any) -> Any:
+        position = segments.position(left - 1)
+        part, rows = segments.segment(operands, options, position, starts[position])
+        extent = Extent.of(part.inputs, rows.plan, d_state.shape[-1])
+        d_outputs = [segments.part(upstream[0], position)] if keep_outputs else []
+        d_x, d_before, *d_weights = gradients(
+            part, rows, extent, None, keep_outputs, (*d_outputs, d_state)
+        )
+        # Where nobody wants it, TensorFlow does not compute it.
+        d_inputs = sequence.write(d_inputs, position, d_x)
+        sums = tuple(so_far + wide(d) for so_far, d in zip(sums, d_weights, strict=True))
+        d_before.set_shape(d_state.shape)
+        return left - 1, d_before, sums, d_inputs
+
+    sums = tuple(wide(tf.zeros_like(v)) for v in weights)
+    _, d_initial, sums, d_inputs = tf.while_loop(
+        lambda left, *_: left > 0,
+        run,
+        (tf.convert_to_tensor(segments.count), wide(upstream[-1]), sums, sequence.empty),
+        parallel_iterations=AT_ONCE,
+    )
+    found = [sequence.joined(d_inputs), d_initial, *sums]
+    return [tf.cast(d, v.dtype) for d, v in zip(found, present(operands), strict=True)]

@@ -9,19 +9,33 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 `bias`                (2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,)
 `layer_norm_gain`     (2, 3U), row 0 of the input projection, row 1 of the recurrent one
 ====================  ==========================================================
+
+What a step multiplies or adds is cut into pieces: one for all gates (z | r | g), or two (z | r and
+g), or three, one for each gate. Fewer pieces are fewer matrix products and operations; three allow
+what differs from gate to gate, as dropout masks of the state do.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
+Pieces = tuple[Any, ...]
 
 GATE_COUNT = 3
+# How many gates there are in each piece, by the number of pieces.
+GATES_OF_PIECES = {1: (3,), 2: (2, 1), 3: (1, 1, 1)}
+
+# In these dtypes, the matrix products outside the loop are taken in that precision, and the
+# recurrence in float32.
+NARROW = (tf.bfloat16, tf.float16)
+
+# With more weights than about that many, TensorFlow wakes other threads for a product, which takes
+# it several times as long as one thread takes for few rows.
+LARGE_PRODUCT = 250_000
 
 
 class Gates(NamedTuple):
@@ -32,61 +46,34 @@ class Gates(NamedTuple):
     g: Any
 
 
-class JointGates(NamedTuple):
-    """As `Gates`, with the update and the reset gate side by side: (…, 2U) and (…, U)."""
+class PackedWeights(NamedTuple):
+    """All weights of a GRU, packed as above; the last two may be None."""
 
-    zr: Any
-    g: Any
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor | None
+    layer_norm_gain: Tensor | None
 
 
 class StepWeights(NamedTuple):
-    """What one time step needs beside its projected input.
+    """What one step needs beside its projected input.
 
     Attributes:
-        recurrent: Recurrent kernels. `Gates`, one (U, U) each; or, for fewer matrix products,
-            `JointGates`, (U, 2U) and (U, U), of which a forward step also takes each as a tuple of
-            some columns; or packed, (U, 3U), with the reset gate after the matmul.
+        recurrent: Recurrent kernels in one, two or three pieces (U, ·); with the reset gate before
+            the matmul at least two. Each piece may be a tuple of its columns, see `columns`.
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
-        gain: With layer normalisation, the recurrent gains, one (U,) per gate, else None.
-        centered_gain: The same of kernels that are `normalization.centered`, laid out as
-            `recurrent` is; or None.
-        bias: With a packed kernel, all recurrent biases as they are, (1, 3U), instead of
-            `candidate_bias` and a merged bias of the projected input; or None.
+        gain: With layer normalisation, γ′ of (38) in the pieces of `recurrent`, whose kernels are
+            `equations.centered`; else None.
     """
 
-    recurrent: Gates | JointGates | Tensor
+    recurrent: Pieces
     candidate_bias: Tensor | None
-    gain: Gates | None = None
-    bias: Tensor | None = None
-    centered_gain: Gates | JointGates | Tensor | None = None
+    gain: Pieces | None
 
     def transposed(self) -> StepWeights:
-        """The same with each recurrent kernel transposed, as the backward step multiplies them."""
-        return self._replace(recurrent=tf.nest.map_structure(tf.transpose, self.recurrent))
-
-
-def positive_integer(name: str, value: Any) -> int:
-    """The value as an int; ValueError naming the argument unless it is a positive whole number."""
-    number = not isinstance(value, bool) and isinstance(
-        value, int | float | np.integer | np.floating
-    )
-    if not (number and math.isfinite(value) and value > 0 and value == int(value)):
-        raise ValueError(
-            f"Argument `{name}` must be a positive integer. Received: {name}={value!r}"
-        )
-    return int(value)
-
-
-def feature_count(name: str, input_shape: tuple[int | None, ...]) -> int:
-    """Size D of the inputs' last axis; ValueError naming the layer where it is unknown."""
-    features = input_shape[-1]
-    if features is None:
-        raise ValueError(
-            f"The last axis of the inputs of {name!r} must be known. "
-            f"Received: input_shape={tuple(input_shape)}"
-        )
-    return features
+        """Return the same with each kernel transposed, as the backward step multiplies them."""
+        return self._replace(recurrent=tuple(map(tf.transpose, self.recurrent)))
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -109,15 +96,51 @@ def layer_norm_gain_shape(units: int) -> tuple[int, int]:
     return 2, GATE_COUNT * units
 
 
+def in_pieces(given: Tensor | Pieces, count: int) -> Pieces:
+    """Cut a packed tensor (..., 3U), or fewer pieces, into one, two or three pieces.
+
+    None, in the place of the last piece, stays None.
+    """
+    pieces = given if isinstance(given, tuple) else (given,)
+    if len(pieces) == count:
+        return pieces
+    if len(pieces) == 2:
+        return (*tf.split(pieces[0], 2, -1), pieces[1])
+    if count == GATE_COUNT:
+        return tuple(tf.split(pieces[0], GATE_COUNT, -1))
+    units = pieces[0].shape[-1] // GATE_COUNT
+    return tuple(tf.split(pieces[0], [2 * units, units], -1))
+
+
 def split_gates(packed: Tensor) -> Gates:
     """Cut a packed tensor (..., 3U) into its three gates (..., U)."""
     return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
 
 
-def split_joint(packed: Tensor) -> JointGates:
-    """Cut a packed tensor (..., 3U) in two: the update and the reset gate, and the candidate."""
-    units = packed.shape[-1] // GATE_COUNT
-    return JointGates(*tf.split(packed, [2 * units, units], axis=-1))
+def fewest_pieces(reset_after: bool) -> int:
+    """Return how many products of the state a step needs at least."""
+    return 1 if reset_after else 2
+
+
+def step_weights(
+    recurrent_kernel: Tensor,
+    candidate_bias: Tensor | None,
+    gain: Tensor | None,
+    pieces: int,
+) -> StepWeights:
+    """Cut packed weights for a step.
+
+    Args:
+        recurrent_kernel: Packed recurrent kernel (U, 3U), `equations.centered` if there is a gain.
+        candidate_bias: The candidate's own recurrent bias (U,), or None.
+        gain: Gains (3U,) of the products of the state, or None without layer normalisation.
+        pieces: Number of pieces: one, two or three.
+    """
+    return StepWeights(
+        in_pieces(recurrent_kernel, pieces),
+        candidate_bias,
+        None if gain is None else in_pieces(gain, pieces),
+    )
 
 
 def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, Tensor | None]:
@@ -139,7 +162,7 @@ def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, T
 
 
 def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
-    """Gradient of the packed bias from those of the two that `merge_bias` gives.
+    """Combine the gradients of the two biases of `merge_bias` into that of the packed bias (15).
 
     Args:
         d_projected: Gradient of the input projection's bias, (3U,).
@@ -154,29 +177,20 @@ def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
     return tf.stack([d_projected, tf.concat([z, r, d_candidate], axis=-1)])
 
 
-def step_weights(
-    recurrent_kernel: Tensor, candidate_bias: Tensor | None, gain: Tensor | None = None
-) -> StepWeights:
-    """Split a packed recurrent kernel (U, 3U), and gain (3U,), by gate for use in a step."""
-    gains = None if gain is None else split_gates(gain)
-    return StepWeights(split_gates(recurrent_kernel), candidate_bias, gains)
+def columns(kernel: Tensor) -> Tensor | Pieces:
+    """Cut a kernel into 2, 4, 8 … parts of its columns, as few as leave no product large.
+
+    Three parts of 1,024 columns take longer than four: their widths are odd.
+    """
+    rows, width = kernel.shape
+    count = 1 << (-(-rows * width // LARGE_PRODUCT) - 1).bit_length()
+    if count == 1:
+        return kernel
+    ends = [width * part // count for part in range(count + 1)]
+    return tuple(tf.split(kernel, [end - begin for begin, end in itertools.pairwise(ends)], -1))
 
 
-def joint_recurrent(recurrent_kernel: Tensor, reset_after: bool) -> JointGates | Tensor:
-    """The packed recurrent kernel (U, 3U) cut into as few products as a step can do with."""
-    return recurrent_kernel if reset_after else split_joint(recurrent_kernel)
-
-
-def joint_gain(gain: Tensor | None, reset_after: bool) -> JointGates | Tensor | None:
-    """The packed recurrent gain (3U,) cut as `joint_recurrent` cuts the kernel."""
-    return None if gain is None else joint_recurrent(gain, reset_after)
-
-
-def by_gate(gain: Gates | JointGates | Tensor) -> Gates:
-    """Gains in any layout of `StepWeights`, one (U,) per gate."""
-    if isinstance(gain, Gates):
-        return gain
-    if isinstance(gain, JointGates):
-        z, r = tf.split(gain.zr, 2)
-        return Gates(z, r, gain.g)
-    return split_gates(gain)
+def wide(values: Tensor) -> Tensor:
+    """Cast values of a `NARROW` dtype to the precision of the recurrence; None stays None."""
+    narrow = values is not None and values.dtype in NARROW
+    return tf.cast(values, tf.float32) if narrow else values

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from benchmarks.layer.memory import ENVIRONMENT
 from keras_gru import GRU
-from keras_gru.kernel import segments
+from keras_gru.kernel import sequence as segments
 
 RNG = np.random.default_rng(0)
 OPTIONS = {

@@ -1,13 +1,16 @@
-"""A random sequence: what the oracle computes for it, and what `gru_sequence` does."""
+"""A random sequence: what the oracle computes for it, and what `functional.sequence` does."""
 
+import functools
 import itertools
 
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.kernel.sequence import gru_sequence
-from keras_gru.kernel.weights import bias_shape
+from keras_gru import functional
+from keras_gru.functional import bias_shape
 from tests import oracle
+
+sequence = functools.partial(functional.sequence, training=True)
 
 MASKS = {
     "none": None,
@@ -64,14 +67,14 @@ def expected(inputs, upstream, *, mask, go_backwards, **convention):
 
 
 def computed(inputs, upstream, convention, *, dtype=tf.float64, run=lambda f: f, **kwargs):
-    """The same with `gru_sequence` under a GradientTape; `run` wraps the function."""
+    """The same with `functional.sequence` under a GradientTape; `run` wraps the function."""
     sources = [tf.constant(v, dtype) for v in inputs.values() if v is not None]
 
     def function(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
             bias = sources[4] if len(sources) == 5 else None
-            states, final, *_ = gru_sequence(*sources[:4], bias, convention, **kwargs)
+            states, final, *_ = sequence(*sources[:4], bias, convention, **kwargs)
             loss = tf.reduce_sum(final * tf.constant(upstream["final"], dtype))
             if states is not None:
                 loss += tf.reduce_sum(states * tf.constant(upstream["states"], dtype))

@@ -5,9 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
-from tests.keras_gru.kernel.sequence_problem import assert_close, problem
+from keras_gru.functional import Convention
+from tests.keras_gru.kernel.sequence_problem import assert_close, problem, sequence
 
 
 @pytest.mark.parametrize("reset_after", [True, False])
@@ -21,7 +20,7 @@ def test_second_derivatives(path, reset_after):
     def gradient(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            states = gru_sequence(*sources, Convention(reset_after), path=path).states
+            states = sequence(*sources, Convention(reset_after), path=path).states
             loss = tf.reduce_sum(states**2 * upstream["states"])
         return tape.gradient(loss, sources)
 
@@ -51,7 +50,7 @@ def test_forward_mode(reset_after):
     def run(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            final = gru_sequence(*sources, Convention(reset_after)).final
+            final = sequence(*sources, Convention(reset_after)).final
             loss = tf.reduce_sum(final**2)
         return [final, *tape.gradient(loss, sources)]
 

@@ -8,12 +8,16 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
+from keras_gru.functional import Convention
 from keras_gru.kernel import execution
-from keras_gru.kernel.blocks import ROWS, STEPS, Extent
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.execution import portable
-from keras_gru.kernel.sequence import gru_sequence
-from tests.keras_gru.kernel.sequence_problem import assert_close, computed, expected, problem
+from keras_gru.kernel.execution import ROWS, STEPS, Extent, portable
+from tests.keras_gru.kernel.sequence_problem import (
+    assert_close,
+    computed,
+    expected,
+    problem,
+    sequence,
+)
 
 PATHS = ("xla", "plain")
 
@@ -40,28 +44,30 @@ def test_rule():
 def test_plan_cuts_large_batches_only(monkeypatch):
     monkeypatch.setattr(execution, "cores", lambda: 4)
     with tf.Graph().as_default():
-        assert execution.plan("auto", 64, 90, 8, 64).blocks == 4
-        assert execution.plan("auto", 64, None, 8, 64).blocks == 4
-        assert execution.plan("auto", None, None, 8, 64).blocks == 4
-        assert execution.plan("auto", 64, 9, 8, 64).blocks == 1, "short"
-        assert execution.plan("auto", 8, 900, 8, 64).blocks == 4, "few rows, but long"
-        assert execution.plan("auto", 1, 900, 8, 640).blocks == 1, "nothing to cut"
-        assert execution.plan("auto", 3, 900, 8, 64).blocks == 3, "fewer rows than cores"
-        assert execution.plan("auto", 4, 900, 8, 399).blocks == 4
-        assert execution.plan("auto", 4, 900, 8, 400).blocks == 1, "weights take the time"
-        assert execution.plan("auto", 5, 900, 8, 400).blocks == 4
-        assert execution.plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
+        assert execution.choose_plan("auto", 64, 90, 8, 64).blocks == 4
+        assert execution.choose_plan("auto", 64, None, 8, 64).blocks == 4
+        assert execution.choose_plan("auto", None, None, 8, 64).blocks == 4
+        assert execution.choose_plan("auto", 64, 9, 8, 64).blocks == 1, "short"
+        assert execution.choose_plan("auto", 8, 900, 8, 64).blocks == 4, "few rows, but long"
+        assert execution.choose_plan("auto", 1, 900, 8, 640).blocks == 1, "nothing to cut"
+        assert execution.choose_plan("auto", 3, 900, 8, 64).blocks == 3, "fewer rows than cores"
+        assert execution.choose_plan("auto", 4, 900, 8, 399).blocks == 4
+        assert execution.choose_plan("auto", 4, 900, 8, 400).blocks == 1, "weights take the time"
+        assert execution.choose_plan("auto", 5, 900, 8, 400).blocks == 4
+        assert execution.choose_plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
 
 
 def test_plan_projects_in_the_loop_where_that_saves_memory_traffic():
     with tf.Graph().as_default():
-        assert execution.plan("auto", 64, 90, 128, 64).project_in_loop
-        assert execution.plan("auto", None, None, 128, 64).project_in_loop
-        assert execution.plan("auto", 16, 900, 1, 64).project_in_loop, "many units per feature"
-        assert not execution.plan("auto", 64, 90, 129, 64).project_in_loop, "many features"
-        assert not execution.plan("auto", 16, 900, 32, 64).project_in_loop, "few rows"
-        assert not execution.plan("auto", 256, 900, 16, 11).project_in_loop, "recalled"
-        assert not execution.plan("auto", 64, 9, 128, 64).project_in_loop, "short"
+        assert execution.choose_plan("auto", 64, 90, 128, 64).project_in_loop
+        assert execution.choose_plan("auto", None, None, 128, 64).project_in_loop
+        assert execution.choose_plan("auto", 16, 900, 1, 64).project_in_loop, (
+            "many units per feature"
+        )
+        assert not execution.choose_plan("auto", 64, 90, 129, 64).project_in_loop, "many features"
+        assert not execution.choose_plan("auto", 16, 900, 32, 64).project_in_loop, "few rows"
+        assert not execution.choose_plan("auto", 256, 900, 16, 11).project_in_loop, "recalled"
+        assert not execution.choose_plan("auto", 64, 9, 128, 64).project_in_loop, "short"
 
 
 def test_asking_for_a_path_that_cannot_run_is_an_error(tmp_path):
@@ -106,7 +112,7 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
         sources = [x, h0, *(tf.constant(inputs[k]) for k in ("kernel", "recurrent_kernel", "bias"))]
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            result = gru_sequence(
+            result = sequence(
                 *sources,
                 Convention(reset_after),
                 mask=mask,
@@ -141,7 +147,7 @@ def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
     def run(x):
         h0 = tf.zeros((tf.shape(x)[0], 6), tf.float64)
         weights = (inputs[k] for k in ("kernel", "recurrent_kernel", "bias"))
-        return gru_sequence(x, h0, *weights, Convention(), training=False, path=path).states
+        return sequence(x, h0, *weights, Convention(), training=False, path=path).states
 
     for batch in (1, 2, 3, 8):
         x = np.random.default_rng(batch).normal(size=(batch, 6, 4))
@@ -179,7 +185,7 @@ def test_a_small_batch_is_one_block_of_a_fixed_size(monkeypatch):
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, 3))], autograph=False)
     def sizes(x):
-        extent = Extent.of(x, execution.plan("auto", None, None, 3, 64), 64)
+        extent = Extent.of(x, execution.choose_plan("auto", None, None, 3, 64), 64)
         return extent.block_rows, extent.steps_by_block()
 
     found = {rows: sizes(tf.zeros((rows, 50, 3))) for rows in (1, 2, 9, 16, 17, 32, 50)}

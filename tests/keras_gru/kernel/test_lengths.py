@@ -9,10 +9,15 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
-from keras_gru.kernel import blocks, execution
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
-from tests.keras_gru.kernel.sequence_problem import assert_close, computed, expected, problem
+from keras_gru.functional import Convention
+from keras_gru.kernel import execution
+from tests.keras_gru.kernel.sequence_problem import (
+    assert_close,
+    computed,
+    expected,
+    problem,
+    sequence,
+)
 
 SHAPES = [(None, None, 4), (None, 6), (None, None), (None, None, 6), (None, 6)]
 MASKS = ("none", "right", "left", "interior")
@@ -29,12 +34,12 @@ def mask_of(kind, rows, steps):
     }[kind]
 
 
-@pytest.mark.parametrize("small_state", [0, blocks.SMALL_STATE])
+@pytest.mark.parametrize("small_state", [0, execution.SMALL_BLOCK_STATE])
 @pytest.mark.parametrize(("reset_after", "go_backwards"), [(True, False), (False, True)])
 def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, small_state):
     """One step, one row, one step less and more than the padded length; one trace for all."""
     monkeypatch.setattr(execution, "cores", lambda: 2)
-    monkeypatch.setattr(blocks, "SMALL_STATE", small_state)
+    monkeypatch.setattr(execution, "SMALL_BLOCK_STATE", small_state)
     weights, _ = problem(reset_after=reset_after)
     weights = {k: weights[k] for k in ("kernel", "recurrent_kernel", "bias")}
     traces = []
@@ -50,7 +55,7 @@ def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, 
         sources = [x, h0, *map(tf.constant, weights.values())]
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            result = gru_sequence(
+            result = sequence(
                 *sources, Convention(reset_after), mask=mask, go_backwards=go_backwards
             )
             loss = tf.reduce_sum(result.states * d_states) + tf.reduce_sum(result.final * d_final)
@@ -75,20 +80,20 @@ def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, 
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_many_known_lengths_are_padded_too(monkeypatch, go_backwards):
     """From the fifth length on, bit for bit as they would have been without padding."""
-    monkeypatch.setattr(blocks, "_exact_lengths", {})
+    monkeypatch.setattr(execution, "_exact_lengths", {})
     options = {"dtype": tf.float32, "run": tf.function, "go_backwards": go_backwards}
     results = {}
     for most in (1, 0):
-        monkeypatch.setattr(blocks, "EXACT_LENGTHS", most)
+        monkeypatch.setattr(execution, "EXACT_LENGTHS", most)
         inputs, upstream = problem(4, 37, reset_after=True)
         results[most] = computed(inputs, upstream, Convention(), **options)
-        blocks._exact_lengths.clear()
+        execution._exact_lengths.clear()
     for exact, padded in zip(*(r[:2] for r in results.values()), strict=True):
         np.testing.assert_array_equal(exact, padded)
     assert_close(results[0][2], results[1][2], 1e-5)
 
-    monkeypatch.setattr(blocks, "EXACT_LENGTHS", 2)
-    exact = [not blocks._is_one_of_many(steps, "alike") for steps in (5, 9, 5, 11, 9, 12)]
+    monkeypatch.setattr(execution, "EXACT_LENGTHS", 2)
+    exact = [not execution._is_one_of_many(steps, "alike") for steps in (5, 9, 5, 11, 9, 12)]
     assert exact == [True, True, True, False, True, False]
 
 

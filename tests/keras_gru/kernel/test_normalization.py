@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU, GRUCell, functional, portable
+from keras_gru.functional import Convention
 from keras_gru.kernel import execution
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.normalization import centered, normalize, normalize_backward, normalize_gates
-from keras_gru.kernel.sequence import gru_sequence
+from keras_gru.kernel.equations import centered, normalize_backward, normalize_gates
 from tests import oracle
 from tests.covering import covering
-from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, MASKS, problem
+from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, MASKS, problem, sequence
 
 B, T, D, U = 3, 5, 4, 6
 GAIN = np.random.default_rng(4).normal(size=(2, 3 * U))
@@ -92,7 +91,7 @@ def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dro
     def loss(*sources):
         *sources, gain = sources
         convention = Convention(reset_after, update_gate)
-        states, final, *_ = gru_sequence(*sources, convention, layer_norm_gain=gain, **options)
+        states, final, *_ = sequence(*sources, convention, layer_norm_gain=gain, **options)
         return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
 
     sources = [tf.constant(value) for value in inputs.values()]
@@ -168,7 +167,7 @@ def test_half_precision_is_near_the_exact_result(dtype):
 def test_gates_at_every_step():
     inputs, _ = problem(B, T, D, U, reset_after=True)
     arguments = [*inputs.values(), Convention()]
-    found = gru_sequence(*arguments, layer_norm_gain=GAIN, return_gates=True)
+    found = sequence(*arguments, layer_norm_gain=GAIN, return_gates=True)
     before = np.concatenate([inputs["h0"][:, np.newaxis], found.states[:, :-1]], 1)
     weights = inputs["kernel"], inputs["recurrent_kernel"], inputs["bias"]
     wanted = functional.gates(inputs["x"], before, *weights, layer_norm_gain=GAIN)
@@ -186,7 +185,7 @@ def test_second_derivatives():
     def gradient(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            states, *_ = gru_sequence(*sources[:5], Convention(), layer_norm_gain=sources[5])
+            states, *_ = sequence(*sources[:5], Convention(), layer_norm_gain=sources[5])
             loss = tf.reduce_sum(states**2)
         return tape.gradient(loss, sources)
 
@@ -199,6 +198,12 @@ def test_second_derivatives():
     behind = gradient(*(s - 1e-5 * d for s, d in zip(sources, direction, strict=True)))
     for product, a, b in zip(products, ahead, behind, strict=True):
         np.testing.assert_allclose(product, (a - b) / 2e-5, rtol=1e-5, atol=1e-5)
+
+
+def normalize(a):
+    """The definition: the distance from the mean in standard deviations."""
+    mean, variance = tf.nn.moments(a, axes=[-1], keepdims=True)
+    return (a - mean) / tf.sqrt(variance + 1e-3)
 
 
 def test_the_equations_of_one_product():

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gru.kernel import segments
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
-from keras_gru.kernel.weights import Gates
+from keras_gru.functional import Convention, Gates
+from keras_gru.kernel import sequence as segments
 from tests.covering import covering
-from tests.keras_gru.kernel.sequence_problem import assert_close, computed, expected, problem
+from tests.keras_gru.kernel.sequence_problem import (
+    assert_close,
+    computed,
+    expected,
+    problem,
+    sequence,
+)
 
 RUNS = {
     "eager": lambda f: f,
@@ -102,7 +106,7 @@ def test_second_derivatives():
             outer.watch(sources)
             with tf.GradientTape() as tape:
                 tape.watch(sources)
-                states, *_ = gru_sequence(*sources, Convention(), recompute=recompute)
+                states, *_ = sequence(*sources, Convention(), recompute=recompute)
                 loss = tf.reduce_sum(states**2)
             pairs = zip(tape.gradient(loss, sources), direction, strict=True)
             dot = tf.add_n([tf.reduce_sum(g * d) for g, d in pairs])
@@ -115,14 +119,14 @@ def test_gradients_of_a_graph_without_a_tape():
     inputs, _ = problem(2, 9, reset_after=True)
     with tf.Graph().as_default():
         sources = [tf.constant(v) for v in inputs.values()]
-        states, *_ = gru_sequence(*sources, Convention(), recompute=True)
+        states, *_ = sequence(*sources, Convention(), recompute=True)
         gradients = tf.gradients(tf.reduce_sum(tf.sin(states)), sources)
         with tf.compat.v1.Session() as session:
             actual = session.run(gradients)
     sources = [tf.constant(v) for v in inputs.values()]
     with tf.GradientTape() as tape:
         tape.watch(sources)
-        loss = tf.reduce_sum(tf.sin(gru_sequence(*sources, Convention()).states))
+        loss = tf.reduce_sum(tf.sin(sequence(*sources, Convention()).states))
     assert_close(actual, tape.gradient(loss, sources), 1e-9)
 
 
@@ -134,7 +138,7 @@ def test_nothing_as_long_as_the_sequence_is_kept():
     def train(x, *others):
         with tf.GradientTape() as tape:
             tape.watch([x, *others])
-            found = gru_sequence(x, *others, Convention(), recompute=True, return_sequences=False)
+            found = sequence(x, *others, Convention(), recompute=True, return_sequences=False)
             loss = tf.reduce_sum(found.final)
         return tape.gradient(loss, [x, *others])
 
@@ -153,11 +157,11 @@ def test_a_function_with_a_tape_of_its_own_within_another():
     def losses(x):
         with tf.GradientTape() as tape:
             tape.watch(others)
-            loss = tf.reduce_sum(gru_sequence(x, *others, Convention(), recompute=True).final)
+            loss = tf.reduce_sum(sequence(x, *others, Convention(), recompute=True).final)
         return loss, tape.gradient(loss, others)
 
     def whole(x):
-        return tf.reduce_sum(gru_sequence(x, *others, Convention()).final)
+        return tf.reduce_sum(sequence(x, *others, Convention()).final)
 
     gradients = []
     for run in (lambda x: losses(x)[0], whole):

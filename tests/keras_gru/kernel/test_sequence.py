@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_gru.functional import Convention
 from keras_gru.kernel import execution
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
-from keras_gru.kernel.step import step
+from keras_gru.kernel.equations import step
 from keras_gru.kernel.weights import merge_bias, split_gates, step_weights
 from tests import oracle
 from tests.covering import covering
@@ -19,9 +18,10 @@ from tests.keras_gru.kernel.sequence_problem import (
     computed,
     expected,
     problem,
+    sequence,
 )
 
-# What `execution.plan` chooses for a problem of this size, and for larger ones.
+# What `execution.choose_plan` chooses for a problem of this size, and for larger ones.
 WAYS = {
     "recall": {},
     "keep": {"RECALLED": 0},
@@ -108,8 +108,8 @@ def test_every_way_of_xla_equals_plain_eager_code(
         monkeypatch.setattr(execution, name, value)
     inputs, upstream = problem(reset_after=reset_after)
     with tf.Graph().as_default():
-        plan = execution.plan("auto", *inputs["x"].shape, inputs["h0"].shape[1])
-    assert plan.path == "xla"
+        plan = execution.choose_plan("auto", *inputs["x"].shape, inputs["h0"].shape[1])
+    assert plan.compiled
     assert plan.recall == ("recall" in way)
     assert plan.blocks == (min(execution.cores(), 3) if "cut" in way else 1)
     assert plan.project_in_loop == ("project" in way)
@@ -135,8 +135,8 @@ def test_inference_that_projects_in_the_loop(monkeypatch, steps, go_backwards, r
         monkeypatch.setattr(execution, name, value)
     inputs, upstream = problem(T=steps, reset_after=reset_after)
     with tf.Graph().as_default():
-        plan = execution.plan("auto", 3, None, 4, 6).for_inference()
-    assert (plan.path, plan.project_in_loop, plan.unroll) == ("xla", True, 2)
+        plan = execution.choose_plan("auto", 3, None, 4, 6).for_inference()
+    assert (plan.compiled, plan.project_in_loop, plan.unroll) == (True, True, 2)
     mask = np.array(MASKS["interior and empty"], bool)[:, :steps]
     states, final, grads = expected(
         inputs, upstream, mask=mask, go_backwards=go_backwards, reset_after=reset_after
@@ -183,7 +183,7 @@ def test_finite_differences(recurrent_dropout, reset_after, update_gate):
 
     @tf.function(reduce_retracing=True)
     def loss(*sources):
-        states, final, *_ = gru_sequence(*sources, convention, **options)
+        states, final, *_ = sequence(*sources, convention, **options)
         return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
 
     _, _, grads = computed(inputs, upstream, convention, **options)
@@ -222,7 +222,7 @@ def test_gradients_equal_autodiff_of_the_step(
         tape.watch(sources)
         x, h, kernel, recurrent_kernel, bias = sources
         projection_bias, candidate_bias = merge_bias(bias, reset_after)
-        weights = step_weights(recurrent_kernel, candidate_bias)
+        weights = step_weights(recurrent_kernel, candidate_bias, None, 3)
         states = []
         for t in range(x.shape[1]):
             h, _ = step(split_gates(x[:, t] @ kernel + projection_bias), h, weights, convention)
@@ -245,7 +245,7 @@ def test_second_order_gradients(reset_after):
     def gradient(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            states, *_ = gru_sequence(*sources, Convention(reset_after))
+            states, *_ = sequence(*sources, Convention(reset_after))
             loss = tf.reduce_sum(states**2 * upstream["states"])
         return tape.gradient(loss, sources)
 
@@ -275,7 +275,7 @@ def test_unknown_batch_and_time():
     def run(x):
         traces.append(x.shape)
         h0 = tf.zeros((tf.shape(x)[0], 6), tf.float64) + inputs["h0"][:1]
-        return gru_sequence(
+        return sequence(
             x, h0, inputs["kernel"], inputs["recurrent_kernel"], inputs["bias"], Convention()
         )
 

@@ -1,6 +1,5 @@
 """Gates as outputs of the layer."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import keras
@@ -9,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
+from keras_gru.functional import Convention, sequence
 from tests import oracle
 from tests.keras_gru.options.problem import (
     CONVENTIONS,
@@ -78,8 +76,8 @@ def test_gates_have_gradients():
     weigh = rng.normal(size=(3, 2, 3, 2))
 
     def loss(x, h0, kernel, recurrent_kernel, bias):
-        _, _, gates, _ = gru_sequence(
-            x, h0, kernel, recurrent_kernel, bias, Convention(), return_gates=True
+        _, _, gates, _ = sequence(
+            x, h0, kernel, recurrent_kernel, bias, Convention(), return_gates=True, training=True
         )
         return tf.reduce_sum(tf.stack(gates) * weigh)
 
@@ -113,25 +111,19 @@ def test_shapes_and_masks_beside_gates_are_those_of_a_call(return_sequences, ret
 
 
 def test_threads_get_the_gates_of_their_own_batch():
-    barrier = threading.Barrier(2, timeout=60)
-
-    class Meeting(GRU):
-        """Both calls have finished their loops before either returns."""
-
-        def inner_loop(self, *args, **kwargs):
-            results = super().inner_loop(*args, **kwargs)
-            barrier.wait()
-            return results
-
     layer = randomized(GRU(U, return_gates=True))
-    meeting = Meeting(U, return_gates=True)
-    meeting.build((B, T, D))
-    meeting.set_weights(layer.get_weights())
     x, _ = data(dtype="float32")
-    with ThreadPoolExecutor(2) as pool:
-        for batch, results in zip((x, -x), pool.map(meeting, (x, -x)), strict=True):
-            for actual, wanted in zip(results, layer(batch), strict=True):
-                np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
+    batches = [scale * x for scale in (1, -1, 2, -2)]
+    wanted = [layer(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        for expected, results in zip(wanted * 5, pool.map(layer, batches * 5), strict=True):
+            for one, actual in zip(expected, results, strict=True):
+                np.testing.assert_array_equal(actual, one)
+
+
+def test_a_bidirectional_wrapper_is_refused():
+    with pytest.raises(ValueError, match=r"return_gates=True.*keras.layers.Bidirectional"):
+        keras.layers.Bidirectional(GRU(U, return_gates=True))
 
 
 def test_return_gates_off_the_fused_path_is_an_error():

@@ -6,8 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU, GRUCell
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.sequence import gru_sequence
+from keras_gru.functional import Convention, sequence
 from tests import oracle
 from tests.keras_gru.options.problem import (
     CONVENTIONS,
@@ -53,7 +52,7 @@ def test_zoneout_gradients(training):
     mask = np.array([[1, 0, 1], [1, 1, 1]], bool)
 
     def loss(x, h0, kernel, recurrent_kernel, bias):
-        states, final, *_ = gru_sequence(
+        states, final, *_ = sequence(
             x,
             h0,
             kernel,
@@ -62,6 +61,7 @@ def test_zoneout_gradients(training):
             Convention(),
             mask=mask,
             zoneout=tf.constant(share, tf.float64),
+            training=True,
         )
         return tf.reduce_sum(states * weigh) + tf.reduce_sum(tf.sin(final))
 

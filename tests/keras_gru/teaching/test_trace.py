@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU, MGU, CoupledGRU
-from keras_gru.kernel.weights import Gates
+from keras_gru.functional import Gates
 from keras_gru.teaching.cells import CELLS
 from keras_gru.teaching.network import NetworkError, parse_network, read_network
 from keras_gru.teaching.trace import trace

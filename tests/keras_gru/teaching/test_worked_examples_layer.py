@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
-from keras_gru.kernel.step import step, step_backward
+from keras_gru.kernel.equations import step, step_backward
 from keras_gru.kernel.weights import Gates, split_gates, step_weights
 from keras_gru.teaching.worked_example import AGREES, evaluate, load_example
 from tests.keras_gru.teaching.worked_examples import EXAMPLES, WITH_NETWORK, names_at
@@ -80,7 +80,7 @@ def float32_layer(name):
 def float32_steps(network, layer, inputs, h, d_states):
     """Gates and gradients of each step from the functions that the layer uses."""
     kernel, recurrent, bias = layer.trainable_weights
-    weights = step_weights(tf.convert_to_tensor(recurrent), None)
+    weights = step_weights(tf.convert_to_tensor(recurrent), None, None, 3)
     steps, saved = [], []
     for x in inputs:
         projected = split_gates(tf.matmul(x[None], kernel) + bias)
@@ -93,7 +93,7 @@ def float32_steps(network, layer, inputs, h, d_states):
         dh_output, dh_future = d_states[:, t], dh
         found = step_backward(
             dh_output + dh_future,
-            saved[t][1],
+            saved[t][1].needed(),
             saved[t][0],
             weights.transposed(),
             layer.cell.convention,

@@ -1,4 +1,4 @@
-"""Inference in an export: every length, mask and activation, in one small loop."""
+"""Inference without XLA, in an export or not: every length, mask and activation, in one loop."""
 
 import keras
 import numpy as np
@@ -7,11 +7,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_gru import GRU, portable
-from keras_gru.kernel import execution, forward_pass
-from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.exported_loop import infer_exported
-from keras_gru.kernel.sequence import gru_sequence
-from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem
+from keras_gru.functional import Convention
+from keras_gru.kernel import execution, export
+from keras_gru.kernel import weights as layout
+from tests.covering import covering
+from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem, sequence
 
 
 @pytest.fixture
@@ -21,9 +21,10 @@ def ran(monkeypatch):
 
     def counted(*args):
         ran.append(args)
-        return infer_exported(*args)
+        return run(*args)
 
-    monkeypatch.setattr(forward_pass, "infer_exported", counted)
+    run = export.run
+    monkeypatch.setattr(export, "run", counted)
     return ran
 
 
@@ -33,30 +34,37 @@ def exported(function, *specs):
         return tf.function(function).get_concrete_function(*specs)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-def test_every_length_equals_the_oracle(ran, reset_after, update_gate, go_backwards, masked):
+@pytest.mark.parametrize(
+    ("target", "reset_after", "update_gate", "go_backwards", "masked"),
+    covering(
+        3, ("export", "plain"), (True, False), ("keep", "replace"), (False, True), (False, True)
+    ),
+)
+def test_every_length_equals_the_oracle(
+    ran, target, reset_after, update_gate, go_backwards, masked
+):
     convention = {"reset_after": reset_after, "update_gate": update_gate}
     weights, _ = problem(reset_after=reset_after)
 
     def run(x, h0, mask):
-        result = gru_sequence(
+        result = sequence(
             *(x, h0, weights["kernel"], weights["recurrent_kernel"], weights["bias"]),
             Convention(**convention),
             mask=mask if masked else None,
             go_backwards=go_backwards,
             training=False,
+            path="plain",
         )
         return result.states, result.final
 
-    graph = exported(
+    trace = exported if target == "export" else lambda f, *s: tf.function(f, s)
+    graph = trace(
         run,
         tf.TensorSpec((None, None, 4), tf.float64),
         tf.TensorSpec((None, 6), tf.float64),
         tf.TensorSpec((None, None), tf.bool),
     )
-    for steps in range(1, 2 * execution.EXPORT_UNROLL + 2):
+    for steps in range(1, 2 * execution.UNROLL + 2):
         inputs, upstream = problem(3, steps, reset_after=reset_after, seed=steps)
         inputs |= {name: weights[name] for name in ("kernel", "recurrent_kernel", "bias")}
         mask = np.random.default_rng(steps).uniform(size=(3, steps)) < 0.7
@@ -99,9 +107,9 @@ def test_known_lengths_equal_eager_code(ran, steps, zoneout, activation, recurre
     }
     convention = Convention(activation=activation, recurrent_activation=recurrent_activation)
     arguments = [*inputs.values(), convention]
-    eager = gru_sequence(*arguments, **options)
+    eager = sequence(*arguments, **options)
     assert not ran
-    states, final = exported(lambda: gru_sequence(*arguments, **options)[:2])()
+    states, final = exported(lambda: sequence(*arguments, **options)[:2])()
     assert len(ran) == (steps > 1)
     np.testing.assert_allclose(states, eager.states, rtol=0, atol=1e-13)
     np.testing.assert_allclose(final, eager.final, rtol=0, atol=1e-13)
@@ -132,7 +140,7 @@ def test_any_number_of_rows():
 @pytest.mark.parametrize("rows", [None, 7])
 def test_blocks_of_rows_equal_one_block(monkeypatch, rows, return_sequences):
     """Masks, shares of zoneout and initial states are cut as the rows are, in either direction."""
-    monkeypatch.setattr(execution, "SMALL_EXPORTED_STATE", 1)
+    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 1)
     rng = np.random.default_rng(0)
     inputs, _ = problem(7, 10, reset_after=True)
     options = {
@@ -146,7 +154,7 @@ def test_blocks_of_rows_equal_one_block(monkeypatch, rows, return_sequences):
 
     def run(x, h0, mask, zoneout):
         given = options | {"mask": mask, "zoneout": zoneout}
-        result = gru_sequence(x, h0, *weights, Convention(), **given)
+        result = sequence(x, h0, *weights, Convention(), **given)
         return [v for v in (result.states, result.final) if v is not None]
 
     arguments = inputs["x"], inputs["h0"], options["mask"], options["zoneout"]
@@ -156,7 +164,7 @@ def test_blocks_of_rows_equal_one_block(monkeypatch, rows, return_sequences):
         node.op for f in graph.graph.as_graph_def().library.function for node in f.node_def
     ]
     assert sum("While" in operation for operation in operations) == 2
-    eager = gru_sequence(inputs["x"], inputs["h0"], *weights, Convention(), **options)
+    eager = sequence(inputs["x"], inputs["h0"], *weights, Convention(), **options)
     actual = graph(*map(tf.constant, arguments))
     np.testing.assert_allclose(actual[-1], eager.final, rtol=0, atol=1e-13)
     if return_sequences:
@@ -189,10 +197,31 @@ def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path)
     assert functions(2) == functions(4)
 
 
-def test_a_recurrent_mask_is_refused():
-    rows = forward_pass.Rows(tf.zeros((1, 2, 3)), tf.zeros((1, 4)), None, None, (1, 1, 1))
-    with pytest.raises(ValueError, match=r"`rows\.recurrent_mask`"):
-        infer_exported(rows, *[None] * 4, Convention(), False, False)
+@pytest.mark.parametrize(
+    ("large", "columns"), [(72, [12, 6]), (40, [6, 6, 6]), (30, [3, 3, 3, 3, 3, 3])]
+)
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+def test_large_recurrent_kernels_are_cut_into_columns(
+    monkeypatch, large, columns, reset_after, update_gate
+):
+    """Six units: the two gates have 72 recurrent weights, the candidate 36."""
+    monkeypatch.setattr(layout, "LARGE_PRODUCT", large)
+    seen, rule = [], layout.columns
+
+    def noted(kernel):
+        cut = rule(kernel)
+        seen.extend(v.shape[-1] for v in tf.nest.flatten(cut))
+        return cut
+
+    monkeypatch.setattr(export, "columns", noted)
+    convention = {"reset_after": reset_after, "update_gate": update_gate}
+    inputs, upstream = problem(4, 11, reset_after=reset_after)
+    states, final, _ = expected(inputs, upstream, mask=None, go_backwards=False, **convention)
+    arguments = [*inputs.values(), Convention(**convention)]
+    result = exported(lambda: sequence(*arguments, training=False)[:2])()
+    np.testing.assert_allclose(result[0], states, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
+    assert seen == columns
 
 
 def xla_functions(directory):

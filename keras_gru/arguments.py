@@ -1,0 +1,71 @@
+"""Checks of arguments: errors that name the argument, what was expected, and what came."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+Tensor = Any
+
+UPDATE_GATES = ("keep", "replace")
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """Return the value as an int, or raise ValueError unless it is a positive whole number."""
+    number = not isinstance(value, bool) and isinstance(
+        value, int | float | np.integer | np.floating
+    )
+    if not (number and math.isfinite(value) and value > 0 and value == int(value)):
+        raise ValueError(
+            f"Argument `{name}` must be a positive integer. Received: {name}={value!r}"
+        )
+    return int(value)
+
+
+def dropout_rate(name: str, rate: float) -> float:
+    """Return a rate as a float, or raise ValueError unless it lies in [0, 1)."""
+    if not (isinstance(rate, int | float | np.number) and 0 <= rate < 1):
+        raise ValueError(f"Argument `{name}` must be a number in [0, 1). Received: {name}={rate!r}")
+    return float(rate)
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise ValueError unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"Argument `{name}` must be one of {choices}. Received: {name}={value!r}")
+
+
+def feature_count(name: str, input_shape: tuple[int | None, ...]) -> int:
+    """Return the size D of the inputs' last axis, or raise ValueError that names the layer."""
+    features = input_shape[-1]
+    if features is None:
+        raise ValueError(
+            f"The last axis of the inputs of {name!r} must be known. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    return features
+
+
+def floating(name: str, value: Any) -> Tensor:
+    """Return the value as a tensor of floating-point numbers with axes, or raise ValueError."""
+    tensor = tf.convert_to_tensor(value)
+    if not (tensor.dtype.is_floating and tensor.shape.rank):
+        raise ValueError(
+            f"Argument `{name}` must hold floating-point numbers, with one axis at least. "
+            f"Received: {tensor.dtype.name} of shape {tensor.shape}"
+        )
+    return tensor
+
+
+def fitting(name: str, value: Any, dtype: tf.DType, shape: Any) -> Tensor:
+    """Return the value as a tensor of this dtype and shape, or raise ValueError."""
+    tensor = tf.convert_to_tensor(value)
+    if tensor.dtype != dtype or not tensor.shape.is_compatible_with(shape):
+        raise ValueError(
+            f"Argument `{name}` must be {dtype.name} of shape {tuple(shape)}, as the other "
+            f"arguments are. Received: {tensor.dtype.name} of shape {tensor.shape}"
+        )
+    return tensor

@@ -1,0 +1,340 @@
+"""Forward loops for graphs without XLA: of a SavedModel, and for other runtimes.
+
+TensorFlow's executor pays a microsecond for the least operation, and a server that is not warm yet
+pays for every node of a graph. So `run` is one loop over the steps per layer and direction, without
+conditionals, in a function that all of the same sizes share: of either direction, masked at its
+ends or within. Several steps share an iteration, and read what they need, time-major, as one piece.
+Steps are skipped through data, not through control flow: time is padded to whole iterations, and a
+masked or padded step lets no candidate in. A loop around it runs once or, for a large batch, once
+per block of rows.
+
+`scan` is for ONNX Runtime and TensorFlow Lite, whose converters read no such loop.
+
+Both leave nothing for a backward pass. Numbers in parentheses are those of DERIVATION.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_gru.kernel.equations import Convention, project, step
+from keras_gru.kernel.execution import Plan, block_call, plain_blocks
+from keras_gru.kernel.loop import Rows, batch_major, kept_in_part
+from keras_gru.kernel.weights import (
+    StepWeights,
+    columns,
+    fewest_pieces,
+    in_pieces,
+    merge_bias,
+    step_weights,
+    wide,
+)
+
+Tensor = Any
+
+# σ(−∞) = 0, and 1 − σ(a) = σ(−a).
+_CLOSING = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
+# |φ| is finite, so that nothing of it passes a closed gate.
+_BOUNDED = (*_CLOSING, keras.activations.tanh)
+
+
+class _Projection(NamedTuple):
+    """Weights of the input projection: (D, 3U), and (3U,) or None each."""
+
+    kernel: Tensor
+    bias: Tensor | None
+    gain: Tensor | None
+
+
+def run(
+    rows: Rows,
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    bias: Tensor | None,
+    gains: tuple[Tensor | None, Tensor | None],
+    convention: Convention,
+    go_backwards: bool,
+    keep_outputs: bool,
+    plan: Plan,
+) -> tuple[Tensor, Tensor | None]:
+    """Run from the initial state over all steps.
+
+    Args:
+        rows: The whole batch, with inputs (B, T, D) and without a recurrent mask.
+        kernel: Packed input kernel, (D, 3U).
+        recurrent_kernel: Packed recurrent kernel, (U, 3U).
+        bias: Packed bias, see `weights.bias_shape`, or None.
+        gains: Gains of layer normalisation, of the inputs and of the states; or None each.
+        convention: Which GRU.
+        go_backwards: Whether to run from the last step to the first.
+        keep_outputs: Whether the states of all steps are wanted.
+        plan: How to run: `unroll` is read.
+
+    Returns:
+        The final state (B, U) and, if wanted, the states of all steps (B, T, U).
+    """
+    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
+    recurrent_kernel = wide(recurrent_kernel)
+    if _closes(convention) and convention.update_gate == "keep":
+        # So that 1 − z comes out of the activation.
+        kernel, projection_bias, recurrent_kernel = (
+            None if v is None else _with_opposite_gate(v)
+            for v in (kernel, projection_bias, recurrent_kernel)
+        )
+        convention = dataclasses.replace(convention, update_gate="replace")
+
+    def in_order(values: Tensor | None) -> Tensor | None:
+        """Put (B, T, …) in the order of processing, or back; None and scalars stay."""
+        backwards = go_backwards and values is not None and values.shape.rank > 0
+        return tf.reverse(values, [1]) if backwards else values
+
+    input_gain, recurrent_gain = gains
+    # Normalisation takes more operations than a product: as few pieces as it can be applied to.
+    normalized = recurrent_gain is not None and convention.reset_after
+    weights = step_weights(
+        recurrent_kernel, wide(candidate_bias), recurrent_gain, 1 if normalized else 2
+    )
+    rows = rows._replace(
+        inputs=in_order(rows.inputs), mask=in_order(rows.mask), zoneout=in_order(rows.zoneout)
+    )
+    tensors = (
+        rows,
+        _Projection(kernel, projection_bias, input_gain),
+        weights._replace(recurrent=tuple(map(columns, weights.recurrent))),
+    )
+    shared = plan._replace(nested=True)
+    final, outputs = block_call(
+        shared, _run_blocks, tensors, convention, plan.unroll, keep_outputs
+    )()
+    return final, in_order(outputs)
+
+
+def _run_blocks(
+    rows: Rows,
+    projection: _Projection,
+    weights: StepWeights,
+    convention: Convention,
+    unroll: int,
+    keep_outputs: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Run the blocks of rows that a batch of this size is worth; results as of `run`."""
+    h0 = rows.initial_state
+    batch = h0.shape[0] or tf.shape(h0)[0]
+    blocks = plain_blocks(batch, h0.shape[-1])
+    if isinstance(blocks, int) and blocks == 1:
+        return _run_rows(rows, projection, weights, convention, unroll, keep_outputs)
+    size = -(-batch // blocks)
+
+    def some_rows(k: Tensor, arrays: Any) -> Any:
+        ends = tf.reshape(k * size, [1]), tf.reshape((k + 1) * size, [1])
+
+        def cut(values: Tensor | None) -> Tensor | None:
+            if values is None or values.shape.rank == 0:
+                return values
+            part = tf.strided_slice(values, *ends, [1])
+            part.set_shape([None, *values.shape[1:]])
+            return part
+
+        part = Rows(*map(cut, rows))
+        results = _run_rows(part, projection, weights, convention, unroll, keep_outputs)
+        return k + 1, tuple(array.write(k, v) for array, v in zip(arrays, results, strict=False))
+
+    # Blocks need nothing of each other, so the iterations of this loop run side by side.
+    arrays = tuple(
+        tf.TensorArray(h0.dtype, size=blocks, infer_shape=False) for _ in range(1 + keep_outputs)
+    )
+    _, arrays = tf.while_loop(lambda k, _: k < blocks, some_rows, (tf.constant(0), arrays))
+    final, *outputs = (array.concat() for array in arrays)
+    final.set_shape(h0.shape)
+    if not keep_outputs:
+        return final, None
+    outputs[0].set_shape([*rows.inputs.shape[:2], h0.shape[-1]])
+    return final, outputs[0]
+
+
+def _run_rows(
+    rows: Rows,
+    projection: _Projection,
+    weights: StepWeights,
+    convention: Convention,
+    unroll: int,
+    keep_outputs: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Run one block of rows; results as of `run`."""
+    h0, closes = rows.initial_state, _closes(convention)
+    steps = rows.inputs.shape[1] or tf.shape(rows.inputs)[1]
+    size = min(unroll, steps) if isinstance(steps, int) else unroll
+    missing = -steps % size
+    padded = not isinstance(missing, int) or missing > 0
+    count = (steps + missing) // size
+
+    def pieces(values: Tensor) -> Tensor:
+        """Cut (B, T, …), padded, into (count, size, B, …)."""
+        values = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
+        if padded:
+            values = tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])
+        cut = tf.reshape(values, tf.concat([[count, size], tf.shape(values)[1:]], 0))
+        cut.set_shape([None, size, *values.shape[1:]])
+        return cut
+
+    x = pieces(rows.inputs)
+    valid = None
+    if rows.mask is not None:
+        valid = pieces(rows.mask)
+    elif padded:
+        valid = tf.reshape(tf.range(steps + missing) < steps, [-1, size, 1])
+    steady = rows.zoneout if rows.zoneout is not None and rows.zoneout.shape.rank == 0 else None
+    shares = None if rows.zoneout is None or steady is not None else pieces(rows.zoneout)
+    # Per row: TensorFlow would fuse a mere vector with the product, for oneDNN, which takes three
+    # times as long with few rows.
+    if weights.candidate_bias is not None:
+        weights = weights._replace(candidate_bias=tf.zeros_like(h0) + weights.candidate_bias)
+    project_piece = _projector(x, valid if closes else None, projection, h0)
+
+    def read(i: Tensor, values: Tensor | None) -> list[Any]:
+        return [None] * size if values is None else tf.unstack(tf.gather(values, i), size)
+
+    def iteration(i: Tensor, h: Tensor, outputs: Any) -> Any:
+        zr, g = (tf.unstack(v, size) for v in in_pieces(project_piece(i), 2))
+        kept_where = read(i, None if closes else valid)
+        kept_share, states = read(i, shares), []
+        for k in range(size):
+            h_new, _ = step((zr[k], g[k]), h, weights, convention)
+            where = None if kept_where[k] is None else kept_where[k][:, tf.newaxis]
+            h = kept_in_part(h, h_new, where, steady if shares is None else kept_share[k])
+            h.set_shape(h0.shape)
+            states.append(h)
+        return i + 1, h, tuple(array.write(i, tf.stack(states)) for array in outputs)
+
+    shape = tf.TensorShape([size]).concatenate(h0.shape)
+    array = tf.TensorArray(h0.dtype, size=count, element_shape=shape)
+    _, final, kept = tf.while_loop(
+        lambda i, *_: i < count,
+        iteration,
+        (tf.constant(0), h0, (array,) if keep_outputs else ()),
+    )
+    if not keep_outputs:
+        return final, None
+    states = tf.reshape(kept[0].stack(), tf.concat([[count * size], tf.shape(h0)], 0))
+    states = states[:steps] if padded else states
+    return final, batch_major(states)
+
+
+def _projector(
+    x: Tensor, valid: Tensor | None, projection: _Projection, h0: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """Make a function to the projected inputs of iteration i, which close the gate where not valid.
+
+    Not of all iterations at once: a large batch would go through memory again and again.
+
+    Args:
+        x: Inputs (count, size, B, D).
+        valid: bool (count, size, B), or (count, size, 1) if it is the same for all rows, or None.
+        projection: Weights of the projection.
+        h0: Initial state (B, U).
+
+    Returns:
+        A function from i to (size, B, 3U).
+    """
+    kernel, bias, gain = projection
+    if valid is None:
+        return lambda i: project(tf.gather(x, i), kernel, bias, gain=gain)
+    units = h0.shape[-1]
+    closing = tf.constant([-float("inf")] * units + [0.0] * 2 * units, h0.dtype)
+    if valid.shape[-1] == 1 and gain is None:  # padded inputs are zero
+        bias = tf.zeros_like(closing) if bias is None else wide(bias)
+        biases = tf.where(valid[..., tf.newaxis], bias, closing)
+        return lambda i: project(tf.gather(x, i), kernel) + tf.gather(biases, i)
+    width = 3 * units
+    closed = tf.zeros_like(tf.tile(h0, [x.shape[1], 3])) + closing
+    valid = tf.reshape(tf.broadcast_to(valid, tf.shape(x)[:3]), [tf.shape(x)[0], -1])
+
+    def projected(i: Tensor) -> Tensor:
+        piece = tf.gather(x, i)
+        flat = tf.reshape(project(piece, kernel, bias, gain=gain), [-1, width])
+        # Row by row: tf.where with a condition to be broadcast takes several times as long.
+        chosen = tf.raw_ops.Select(condition=tf.gather(valid, i), x=flat, y=closed)
+        return tf.reshape(chosen, tf.concat([tf.shape(piece)[:2], [width]], 0))
+
+    return projected
+
+
+def _closes(convention: Convention) -> bool:
+    """Whether an infinite input closes the update gate, and nothing passes a closed one."""
+    return convention.recurrent_activation in _CLOSING and convention.activation in _BOUNDED
+
+
+def _with_opposite_gate(packed: Tensor) -> Tensor:
+    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z)."""
+    units = packed.shape[-1] // 3
+    return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
+
+
+def scan(
+    rows: Rows,
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    bias: Tensor | None,
+    gains: tuple[Tensor | None, Tensor | None],
+    convention: Convention,
+    go_backwards: bool,
+    keep_outputs: bool,
+    plan: Plan,
+) -> tuple[Tensor, Tensor | None]:
+    """Run from the initial state over all steps, in a loop that converters can read.
+
+    They read one `While` without functions or conditionals in it, in which every iteration writes
+    one state, the first iteration the first. So a step is an iteration, and going backwards means
+    to read from the end. TensorFlow Lite has arrays only for states of a known size: for others the
+    states are written into one tensor. Arguments and results are those of `run`; of the plan
+    `target` is read.
+    """
+    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
+    input_gain, recurrent_gain = gains
+    weights = step_weights(
+        wide(recurrent_kernel),
+        wide(candidate_bias),
+        recurrent_gain,
+        fewest_pieces(convention.reset_after),
+    )
+    h0 = rows.initial_state
+    in_tensor = plan.target == "litert" and h0.shape[0] is None
+    inputs = batch_major(rows.inputs)
+    steps = inputs.shape[0] or tf.shape(inputs)[0]
+    projected = project(inputs, kernel, projection_bias, gain=input_gain)
+    valid = None if rows.mask is None else tf.expand_dims(tf.transpose(rows.mask), -1)
+    by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
+    shares = batch_major(rows.zoneout) if by_step else None
+
+    def take_step(i: Tensor, h: Tensor, outputs: Any) -> Any:
+        t = steps - 1 - i if go_backwards else i
+        h_new, _ = step(in_pieces(tf.gather(projected, t), 2), h, weights, convention)
+        share = rows.zoneout if shares is None else tf.gather(shares, t)
+        h = kept_in_part(h, h_new, None if valid is None else tf.gather(valid, t), share)
+        h.set_shape(h0.shape)
+        return i + 1, h, tuple(write(output, i, h) for output in outputs)
+
+    def write(output: Any, i: Tensor, h: Tensor) -> Any:
+        if not in_tensor:
+            return output.write(i, h)
+        return tf.tensor_scatter_nd_update(output, [[i]], h[tf.newaxis])
+
+    if in_tensor:
+        outputs = tf.zeros(tf.concat([[steps], tf.shape(h0)], 0), h0.dtype)
+        outputs.set_shape([None, *h0.shape])
+    else:
+        outputs = tf.TensorArray(h0.dtype, size=steps, element_shape=h0.shape)
+    _, final, kept = tf.while_loop(
+        lambda i, *_: i < steps,
+        take_step,
+        (tf.constant(0), h0, (outputs,) if keep_outputs else ()),
+    )
+    if not keep_outputs:
+        return final, None
+    states = kept[0] if in_tensor else kept[0].stack()
+    return final, batch_major(tf.reverse(states, [0]) if go_backwards else states)

@@ -1,0 +1,407 @@
+"""The forward and the backward pass of a batch: loops over blocks of rows, and what is around them.
+
+Before the loop the inputs are projected in one matrix product; after the loop back the gradients of
+all weights are (15), again one product each. `execution` says into which blocks a batch is cut.
+Numbers in parentheses are those of DERIVATION.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_gru.kernel import export
+from keras_gru.kernel.equations import Convention, project, step
+from keras_gru.kernel.execution import (
+    CONVERTED,
+    SMALL_BLOCK_STATE,
+    Extent,
+    Plan,
+    block_call,
+    filled,
+    present,
+)
+from keras_gru.kernel.loop import (
+    Deltas,
+    Rows,
+    Shared,
+    Trajectory,
+    backward,
+    batch_major,
+    forward,
+    states_after,
+    states_before,
+    without_masked,
+)
+from keras_gru.kernel.weights import (
+    GATE_COUNT,
+    NARROW,
+    Gates,
+    fewest_pieces,
+    merge_bias,
+    split_gates,
+    step_weights,
+    unmerge_bias,
+    wide,
+)
+
+Tensor = Any
+
+
+class Operands(NamedTuple):
+    """What a sequence has gradients for; shapes as in `functional.sequence`.
+
+    With `layer_norm_gain`, both kernels are `equations.centered`.
+    """
+
+    inputs: Tensor
+    initial_state: Tensor
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor | None
+    layer_norm_gain: Tensor | None
+
+    @property
+    def gains(self) -> tuple[Tensor | None, Tensor | None]:
+        """Gains of the inputs and of the states, (3U,) each, wide; None without normalisation."""
+        if self.layer_norm_gain is None:
+            return None, None
+        inputs, states = tf.unstack(wide(self.layer_norm_gain))
+        return inputs, states
+
+
+class Options(NamedTuple):
+    """What a sequence has no gradients for: tensors that go with the rows, and how to run."""
+
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+    input_mask: Gates | None
+    convention: Convention
+    go_backwards: bool
+    plan: Plan
+
+
+def infer(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Tensor, ...]:
+    """Run forward, keeping nothing for a backward pass.
+
+    Returns:
+        Outputs (B, T, U) if wanted, and the final state, wide.
+    """
+    plan = options.plan.for_inference()
+    masked_gates = options.recurrent_mask is not None or options.input_mask is not None
+    if plan.compiled or plan.unroll == 1 or masked_gates:
+        options = options._replace(plan=plan)
+        extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
+        runs = run_forward(operands, options, extent, keep_outputs, False)
+        return joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
+    run = export.scan if plan.target in CONVERTED else export.run
+    final, outputs = run(
+        Rows(
+            operands.inputs, wide(operands.initial_state), options.mask, wide(options.zoneout), None
+        ),
+        operands.kernel,
+        operands.recurrent_kernel,
+        operands.bias,
+        operands.gains,
+        options.convention,
+        options.go_backwards,
+        keep_outputs,
+        plan,
+    )
+    return (tf.cast(outputs, operands.inputs.dtype), final) if keep_outputs else (final,)
+
+
+def run_forward(
+    operands: Operands,
+    options: Options,
+    extent: Extent,
+    keep_outputs: bool,
+    keep_saved: bool,
+) -> list[Trajectory]:
+    """Run each block of rows forward.
+
+    Args:
+        operands: All of them.
+        options: All of them.
+        extent: Size of the batch.
+        keep_outputs: Whether the states of all steps are wanted.
+        keep_saved: Whether a backward pass may follow.
+    """
+    plan, convention = options.plan, options.convention
+    shared = _shared_by_rows(operands, options, extent)
+    inputs = operands.inputs
+    if shared.kernel is None:  # all rows at once, so that the blocks then start together
+        bias, _ = merge_bias(operands.bias, convention.reset_after)
+        bias = bias if shared.input_gain is None else None  # which follows after the normalisation
+        masks = options.input_mask and Gates(*[mask[:, tf.newaxis] for mask in options.input_mask])
+        inputs = project(inputs, operands.kernel, bias, masks)
+    recall = keep_saved and plan.recall
+    # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
+    # And layers with and without outputs can share what XLA compiles. Where the work is next to
+    # nothing, two operations more would be a tenth of a step.
+    small = isinstance(extent.rows, int) and (
+        extent.rows * operands.initial_state.shape[-1] <= SMALL_BLOCK_STATE // 2
+    )
+    shares = keep_saved and plan.compiles_blocks and not small
+    later = keep_outputs and (extent.blocks > 1 or shares)
+    keep = keep_outputs and not later, keep_saved or later, keep_saved and not recall
+    again = recall or (keep_saved and shared.input_gain is not None)
+    runs = []
+    blocks = zip(
+        _rows_of_blocks(operands._replace(inputs=inputs), options, extent),
+        extent.steps_by_block(),
+        strict=True,
+    )
+    for rows, steps in blocks:
+        tensors = rows, shared._replace(steps=steps)
+        run = block_call(plan, forward, tensors, convention, plan.compiled, plan.unroll, *keep)()
+        runs.append(run._replace(projected=rows.inputs) if again else run)
+    return runs
+
+
+def joined(
+    runs: list[Trajectory],
+    options: Options,
+    extent: Extent,
+    keep_outputs: bool,
+    dtype: tf.DType,
+) -> tuple[Tensor, ...]:
+    """Join the outputs (B, T, U), if wanted, and the final states of all blocks, these wide."""
+    finals, outputs = [], []
+    for run in runs:
+        finals.append(run.final)
+        if not keep_outputs:
+            continue
+        if run.outputs is None:
+            states = states_after(run.states, options.go_backwards)
+            outputs.append(batch_major(extent.without_padded_steps(states)))
+        else:
+            outputs.append(run.outputs[:, : extent.steps] if extent.pads_steps else run.outputs)
+    final = extent.join(finals)
+    return (tf.cast(extent.join(outputs, timed=True), dtype), final) if keep_outputs else (final,)
+
+
+def gradients(
+    operands: Operands,
+    options: Options,
+    extent: Extent,
+    runs: list[Trajectory] | None,
+    keep_outputs: bool,
+    upstream: tuple[Tensor, ...],
+) -> list[Tensor]:
+    """Gradients in the order of the operands that are there; differentiable in turn.
+
+    Args:
+        operands: As given to `run_forward`.
+        options: As given to `run_forward`.
+        extent: As given to `run_forward`.
+        runs: What `run_forward` left with `keep_saved`, or None to run it now.
+        keep_outputs: As given to `run_forward`.
+        upstream: Gradients with respect to the result of `joined`.
+    """
+    values = (*present(operands), *upstream)
+    blocks = differentiable(
+        functools.partial(_deltas, operands, options, extent, runs, keep_outputs), values
+    )
+    narrow = operands.inputs.dtype
+    kernels = list(map(tf.transpose, split_gates(operands.kernel)))
+    d_inputs, d_initial, d_kernel, d_recurrent = [], [], [], []
+    d_projected, d_candidate, d_gain = [], [], []
+    whole = without_masked(operands.inputs, options.mask)
+    inputs = map(batch_major, extent.cut(whole))
+    masks = extent.cut(options.input_mask)
+    for x, input_mask, (back, before, recurrent_mask) in zip(inputs, masks, blocks, strict=True):
+        of_inputs, of_states = back.x, back.x if back.q is None else back.x._replace(g=back.q)
+        if back.gain is not None:
+            of_inputs, of_states = back.normalized_inputs, back.normalized_states
+            d_gain.append(back.gain)
+        d_x, d_kernels, d_recurrents = [], [], []
+        for gate in range(GATE_COUNT):
+            delta = tf.cast(of_inputs[gate], narrow)
+            seen = x if input_mask is None else x * input_mask[gate]
+            d_kernels.append(_outer_sum(seen, delta))  # (15)
+            d = project(delta, kernels[gate])  # (14)
+            d_x.append(d if input_mask is None else d * wide(input_mask[gate]))
+            h = before if recurrent_mask is None else before * recurrent_mask[gate]
+            if gate == 2 and back.reset_states is not None:
+                h = back.reset_states
+            d_recurrents.append(
+                _outer_sum(tf.cast(h, narrow), tf.cast(of_states[gate], narrow))  # (15)
+            )
+        d_inputs.append(batch_major(tf.add_n(d_x)))
+        d_initial.append(back.initial_state)
+        d_kernel.append(tf.concat(d_kernels, -1))
+        d_recurrent.append(tf.concat(d_recurrents, -1))
+        d_projected.append(tf.concat(list(map(_row_sum, back.x)), -1))  # (15)
+        if back.q is not None:
+            d_candidate.append(_row_sum(back.q))
+    found = [
+        extent.join(d_inputs, timed=True),
+        extent.join(d_initial),
+        tf.add_n(d_kernel),
+        tf.add_n(d_recurrent),
+    ]
+    if operands.bias is not None:
+        d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
+        found.append(d_bias)
+    if operands.layer_norm_gain is not None:
+        found.append(tf.add_n(d_gain))
+    return [tf.cast(d, v.dtype) for d, v in zip(found, present(operands), strict=True)]
+
+
+def _deltas(
+    like: Operands,
+    options: Options,
+    extent: Extent,
+    runs: list[Trajectory] | None,
+    keep_outputs: bool,
+    values: tuple[Tensor, ...],
+    recorded: bool,
+) -> list[tuple[Deltas, Tensor, Gates | None]]:
+    """Run each block of rows backward: its gradients, its states before the steps, its masks.
+
+    Arguments are those of `gradients`; the values are the operands that are there and `upstream`.
+    """
+    operands, upstream = filled(like, values), values[len(present(like)) :]
+    if recorded:
+        options, runs = options._replace(plan=options.plan.inline()), None
+    plan = options.plan
+    runs = runs or run_forward(operands, options, extent, False, True)
+    shared = _shared_by_rows(operands, options, extent)
+    if shared.input_gain is None:
+        shared = shared._replace(kernel=None, projection_bias=None)
+    results = []
+    blocks = zip(
+        _rows_of_blocks(operands, options, extent),
+        runs,
+        extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True),
+        extent.cut(wide(upstream[-1])),
+        extent.steps_by_block(),
+        strict=True,
+    )
+    for rows, kept, d_outputs, d_final, steps in blocks:
+        before = states_before(kept.states, options.go_backwards)
+        tensors = (
+            rows._replace(inputs=None),
+            shared._replace(steps=steps),
+            kept._replace(final=None, outputs=None, states=None),
+            before,
+            d_outputs,
+            d_final,
+        )
+        back = block_call(plan, backward, tensors, options.convention, plan.unroll)()
+        back, before = extent.without_padded_steps((back, before))
+        results.append((back, before, rows.recurrent_mask))
+    return results
+
+
+def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> Any:
+    """Compute something that is not to be recorded, but can be differentiated.
+
+    Args:
+        compute: Function from the values, and from whether a tape records it, to a structure of
+            tensors and None.
+        values: Tensors.
+    """
+    structure: Any = None
+
+    @tf.custom_gradient
+    def flat(*values: Tensor) -> Any:
+        nonlocal structure
+        structure = compute(tuple(map(tf.stop_gradient, values)), False)
+
+        def again(*upstream: Tensor) -> list[Tensor]:
+            with tf.GradientTape() as tape:
+                tape.watch(values)
+                recorded = present(compute(values, True))
+            seconds: list[Tensor] = tape.gradient(
+                recorded, values, upstream, unconnected_gradients=tf.UnconnectedGradients.ZERO
+            )
+            return seconds
+
+        return present(structure), again
+
+    found = flat(*values)
+    return filled(structure, found)
+
+
+def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> Gates:
+    """Compute the gates of all steps at once: given the states, no gate waits for another.
+
+    Args:
+        operands: All of them.
+        options: All of them.
+        states: State after each step, (B, T, U).
+
+    Returns:
+        z, r and g, (B, T, U) each, zero at masked steps.
+    """
+    bias, candidate_bias = merge_bias(operands.bias, options.convention.reset_after)
+    input_gain, recurrent_gain = operands.gains
+    masks = [
+        masks and Gates(*[mask[:, tf.newaxis] for mask in masks])
+        for masks in (options.input_mask, options.recurrent_mask)
+    ]
+    x = project(operands.inputs, operands.kernel, bias, masks[0], input_gain)
+    h0 = operands.initial_state[:, tf.newaxis]
+    before = [states[:, 1:], h0] if options.go_backwards else [h0, states[:, :-1]]
+    weights = step_weights(
+        wide(operands.recurrent_kernel), wide(candidate_bias), recurrent_gain, GATE_COUNT
+    )
+    recurrent_mask = masks[1] and Gates(*map(wide, masks[1]))
+    h = wide(tf.concat(before, 1))
+    _, saved = step(split_gates(x), h, weights, options.convention, recurrent_mask)
+    gates = [tf.cast(gate, states.dtype) for gate in saved[:GATE_COUNT]]
+    return Gates(*[without_masked(gate, options.mask) for gate in gates])
+
+
+def _rows_of_blocks(operands: Operands, options: Options, extent: Extent) -> list[Rows]:
+    """Cut into blocks what belongs to the rows, with inputs that may be projected or not."""
+    masks = options.recurrent_mask
+    parts = zip(
+        extent.cut(operands.inputs, timed=True),
+        extent.cut(wide(operands.initial_state)),
+        extent.cut(options.mask, timed=True),
+        extent.cut(wide(options.zoneout), timed=True),
+        extent.cut(masks and Gates(*[wide(mask) for mask in masks])),
+        strict=True,
+    )
+    return list(itertools.starmap(Rows, parts))
+
+
+def _shared_by_rows(operands: Operands, options: Options, extent: Extent) -> Shared:
+    """Gather what the loop needs beside its rows."""
+    plan, reset_after = options.plan, options.convention.reset_after
+    projection_bias, candidate_bias = merge_bias(operands.bias, reset_after)
+    input_gain, recurrent_gain = operands.gains
+    pieces = fewest_pieces(reset_after) if options.recurrent_mask is None else GATE_COUNT
+    in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW
+    in_loop = in_loop and options.input_mask is None and input_gain is None
+    direction = -1 if options.go_backwards else 1
+    return Shared(
+        steps=tf.convert_to_tensor(extent.steps),
+        direction=tf.constant(direction) if plan.nested else direction,
+        weights=step_weights(
+            wide(operands.recurrent_kernel), wide(candidate_bias), recurrent_gain, pieces
+        ),
+        kernel=operands.kernel if in_loop else None,
+        projection_bias=wide(projection_bias) if in_loop or input_gain is not None else None,
+        input_gain=input_gain,
+    )
+
+
+def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
+    """Sum aᵀb over time and batch: (T, B, U), (T, B, V) → (U, V), wide."""
+    rows_a, rows_b = tf.reshape(a, [-1, a.shape[-1]]), tf.reshape(b, [-1, b.shape[-1]])
+    return wide(tf.matmul(rows_a, rows_b, transpose_a=True))
+
+
+def _row_sum(values: Tensor) -> Tensor:
+    """Sum over time and batch, as a matrix product: tf.reduce_sum is half as fast."""
+    rows = tf.reshape(values, [-1, values.shape[-1]])
+    return tf.linalg.matvec(rows, tf.ones_like(rows[:, 0]), transpose_a=True)
