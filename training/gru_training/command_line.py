@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from gru_training.command_settings import task_settings, without_lost_flags
+from gru_training.command_settings import (
+    UnknownSettingError,
+    task_settings,
+    without_lost_flags,
+)
 from gru_training.config import OptionalName
 from gru_training.errors import (
     CheckpointError,
@@ -382,7 +386,7 @@ def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
     """Parse the settings of a task; None if it does not have them."""
     try:
         return task_settings(task, flags, "gru-train check DATA", shown=not quiet)
-    except SystemExit:
+    except (SystemExit, UnknownSettingError):
         if not quiet:
             raise
         return None

@@ -34,6 +34,10 @@ _SET_HELP = (
 )
 
 
+class UnknownSettingError(ConfigError):
+    """A task has no setting of this name."""
+
+
 def task_settings(task: "Task", flags: Sequence[str], prog: str, shown: bool = True) -> Any:
     """Parse the settings of a task.
 
@@ -47,6 +51,7 @@ def task_settings(task: "Task", flags: Sequence[str], prog: str, shown: bool = T
         SystemExit: The task does not have these settings, or help was asked for.
         ConfigError: A value is of the wrong type, out of range, or contradicts another; or a
             setting was given as a flag and has none.
+        UnknownSettingError: `--set` or a file names a setting that the task does not have.
     """
     default = _given_in_words(task, flags)
     kept = None if task.flags is None else {"preset", *task.flags}
@@ -147,11 +152,11 @@ def _with_values(config: Any, nested: Mapping[str, Any], source: str) -> Any:
     for section, of in nested.items():
         if section not in set(known.values()) or not isinstance(of, Mapping):
             expected = ", ".join(f"[{name}]" for name in dict.fromkeys(known.values()))
-            raise ConfigError(f"{source}: expected the tables {expected}, got {section!r}")
+            raise UnknownSettingError(f"{source}: expected the tables {expected}, got {section!r}")
         for name, value in of.items():
             if known.get(name) != section:
                 place = f"; it stands in [{known[name]}]" if name in known else _close(name, known)
-                raise ConfigError(f"{source}: [{section}] has no setting {name!r}{place}")
+                raise UnknownSettingError(f"{source}: [{section}] has no setting {name!r}{place}")
             values[section][name] = value
     try:
         return from_dict(type(config), values)
@@ -167,7 +172,7 @@ def _assigned(config: Any, text: str) -> Any:
     if not equals:
         raise ConfigError(f"--set must be NAME=VALUE, as word_dropout=0.3, got {text!r}")
     if name not in known or section not in ("", known[name]):
-        raise ConfigError(f"--set: there is no setting {text.partition('=')[0]!r}"
+        raise UnknownSettingError(f"--set: there is no setting {text.partition('=')[0]!r}"
                           f"{_close(name, known)}")  # fmt: skip
     refusal: ConfigError | None = None
     for reading in readings(value.strip()):

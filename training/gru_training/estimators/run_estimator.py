@@ -85,7 +85,7 @@ class RunEstimator(BaseEstimator):
 
     A run is kept in `runs_dir`, or under `name` in `runs/`. Where neither is set, it lies in a
     temporary folder that is removed with the last estimator that uses it. A pickle of the estimator
-    holds all files of its run.
+    holds all files of its run. The report of a run without a name is written when it is asked for.
 
     Attributes:
         run_: The run directory; only of a fitted estimator.
@@ -242,11 +242,20 @@ class RunEstimator(BaseEstimator):
     def report(self) -> Report:
         """Return the run's report: print it, read its `path`, or let a notebook show it.
 
-        The pictures are drawn now, unless the run is kept in a folder of its own.
+        It is written now, unless the run has a `name`, a tracker, or was written by `gru-train`.
+
+        Raises:
+            RunDirectoryError: The run was trained in another process, and its report not asked for.
         """
         run = self._run()
         run.write_report()
-        return Report(run.path / "report.md", run)
+        path = run.path / "report.md"
+        if not path.is_file():
+            raise RunDirectoryError(
+                f"{run.path} has no report: call report() of the estimator that is fitted, or give "
+                "the run a name"
+            )
+        return Report(path, run)
 
     def _run(self) -> Any:
         """The run; raises NotFittedError where there is none."""
@@ -298,10 +307,10 @@ class RunEstimator(BaseEstimator):
         load_tensorflow()
         train = self._training()
         kept = self._kept_in is not None
-        later = not kept and config.run.track is None
+        later = self.name is None and config.run.track is None
         run: TaskRun | None
         if kept:
-            run = train(config, console, resume, data, given)
+            run = train(config, console, resume, data, given, later)
         else:
             folder = temporary_folder()
             place = replace(config.run, runs_dir=folder)

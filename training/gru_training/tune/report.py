@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib import pyplot, rc_context
-from optuna.exceptions import ExperimentalWarning
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 from optuna.visualization.matplotlib import plot_optimization_history, plot_slice
@@ -190,7 +189,7 @@ def _draw(space: SearchSpace, study: Study, folder: Path) -> None:
     }
     for picture, plot in pictures.items():
         with rc_context(), warnings.catch_warnings():  # it sets a style for the whole process
-            warnings.simplefilter("ignore", ExperimentalWarning)
+            warnings.simplefilter("ignore")  # it is experimental; settings may have one value alone
             drawn: Any = plot()
         axes = np.ravel(drawn)
         figure = axes[0].figure
