@@ -152,7 +152,7 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
 
     Args:
         values: (N,) float64, N at least `width`.
-        width: Of a window.
+        width: Steps of a window.
     """
     windows = len(values) - width + 1
     gram = np.empty((width, width))
@@ -189,7 +189,7 @@ _WEIGHTS_AT_ONCE = 3_000_000
 
 
 class SmoothingParameters(NamedTuple):
-    """Of one window's smoothing."""
+    """Parameters of a window's smoothing."""
 
     alpha: float
     """Of the level."""
@@ -202,7 +202,7 @@ class SmoothingParameters(NamedTuple):
 
 
 def parameter_grid(season: int) -> list[SmoothingParameters]:
-    """What is tried; without a season (1) there is no gamma."""
+    """Parameters to try; without a season (1) there is no gamma."""
     gammas = _GAMMAS if season > 1 else (0.0,)
     return [
         SmoothingParameters(*values)
@@ -270,7 +270,7 @@ def _errors(
 
 
 class _Components(NamedTuple):
-    """What the forecasts of P smoothings are made of, as weights of a window's L values."""
+    """Components of the forecasts of P smoothings, as weights of a window's L values."""
 
     level: np.ndarray
     """(P, L)"""
@@ -326,7 +326,7 @@ class _Components(NamedTuple):
 def _components(
     parameters: list[SmoothingParameters], season: int, lookback: int, steps: np.ndarray
 ) -> _Components:
-    """As of `smoothing_kernels`, for some steps ahead (H,), from 1.
+    """Compute the components of `smoothing_kernels`, for some steps ahead (H,), from 1.
 
     The recursion is the same in every step. So what a value does to the states at the end depends
     on its distance from there alone, and all follows from the responses to one value and to the
@@ -422,7 +422,7 @@ _LONGEST_SMOOTHED = 160
 
 @dataclass(frozen=True)
 class LinearData:
-    """What simple forecasters are fitted on and chosen by; all standardised."""
+    """Standardised values that simple forecasters are fitted on and chosen by."""
 
     values: np.ndarray
     """(rows, K) float64, NaN where a value is missing."""
@@ -470,9 +470,9 @@ def fit_components(
     """The last value, the last season, ridge regressions and exponential smoothing.
 
     Args:
-        data: Where to fit and to choose.
+        data: Series to fit on and to choose by.
         most: The most steps that may be read; by default as many as the training rows allow.
-        own: Also a ridge regression with a matrix for each column.
+        own: Whether to fit also a ridge regression with a matrix for each column.
     """
     tried = lookbacks(data.season, data.horizon, data.train, most)
     forecasters = [repeat_last(data.horizon)]
@@ -534,7 +534,7 @@ def _ridge(kernels: np.ndarray, penalty: float, own: bool) -> LinearForecaster:
 
 
 def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
-    """With a season and without."""
+    """Fit a smoothing with a season and one without."""
     season, horizon = data.season, data.horizon
     room = min(most or data.train, data.train - horizon - season // 2)
     found = []
