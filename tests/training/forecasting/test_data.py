@@ -17,7 +17,7 @@ CONFIG = SeriesConfig(lookback=12, horizon=4)
 def series(rows=200, columns=("a", "b", "c"), seed=0):
     values = np.random.default_rng(seed).normal(size=(rows, len(columns))).cumsum(axis=0)
     times = pd.date_range("2020-01-01", periods=rows, freq="h")
-    return Series("made-up", "made-up.csv", columns, values, times, "h")
+    return Series("made-up", "made-up.csv", columns, values, times.to_numpy(), "h")
 
 
 def test_the_split_is_by_time_and_every_window_is_counted():
