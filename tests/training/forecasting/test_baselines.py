@@ -30,7 +30,7 @@ def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):
     wave = np.sin(2 * np.pi * t / season)
     values = np.column_stack([wave + 0.005 * t, -2 * wave]) + noise * rng.normal(size=(rows, 2))
     times = pd.date_range("1990-01-01", periods=rows, freq=frequency)
-    return Series("waves", "waves.csv", ("up", "down"), values, times, frequency)
+    return Series("waves", "waves.csv", ("up", "down"), values, times.to_numpy(), frequency)
 
 
 def test_naive_forecasts_repeat_what_they_say():

@@ -27,7 +27,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Calendar:
-    """Which inputs are made of times, and what that needs to know."""
+    """Inputs that are made of times, and what that needs to know."""
 
     columns: tuple[str, ...] = ()
     """Names of the inputs."""
@@ -86,11 +86,11 @@ def make_calendar(
     """The calendar of a series.
 
     Args:
-        times: Of the series; in UTC if there is a time zone.
-        frequency: Its spacing.
-        kinds: Of `KINDS`, or `auto` alone: all that vary from step to step within their cycle.
-        country: Whose holidays count, as `DE` or `DE-BY`; None: there are none.
-        timezone: In whose local time days and hours are counted.
+        times: Times of the series; in UTC if there is a time zone.
+        frequency: Spacing of the series.
+        kinds: Some of `KINDS`, or `auto` alone: all that vary from step to step within their cycle.
+        country: Country whose holidays count, as `DE` or `DE-BY`; None: there are none.
+        timezone: Zone in whose local time days and hours are counted.
 
     Raises:
         ConfigError: Holidays of the country are not known.

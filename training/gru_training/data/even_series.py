@@ -24,7 +24,7 @@ FEWEST_ROWS = 3
 
 
 class ExpectedSeries(NamedTuple):
-    """What newer values of a known series must agree with."""
+    """Columns and spacing of a known series, with which newer values must agree."""
 
     columns: tuple[str, ...]
     """All of them, in this order whatever theirs."""
@@ -58,7 +58,7 @@ def as_expected(
         ids: The names of K series.
         values: (T, K, N), of `gru_training.data.long_form.widened`.
         long: What the N are.
-        expected: Of series without a row the columns are missing values.
+        expected: Series to continue; of those without a row the columns are missing values.
 
     Returns:
         Names (C,), values (T, C), and notes.
@@ -100,9 +100,9 @@ def evenly_spaced(
     """The series of these rows; times without a row get missing values.
 
     Args:
-        rows: Of a file or table.
-        name: Of the series.
-        time_format: As for `strptime`; guessed by default.
+        rows: Rows of a file or table.
+        name: Name of the series.
+        time_format: Format as for `strptime`; guessed by default.
         problems: Receives rows that cannot be used, which are left out.
         expected: The series that they must continue.
         options: What to do with local, repeated, uneven and too fine times.

@@ -15,7 +15,7 @@ VALUE_COLUMNS = ("y", "value", "target", "sales", "quantity", "demand")
 
 @dataclass(frozen=True)
 class LongColumns:
-    """Which columns of a table in long form hold what; None: found by their names."""
+    """Columns of a table in long form; None: found by their names."""
 
     id: str | None = None
     value: str | None = None
@@ -98,7 +98,7 @@ BY_NAME = LongColumns()
 
 
 def input_column(name: str, of: str) -> str:
-    """What the values of an input of one series are called in wide form."""
+    """Name, in wide form, of an input of one series."""
     return f"{name}[{of}]"
 
 

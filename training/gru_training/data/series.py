@@ -59,7 +59,7 @@ class Series:
 
     @property
     def input_columns(self) -> frozenset[str]:
-        """Of a panel: the columns of the inputs of its series."""
+        """Columns of the inputs of all series of a panel."""
         if not self.inputs:
             return frozenset()
         there = set(self.columns)

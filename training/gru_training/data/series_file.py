@@ -55,7 +55,7 @@ def read_series(
         path: The file.
         time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
             any case), or else the first.
-        time_format: As for `strptime`; guessed by default.
+        time_format: Format as for `strptime`; guessed by default.
         keep_rows: Keep the rows as they are, whatever their times, as published results on public
             data sets do.
         problems: Receives rows and cells that cannot be used, which are left out or count as
@@ -195,8 +195,8 @@ def series_columns(
     """The column of times, those of numbers, and notes on others.
 
     Args:
-        source: Of the columns, for messages.
-        names: Of all of them.
+        source: Name of the table, for messages.
+        names: Names of all columns.
         time_column: The one with the times; by default one named in `TIME_COLUMNS`, or else the
             first that is not expected to hold numbers.
         expected: The series that they must continue.

@@ -40,7 +40,7 @@ def series_of_frame(
         data: A column or index of times, and columns of numbers; or in long form, with a
             row for each series and time (`gru_training.data.long_form`).
         time_column: The column of times; by default found as in a file.
-        time_format: Of times that are texts; guessed by default.
+        time_format: Format of times that are texts; guessed by default.
         problems: Receives rows that cannot be used.
         expected: The series that it must continue.
         long: The columns of a table in long form.

@@ -76,7 +76,7 @@ class TimeCells:
         problems.bad_row(kind, self.lines[row], message, self.column)
 
     def chosen(self, rows: np.ndarray) -> "TimeCells":
-        """Those of some rows."""
+        """Cells of some rows."""
         return TimeCells(
             self.source,
             self.column,

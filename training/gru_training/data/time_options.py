@@ -22,7 +22,7 @@ _CLOSE = 0.1
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """How times are read; by default evenly spaced ones, each once, are expected."""
+    """Options of reading times; by default evenly spaced ones, each once, are expected."""
 
     timezone: str | None = None
     """The time zone of the times, which are then turned into UTC."""
@@ -163,7 +163,7 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
 
 
 def _phase(times: np.ndarray, step: int) -> int:
-    """How far times lie after full steps, all in nanoseconds; 0 where they are close to them."""
+    """Distance of times after full steps, in nanoseconds; 0 where they are close to them."""
     angles = 2 * np.pi * (times % step) / step
     share = np.angle(np.exp(1j * angles).mean()) / (2 * np.pi)  # -1/2 to 1/2 of a step
     return 0 if abs(share) < _CLOSE else round(share * step)

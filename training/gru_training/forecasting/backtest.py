@@ -73,8 +73,8 @@ def measures(
 
     Args:
         folds: One or more.
-        levels: Of the quantiles.
-        data: On the scale on which errors are measured.
+        levels: Levels of the quantiles, ascending.
+        data: Series on the scale on which errors are measured.
     """
     found: dict[str, dict[str, float | None]] = {}
     for name in folds[0].errors:
@@ -94,7 +94,7 @@ def covered(folds: Sequence[Fold], of_fold: Sequence[Mapping[float, float]]) -> 
     """The share of all values inside, by nominal coverage.
 
     Args:
-        folds: Whose values they are.
+        folds: Folds of a backtest.
         of_fold: The shares of each.
     """
     counts = [int(next(iter(fold.errors.values())).count.sum()) for fold in folds]
@@ -127,8 +127,8 @@ def fold_table(
 
     Args:
         folds: One or more.
-        levels: Of the quantiles.
-        data: On the scale on which errors are measured.
+        levels: Levels of the quantiles, ascending.
+        data: Series on the scale on which errors are measured.
     """
     rows = []
     for number, fold in enumerate(folds, start=1):
@@ -167,13 +167,13 @@ _TITLES = {
 def summarise(
     run: ForecastingRun, data: ForecastingData, folds: Sequence[Fold], config: BacktestConfig
 ) -> dict[str, Any]:
-    """What `backtest.json` holds; means over all folds weigh every value alike.
+    """Collect the content of `backtest.json`; means over all folds weigh every value alike.
 
     Args:
-        run: The run.
-        data: On the scale on which errors are measured.
+        run: Run that was tested.
+        data: Series on the scale on which errors are measured.
         folds: One or more.
-        config: Of the backtest.
+        config: Settings of the backtest.
     """
 
     def coverage(some: Sequence[Fold]) -> dict[str, Any]:
@@ -319,10 +319,10 @@ def backtest(
     """Evaluate a run and refitted baselines fold by fold.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: The series, with the run's scale and borders.
         config: Into how many folds, and how. No fold forecasts a step of another.
-        console: Where to show progress.
+        console: Console that shows progress.
 
     Raises:
         DataError: There are fewer windows than folds, or too few rows before the gap.
@@ -404,9 +404,9 @@ def _refitted(
     """The run's model trained on the rows before a fold, for as many epochs as did best.
 
     Args:
-        run: Complete.
-        known: With these rows to train on.
-        console: Where to show progress.
+        run: Complete run.
+        known: Series with these rows to train on.
+        console: Console that shows progress.
         start: The model before, with whose networks it begins and then needs fewer epochs.
     """
     epochs = int(run.metrics["best_epoch"])
@@ -423,7 +423,7 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
     """A series as it is now, with the scale and the borders that a run was made with.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: The series, prepared with the settings of the run.
 
     Raises:
@@ -455,7 +455,7 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
 def _baselines(
     data: ForecastingData, origins: np.ndarray, lookback: int, known: int
 ) -> dict[str, ForecastErrors]:
-    """Of the windows of a fold, fitted on the first `known` rows."""
+    """Errors of simple forecasters in a fold, fitted on the first `known` rows."""
     part = replace(data.windows("test"), origins=origins)
     horizon = data.shape.horizon
     simple = naive_forecasters(data)

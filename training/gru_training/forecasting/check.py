@@ -61,7 +61,7 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
 def _check_calibration(
     series: Series, shape: ForecastShape, config: ForecastingConfig, problems: Problems
 ) -> None:
-    """Whether the validation windows can calibrate the intervals."""
+    """Check that the validation windows can calibrate the intervals."""
     values = series.values[:, list(shape.targets)]
     begin, end = borders_of(series, config.data).part("validation")
     origins = window_origins(values, begin, end, shape.lookback, shape.horizon)

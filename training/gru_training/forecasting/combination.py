@@ -89,7 +89,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training made: a combination, or a network that stands alone and has no shares."""
+    """Result of a training: a combination, or a network that stands alone and has no shares."""
 
     model: keras.Model
     """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
@@ -124,7 +124,7 @@ def stored_plan(
 
     Args:
         config: Settings of the run.
-        combination: Its `combination.json`; None: a network stands alone.
+        combination: Content of its `combination.json`; None: a network stands alone.
         data: Series with the scale and the look-back of the run.
     """
     initial = InitialWeights(config)
@@ -168,10 +168,10 @@ def train_plan(
 
     Args:
         plan: What to train.
-        console: Where to show progress.
+        console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
         checkpoint: Makes what keeps checkpoints; none are kept by default.
-        followers: Told of steps and epochs, beside the console.
+        followers: Observers of steps and epochs, beside the console.
     """
     how = replicas, checkpoint, followers
     if not plan.combines:
@@ -198,7 +198,7 @@ def refit(
         plan: Plan of which the simple forecasters need only be of the right kind and length.
         weights: Weights of the networks, then of the simple forecasters.
         epochs: Epochs for which the networks are trained.
-        console: Where to show progress.
+        console: Console that shows progress.
         initial: Model of the same parts, with whose networks these begin.
 
     Returns:
@@ -269,10 +269,10 @@ def fit_networks(
     Args:
         plan: What to train on.
         networks: Networks to train.
-        console: Where to show progress.
+        console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
         checkpoint: Makes what keeps checkpoints.
-        followers: Told of steps and epochs, beside the console.
+        followers: Observers of steps and epochs, beside the console.
         last_epoch: Keep the last epoch in place of the one that validates best.
         initial: Combination whose networks these begin with; one that it does not hold begins with
             weights that are drawn.
@@ -316,10 +316,10 @@ def fit_alone(
 
     Args:
         plan: What to train on.
-        console: Where to show progress.
+        console: Console that shows progress.
         replicas: Copies of the network that share the batches; one by default.
         checkpoint: Makes what keeps checkpoints.
-        followers: Told of steps and epochs, beside the console.
+        followers: Observers of steps and epochs, beside the console.
         last_epoch: Keep the last epoch in place of the one that validates best.
         initial: Model of the same settings, with whose weights it begins; drawn by default.
 
@@ -395,7 +395,7 @@ def _train(
 
 
 def _learnt(plan: Plan, shape: ForecastShape) -> tuple[ForecastShape, int | None]:
-    """What networks learn: windows of single columns where they are alike, else of all together.
+    """Choose what networks learn: windows of single columns where these are alike, else of all.
 
     Returns:
         The shape of a window, and of networks that know the columns by number how many there are.
@@ -529,10 +529,10 @@ def build_networks(
     """A model of each, from standardised windows to its forecast, or to what it adds to one.
 
     Args:
-        networks: What they are.
+        networks: Networks to build.
         shape: Shape of the windows of all.
         levels: Levels of the quantiles.
-        ids: As of `build_forecaster`.
+        ids: Number of known columns, as in `build_forecaster`.
     """
     return [
         build_forecaster(each.config, shape, levels, each.residual_of is not None, each.model, ids)
@@ -548,7 +548,7 @@ def side_by_side(
     They share no weight, so that each learns as if it were alone, but for the clipping.
 
     Args:
-        networks: What they are.
+        networks: Networks to build.
         models: Models of `build_networks`, which may read less.
         shape: Shape with the L of the longest, regressions under networks included.
     """

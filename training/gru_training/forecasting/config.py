@@ -75,13 +75,13 @@ class ForecasterConfig:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Of the quantiles that bound the intervals, ascending, and .5, the forecast's."""
+        """Levels of the quantiles that bound the intervals, ascending, and .5, the forecast's."""
         tails = sorted(round((1 - share) / 2, 9) for share in self.intervals)
         return (*tails, 0.5, *(round(1 - tail, 9) for tail in reversed(tails)))
 
     @property
     def measure(self) -> Literal["mse", "mae"]:
-        """What forecasts are judged by: the absolute error where medians are learned."""
+        """Error by which forecasts are judged: the absolute one where medians are learned."""
         return "mae" if self.loss in ("mae", "quantile") else "mse"
 
     @property
@@ -306,12 +306,12 @@ class SeriesConfig:
 
     @property
     def times(self) -> TimeOptions:
-        """What is done to times as people have them."""
+        """Options for times as people have them."""
         return TimeOptions(self.timezone, self.frequency, self.duplicates, self.resample)
 
     @property
     def text_format(self) -> TextFormat:
-        """How text files are written, where that is set."""
+        """Form of text files, where it is set."""
         return TextFormat(self.separator, self.encoding)
 
     @property

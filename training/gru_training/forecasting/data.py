@@ -33,7 +33,7 @@ _MOST_KINDS = 30
 
 
 class Traits(NamedTuple):
-    """Of K series."""
+    """Static covariates of K series."""
 
     names: tuple[str, ...]
     """Of the columns of the file that vary."""
@@ -53,7 +53,7 @@ def read_traits(
 
     Args:
         path: The file.
-        id_column: With the names of the series; by default found as in the table of the series.
+        id_column: Column with the names of the series; by default found as in their table.
         ids: The K series.
         given: How the text is written, where that is known.
 
@@ -183,7 +183,7 @@ class ForecastingData:
         return self.windows_between(begin, end, lookback)
 
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
-        """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
+        """Cut `windows` with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
         origins = window_origins(self.standardised_targets, begin, end, lookback, horizon)
         return Windows(
@@ -218,7 +218,7 @@ def prepare(
     """Split and scale a series that has been read.
 
     Args:
-        series: As read.
+        series: Series as it was read.
         config: The split, the steps and the columns to forecast.
         scale: Scale of its columns; by default that of the training rows.
 
@@ -318,7 +318,7 @@ def _traits(
 
 
 def _columns_of_inputs(series: Series) -> list[list[int]]:
-    """Of a panel the columns of each input, of all series."""
+    """Columns of each input of a panel, of all series."""
     columns = [name for name in series.columns if name not in series.input_columns]
     of_input = [[input_column(name, each) for each in columns] for name in series.inputs]
     there = set(series.columns)

@@ -33,7 +33,7 @@ Forecaster = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class WindowErrors:
-    """Of each window, on the standardised scale; missing values count nowhere."""
+    """Errors of each window, on the standardised scale; missing values count nowhere."""
 
     squared: np.ndarray
     """(N, K) float32: sums over the steps of squared errors."""
@@ -171,7 +171,7 @@ def _means(values: np.ndarray, count: np.ndarray, axis: int) -> Any:
 
 
 class NaiveScale(NamedTuple):
-    """Of each column, standardised; NaN where the training rows are no longer than a season."""
+    """Naive errors of each column, standardised; NaN where no training row follows a season."""
 
     absolute: np.ndarray
     """(K,) mean absolute error, of MASE."""
@@ -183,7 +183,7 @@ def naive_scale(data: ForecastingData) -> NaiveScale:
     """The errors of the seasonal naive forecast on the training rows.
 
     Args:
-        data: On the scale on which errors are measured.
+        data: Series on the scale on which errors are measured.
     """
     rows = data.standardised_targets[: data.borders.train].astype(np.float64)
     errors = np.abs(rows[data.season :] - rows[: -data.season])
@@ -200,7 +200,7 @@ _MOST_RESIDUALS = 60_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """How often the true value lay between two quantiles."""
+    """Share of the true values between two quantiles."""
 
     nominal: float
     """The nominal coverage."""
@@ -293,11 +293,11 @@ def evaluate_forecasts(
     """Errors and coverage over all windows.
 
     Args:
-        predict: Of `make_predictor`.
+        predict: Forecaster, of `make_predictor`.
         windows: N of them.
         offsets: (H, K, Q), of `calibrate`.
-        preprocessor: From the scale of the network to that on which errors are measured.
-        levels: Of the quantiles.
+        preprocessor: Scale of the network, and that on which errors are measured.
+        levels: Levels of the quantiles, ascending.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
@@ -462,5 +462,5 @@ def _mean_known(values: np.ndarray) -> float | None:
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    """For JSON, which knows no NaN."""
+    """Numbers for JSON, with None in place of NaN."""
     return [float(value) if np.isfinite(value) else None for value in values]

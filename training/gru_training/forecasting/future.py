@@ -56,7 +56,7 @@ class Recent:
     """What a reader of the forecast should know."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
-        """Of how many of the steps after it inputs are known, and their values, (steps, F).
+        """Count the steps after it of which inputs are known; their values (steps, F).
 
         After the last one that is known they are NaN.
         """
@@ -66,7 +66,7 @@ class Recent:
 
 
 def last_window(data: "ForecastingData") -> Recent:
-    """What a run keeps of its series."""
+    """Cut the end of a series, from which a run forecasts."""
     series, lookback = data.series, data.shape.lookback
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
@@ -92,7 +92,7 @@ def recent_of_run(run: ForecastingRun) -> Recent:
 
 
 def expected_series(run: ForecastingRun) -> ExpectedSeries:
-    """What newer values must be like: the columns of the run, those it adds itself left out.
+    """Columns and spacing that newer values must have; columns that the run makes are left out.
 
     Columns that no forecast depends on may be absent.
     """
@@ -140,8 +140,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     it.
 
     Args:
-        run: Complete.
-        series: With the columns of `expected_series`, in that order.
+        run: Complete run.
+        series: Newer values, with the columns of `expected_series` in that order.
 
     Raises:
         DataError: There are too few rows, or a column has no value in those read.
@@ -198,13 +198,13 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
 
 
 def future_form(run: ForecastingRun) -> LongColumns:
-    """How a table of known inputs is read: as that of the run, without values to forecast."""
+    """Form of a table of known inputs: that of the run, without values to forecast."""
     long = run.config.data.long
     return replace(long, valued=False, required=bool(run.series.inputs))
 
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
-    """What known inputs must be like: their columns and spacing."""
+    """Columns and spacing that known inputs must have."""
     return ExpectedSeries(run.series.future_columns, run.frequency)
 
 
@@ -212,9 +212,9 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
     """The same with the known inputs of the steps after it.
 
     Args:
-        run: Complete.
-        recent: Of the run.
-        known: With the columns of `expected_future`; its first times may lie before.
+        run: Complete run.
+        recent: Steps before the forecast.
+        known: Known inputs, the columns of `expected_future`; its first times may lie before.
 
     Raises:
         DataError: The run knows no such inputs, or the step after `recent` is not among them.
@@ -294,8 +294,8 @@ def forecast(
     """Forecast what follows, in raw units.
 
     Args:
-        run: Complete.
-        recent: Of this run, the steps before the forecast.
+        run: Complete run.
+        recent: Steps of this run before the forecast.
         horizon: Steps to forecast; by default all that the model was trained for.
         predict: The run's `make_predictor`, where there is one already.
 
@@ -371,13 +371,13 @@ def quantiles_ahead(
 def inputs_ahead(
     recent: Recent, names: Sequence[str], calendar: Calendar, frequency: str, steps: int
 ) -> tuple[int, np.ndarray]:
-    """Of how many of the steps ahead all inputs are known, and their values.
+    """Collect the inputs of the steps ahead, and count the steps of which all are known.
 
     Args:
-        recent: With those that are given.
-        names: Of the F columns read of the steps ahead.
+        recent: Steps before the forecast, with the inputs that are given.
+        names: Names of the F columns read of the steps ahead.
         calendar: What makes others of them.
-        frequency: Of the steps.
+        frequency: Spacing of the steps.
         steps: H.
 
     Returns:
@@ -528,7 +528,7 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
 
 
 def _time_format(table: "pd.DataFrame") -> str:
-    """With no more of the time of day than the steps have."""
+    """Format of times, with no more of the time of day than the steps have."""
     times = table[TIME].dt
     if (times.normalize() == table[TIME]).all():
         return "%Y-%m-%d"

@@ -36,7 +36,7 @@ MEDIAN = 0.5
 def interval_offsets(
     targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float] = LEVELS
 ) -> np.ndarray:
-    """What to add to forecasts, by horizon and column, so that they become quantiles.
+    """Offsets, by horizon and column, that turn forecasts into quantiles.
 
     Args:
         targets: (N, H, K), of rows that were not trained on; NaN is left out.
@@ -97,7 +97,7 @@ def pooled_offsets(
     independent: float,
     levels: Sequence[float] = LEVELS,
 ) -> np.ndarray:
-    """As `interval_offsets`, from the residuals of all horizons and columns together.
+    """Compute `interval_offsets` from the residuals of all horizons and columns together.
 
     For few windows: by itself no horizon and column has residuals enough for the outer levels. They
     are scaled by the size that residuals have in their column and at their horizon. As windows
@@ -110,10 +110,10 @@ def pooled_offsets(
     away on either side, and those of a forecast of quantiles are moved outwards only.
 
     Args:
-        targets: As of `interval_offsets`; a column without any value gets the typical size.
-        forecasts: As of `interval_offsets`.
+        targets: (N, H, K) as there; a column without any value gets the typical size.
+        forecasts: (N, H, K, 1) or (N, H, K, Q) as in `interval_offsets`.
         independent: About how many of the windows and columns do not depend on each other.
-        levels: As of `interval_offsets`.
+        levels: The Q levels, as in `interval_offsets`.
 
     Raises:
         ValueError: Shapes or levels do not fit, or there is no residual at all.
@@ -217,7 +217,7 @@ class AdaptiveIntervals:
     """Intervals around the forecasts of windows that come one after another.
 
     Args:
-        shares: Of the values that the P intervals are to hold.
+        shares: Shares of the values that the P intervals are to hold.
         residuals: (N, H, K), truth minus forecast of windows before; NaN where a value is missing.
         origins: (N,) rows of their first steps, ascending.
     """
@@ -231,10 +231,10 @@ class AdaptiveIntervals:
         self._settled = np.full(residuals.shape[1], len(residuals))
 
     def offsets(self, origin: int) -> np.ndarray:
-        """What is added to a forecast, from what is known before the row `origin`.
+        """Offsets of a forecast, from what is known before the row `origin`.
 
         Args:
-            origin: Of the first step that is forecast, later than that of the last window.
+            origin: Row of the first step that is forecast, later than that of the last window.
 
         Returns:
             (2, P, H, K): of the lower and the upper bounds.
@@ -286,12 +286,12 @@ def residuals_of(predict: Predictor, windows: Windows) -> Iterator[tuple[int, np
 def adaptive_coverage(
     intervals: AdaptiveIntervals, predict: Predictor, windows: Windows
 ) -> dict[float, float]:
-    """How many of the values of some windows lie inside, by nominal coverage.
+    """Measure the share of the values of some windows that lies inside, by nominal coverage.
 
     Args:
-        intervals: Which know the windows before; these are added to them.
+        intervals: Intervals that know the windows before; these are added to them.
         predict: Forecasts.
-        windows: In the order of time.
+        windows: Windows in the order of time.
     """
     inside, count = np.zeros(len(intervals.shares)), 0
     for origin, residuals in residuals_of(predict, windows):

@@ -81,10 +81,10 @@ class KnownEffect:
 
     Args:
         columns: Numbers of the input columns, F or K·F, those of a target side by side.
-        knots: Of each input, ascending, where its function bends.
+        knots: Values of each input, ascending, where its function bends.
         coefficients: (P, K), of the P features that `features` makes, for the K targets.
         pairs: Whether there are products of an input and the functions of another.
-        whose: Of a panel, whose the effect is, for people: of all series, or of each.
+        whose: Name, for people, of the series of a panel that share the effect: all, or each.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class KnownEffect:
         return KnownEffect(columns, self.knots, self.coefficients[:, list(targets)], self.pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """For `from_json`."""
+        """Content for JSON."""
         return {
             "columns": list(self.columns),
             "knots": [list(each) for each in self.knots],
@@ -140,7 +140,7 @@ class KnownEffect:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "KnownEffect":
-        """What `to_json` made."""
+        """Read what `to_json` made."""
         columns, knots, coefficients = (values[n] for n in ("columns", "knots", "coefficients"))
         return cls(columns, knots, coefficients, values["pairs"], values["whose"])
 
@@ -172,7 +172,7 @@ def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
 
 
 def knots_of(column: np.ndarray) -> tuple[float, ...]:
-    """Where the function of an input may bend: at quantiles, or between its few values.
+    """Choose where the function of an input may bend: at quantiles, or at its few values.
 
     Args:
         column: (N,) of the training rows, without NaN.
@@ -191,7 +191,7 @@ _MOST_FEATURES = 4_000_000
 
 @dataclass
 class Moments:
-    """Of P features and K targets, over the rows in which a target is known.
+    """Moments of P features and K targets, over the rows in which a target is known.
 
     All targets that are known in the same rows and read the same inputs share one Gram matrix.
     """
@@ -224,13 +224,13 @@ def difference_moments(
     begin: int,
     end: int,
 ) -> Moments:
-    """Of the differences, over `lag` steps, of features and targets.
+    """Moments of the differences, over `lag` steps, of features and targets.
 
     Args:
         targets: (rows, K), NaN where a value is missing.
         inputs: (rows, F), or (rows, K, F) where each target has its own.
-        knots: As of `gru_training.forecasting.known.features`.
-        pairs: Likewise.
+        knots: Values where functions bend, as in `features`.
+        pairs: Whether there are products, as in `features`.
         lag: Steps.
         begin: First row of which the difference from the one `lag` before is taken, at least `lag`.
         end: The row after the last.
@@ -304,7 +304,7 @@ def fit_effect(
     horizon: int,
     traits: np.ndarray | None = None,
 ) -> tuple[KnownEffect | None, tuple[float, float]]:
-    """What known inputs add to the targets; None where forecasts are no better with it.
+    """Fit what known inputs add to the targets; None where forecasts are no better with it.
 
     Coefficients are those with the least squared error on differences over a season, or over one
     step, of the training rows, so that neither levels nor seasons are taken for effects. Penalty
@@ -456,9 +456,9 @@ class AverageEffect:
     """The mean of the effects of all series, for inputs on the scale of the caller's series.
 
     Args:
-        known: Of a panel.
-        mean: Of its input columns, (K·F,), as they were standardised.
-        deviation: Likewise.
+        known: Effect of a panel.
+        mean: (K·F,), with which its input columns were standardised.
+        deviation: (K·F,), likewise.
     """
 
     def __init__(self, known: KnownEffect, mean: np.ndarray, deviation: np.ndarray) -> None:

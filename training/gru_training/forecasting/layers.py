@@ -29,7 +29,7 @@ class FeedbackGRU(keras.layers.Layer):
         steps: H, forecasts to make.
         targets: K, values per step.
         outputs: Q, numbers per value.
-        fed_back: Which of the Q numbers is fed back, the point forecast.
+        fed_back: Place, among the Q numbers, of the point forecast, which is fed back.
         dropout: Share of the state dropped on its way to the forecast while training, the same
             features at all steps.
         zero_head: Start with forecasts of zero.

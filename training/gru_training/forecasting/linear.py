@@ -152,7 +152,7 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
 
     Args:
         values: (N,) float64, N at least `width`.
-        width: Of a window.
+        width: Steps of a window.
     """
     windows = len(values) - width + 1
     gram = np.empty((width, width))
@@ -189,7 +189,7 @@ _WEIGHTS_AT_ONCE = 3_000_000
 
 
 class SmoothingParameters(NamedTuple):
-    """Of one window's smoothing."""
+    """Parameters of a window's smoothing."""
 
     alpha: float
     """Of the level."""
@@ -202,7 +202,7 @@ class SmoothingParameters(NamedTuple):
 
 
 def parameter_grid(season: int) -> list[SmoothingParameters]:
-    """What is tried; without a season (1) there is no gamma."""
+    """Parameters to try; without a season (1) there is no gamma."""
     gammas = _GAMMAS if season > 1 else (0.0,)
     return [
         SmoothingParameters(*values)
@@ -228,57 +228,28 @@ def smoothing_kernels(
     return _components(parameters, season, lookback, np.arange(1, horizon + 1)).kernels()
 
 
-def fit_smoothing(
-    grams: np.ndarray, season: int, lookback: int, horizon: int, own: bool
-) -> LinearForecaster:
-    """The smoothing that is best on the windows whose Gram matrices these are.
+def fit_smoothing(gram: np.ndarray, season: int, lookback: int, horizon: int) -> LinearForecaster:
+    """Find the smoothing that is best on the windows whose Gram matrix this is.
 
     Args:
-        grams: (K, L + H, L + H), sums of w·wᵀ over windows w with the last of the L values
+        gram: (L + H, L + H), the sum of w·wᵀ over windows w with the last of the L values
             subtracted.
-        season: Steps; 1: none.
+        season: Steps of the season; 1: none.
         lookback: L.
         horizon: H.
-        own: Choose for each column by itself.
     """
-    grid = parameter_grid(season)
-    read, both = grams[:, :lookback, :lookback], grams[:, :lookback, lookback:]
-    if not own:
-        read, both = read.sum(0, keepdims=True), both.sum(0, keepdims=True)
-    best = _best(grid, season, read, both)
-    kernels = smoothing_kernels(best, season, lookback, horizon)
-    what = f"season {season}" if season > 1 else "no season"
-    if own:
-        return LinearForecaster(SMOOTHING, f"{what}, for each column by itself", kernels, season)
-    alpha, beta, phi, gamma = best[0]
-    told = f"{what}, α {alpha:g}, β {beta:g}, φ {phi:g}"
-    told += f", γ {gamma:g}" if season > 1 else ""
-    return LinearForecaster(SMOOTHING, told, kernels[0], season)
-
-
-def _best(
-    grid: list[SmoothingParameters], season: int, read: np.ndarray, both: np.ndarray
-) -> list[SmoothingParameters]:
-    """Those of the least squared error, for each of K columns.
-
-    Args:
-        grid: To choose from.
-        season: Steps; 1: none.
-        read: (K, L, L), the Gram matrices of the values read.
-        both: (K, L, H), of these and the values ahead.
-    """
-    horizon = both.shape[2]
-    every = np.arange(1, horizon + 1)
-    if horizon <= _STEPS:
-        return [grid[place] for place in _errors(grid, season, read, both, every).argmin(axis=0)]
-    some = np.linspace(1, horizon, _STEPS).astype(int)
-    order = _errors(grid, season, read, both, some).argsort(axis=0, kind="stable")
-    best = []
-    for column, places in enumerate(order[:_CANDIDATES].T):
-        candidates, of = [grid[place] for place in sorted(places)], slice(column, column + 1)
-        errors = _errors(candidates, season, read[of], both[of], every)
-        best.append(candidates[errors.argmin()])
-    return best
+    grid, every = parameter_grid(season), np.arange(1, horizon + 1)
+    read, both = gram[:lookback, :lookback], gram[:lookback, lookback:]
+    if horizon > _STEPS:  # first by some steps ahead, then the best of them by all
+        some = np.linspace(1, horizon, _STEPS).astype(int)
+        order = _errors(grid, season, read, both, some).argsort(kind="stable")
+        grid = [grid[place] for place in sorted(order[:_CANDIDATES])]
+    best = grid[_errors(grid, season, read, both, every).argmin()]
+    (kernel,) = smoothing_kernels([best], season, lookback, horizon)
+    detail = f"season {season}" if season > 1 else "no season"
+    detail += f", α {best.alpha:g}, β {best.beta:g}, φ {best.phi:g}"
+    detail += f", γ {best.gamma:g}" if season > 1 else ""
+    return LinearForecaster(SMOOTHING, detail, kernel, season)
 
 
 def _errors(
@@ -288,20 +259,18 @@ def _errors(
     both: np.ndarray,
     steps: np.ndarray,
 ) -> np.ndarray:
-    """(P, K) as `_Components.errors`, of P parameters, K columns and these steps ahead."""
-    lookback = read.shape[1]
+    """(P,) as `_Components.errors`, of P parameters and these steps ahead."""
+    lookback = len(read)
     at_once = max(1, _WEIGHTS_AT_ONCE // (lookback * (2 + min(season, len(steps)))))
-    errors = np.empty((len(parameters), len(read)))
-    for start in range(0, len(parameters), at_once):
-        rows = slice(start, start + at_once)
-        components = _components(parameters[rows], season, lookback, steps)
-        for column, (of_read, of_both) in enumerate(zip(read, both, strict=True)):
-            errors[rows, column] = components.errors(of_read, of_both[:, steps - 1])
-    return errors
+    pieces = (
+        _components(parameters[start : start + at_once], season, lookback, steps)
+        for start in range(0, len(parameters), at_once)
+    )
+    return np.concatenate([each.errors(read, both[:, steps - 1]) for each in pieces])
 
 
 class _Components(NamedTuple):
-    """What the forecasts of P smoothings are made of, as weights of a window's L values."""
+    """Components of the forecasts of P smoothings, as weights of a window's L values."""
 
     level: np.ndarray
     """(P, L)"""
@@ -357,7 +326,7 @@ class _Components(NamedTuple):
 def _components(
     parameters: list[SmoothingParameters], season: int, lookback: int, steps: np.ndarray
 ) -> _Components:
-    """As of `smoothing_kernels`, for some steps ahead (H,), from 1.
+    """Compute the components of `smoothing_kernels`, for some steps ahead (H,), from 1.
 
     The recursion is the same in every step. So what a value does to the states at the end depends
     on its distance from there alone, and all follows from the responses to one value and to the
@@ -449,13 +418,11 @@ smoothing makes the delivered model read them, the baseline to beat reads them, 
 _MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
 """Beyond which no column has a ridge regression to itself."""
 _LONGEST_SMOOTHED = 160
-_OWN_SMOOTHING = 4e7
-"""K·L²·H beyond which no column has a smoothing to itself."""
 
 
 @dataclass(frozen=True)
 class LinearData:
-    """What simple forecasters are fitted on and chosen by; all standardised."""
+    """Standardised values that simple forecasters are fitted on and chosen by."""
 
     values: np.ndarray
     """(rows, K) float64, NaN where a value is missing."""
@@ -503,15 +470,15 @@ def fit_components(
     """The last value, the last season, ridge regressions and exponential smoothing.
 
     Args:
-        data: Where to fit and to choose.
+        data: Series to fit on and to choose by.
         most: The most steps that may be read; by default as many as the training rows allow.
-        own: Also those that have a matrix for each column.
+        own: Whether to fit also a ridge regression with a matrix for each column.
     """
     tried = lookbacks(data.season, data.horizon, data.train, most)
     forecasters = [repeat_last(data.horizon)]
     if most is None or data.season <= most:
         forecasters.append(repeat_season(data.season, data.horizon))
-    return [*forecasters, *_ridges(data, tried, own), *_smoothings(data, most, own)]
+    return [*forecasters, *_ridges(data, tried, own), *_smoothings(data, most)]
 
 
 def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
@@ -521,7 +488,7 @@ def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster
         return forecaster
     grams = _centred(_grams(data, lookback, own), lookback)
     if forecaster.name == SMOOTHING:
-        return fit_smoothing(grams, forecaster.season, lookback, data.horizon, own)
+        return fit_smoothing(grams[0], forecaster.season, lookback, data.horizon)
     return _ridge(_solver(grams, lookback)(forecaster.penalty), forecaster.penalty, own)
 
 
@@ -566,22 +533,17 @@ def _ridge(kernels: np.ndarray, penalty: float, own: bool) -> LinearForecaster:
     return LinearForecaster(RIDGE, detail, kernels if own else kernels[0], penalty=penalty)
 
 
-def _smoothings(data: LinearData, most: int | None, may_own: bool) -> list[LinearForecaster]:
-    """With a season and without, for all columns together and, where they are few, for each."""
-    K, season, horizon = data.values.shape[1], data.season, data.horizon
+def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
+    """Fit a smoothing with a season and one without."""
+    season, horizon = data.season, data.horizon
     room = min(most or data.train, data.train - horizon - season // 2)
     found = []
     for steps in sorted({season, 1}, reverse=True):
         wanted = max(_SMOOTHED_SEASONS * steps, min(_LONGEST_SMOOTHED, 8 * horizon))
         lookback = min(room, max(wanted if steps == 1 else min(wanted, 8 * steps), 2 * steps))
-        if lookback < max(2 * steps, 4):
-            continue
-        own = may_own and K > 1 and K * lookback**2 * horizon <= _OWN_SMOOTHING
-        grams = _centred(_grams(data, lookback, own), lookback)
-        found += [
-            fit_smoothing(grams, steps, lookback, horizon, each)
-            for each in ((False, True) if own else (False,))
-        ]
+        if lookback >= max(2 * steps, 4):
+            (gram,) = _centred(_grams(data, lookback, False), lookback)
+            found.append(fit_smoothing(gram, steps, lookback, horizon))
     return found
 
 

@@ -41,10 +41,10 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
     """The loss of this name.
 
     Args:
-        loss: Not one of `gru_training.forecasting.losses`. `huber` is quadratic up to a
+        loss: Name of a loss, but none of `COUNT_LOSSES`. `huber` is quadratic up to a
             residual of one deviation, linear beyond; `quantile` is the pinball loss, the mean over
             the levels.
-        levels: Of the outputs, for `quantile`.
+        levels: Levels of the outputs, for `quantile`.
     """
     p = np.array(levels, np.float32)
     of_residual: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
@@ -86,7 +86,7 @@ def with_scale(
     """(B, 2H + 1, K): standardised futures (B, H, K), how far each is above zero, the deviation.
 
     Args:
-        futures: Without what known inputs add; NaN where a value is missing.
+        futures: Values without what known inputs add; NaN where one is missing.
         scale: (2, K) or (B, 2, K): mean and deviation with which they were standardised.
         effects: (B, H, K), what known inputs add; None: nothing.
     """
@@ -178,9 +178,9 @@ def objective_of(
     """The loss, and the errors that are shown beside it.
 
     Args:
-        loss: Its name.
-        levels: Of the quantiles.
-        data: Whose training rows say how counts are dispersed.
+        loss: Name of the loss.
+        levels: Levels of the quantiles, ascending.
+        data: Series whose training rows say how counts are dispersed.
     """
     if loss not in COUNT_LOSSES:
         return forecast_loss(loss, levels), point_metrics(loss, levels)
@@ -218,7 +218,7 @@ class Criterion(Protocol):
 
 @dataclass(frozen=True)
 class SquaredError:
-    """For means."""
+    """Squared error, for means."""
 
     name: str = "mean squared error"
 
@@ -233,7 +233,7 @@ class SquaredError:
 
 @dataclass(frozen=True)
 class AbsoluteError:
-    """For medians."""
+    """Absolute error, for medians."""
 
     name: str = "mean absolute error"
 
@@ -299,11 +299,11 @@ class Deviance:
 
 
 def criterion_of(loss: Loss, data: "ForecastingData", windows: "Windows") -> Criterion:
-    """That of a loss, for the errors of forecasts for all values of these windows.
+    """Make the criterion of a loss, for errors of forecasts for all values of these windows.
 
     Args:
-        loss: Its name; of all quantiles the median counts.
-        data: Whose training rows say how counts are dispersed.
+        loss: Name of the loss; of all quantiles the median counts.
+        data: Series whose training rows say how counts are dispersed.
         windows: N of them.
     """
     if loss == "huber":

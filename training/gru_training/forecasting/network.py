@@ -29,7 +29,7 @@ MEDIAN = 0.5
 
 
 class Channels(NamedTuple):
-    """Which columns the rows of a network are."""
+    """Columns that the rows of a network are."""
 
     known: int
     """K."""
@@ -52,11 +52,11 @@ def build_forecaster(
     Args:
         config: Architecture, sizes, normalisation and loss.
         shape: Look-back L, horizon H, columns C, and the K target columns.
-        levels: Of the quantiles, ascending and with .5; read only with the loss `quantile`.
+        levels: Levels of the quantiles, ascending and with .5; read only with the loss `quantile`.
         residual: Answer with what to add to another forecast, zero at the beginning; without
             `linear_skip`.
-        name: Of the model; by default made from the architecture.
-        ids: With `channel_embedding` K, where unknown channels have a learned vector beside the K
+        name: Name of the model; by default made from the architecture.
+        ids: K, with `channel_embedding`, where unknown channels have a learned vector beside the K
             (`SegmentGRU`). If only one column is forecast, it is one of the K, and the last column
             says which: its number, or K where it is to be taken for an unknown one.
 
@@ -218,7 +218,7 @@ def _seq2seq(
 
 
 def _lower_layers(config: ForecasterConfig, x: Any) -> Any:
-    """What the top GRU reads: (R, N, D), or the outputs (R, N, U) of the GRUs below it."""
+    """Input of the top GRU: (R, N, D), or the outputs (R, N, U) of the GRUs below it."""
     for number in range(1, config.layers):
         x = GRU(config.units, return_sequences=True, name=f"gru_{number}")(x)
         x = keras.layers.Dropout(config.dropout, name=f"dropout_{number}")(x)
@@ -250,9 +250,9 @@ class ForecasterSteps:
     """A trained forecaster, opened.
 
     Args:
-        model: Of `gru_training.forecasting.network.build_forecaster`.
-        config: That it was built with.
-        shape: That it was built with.
+        model: Model of `build_forecaster`.
+        config: Settings that it was built with.
+        shape: Shape that it was built with.
     """
 
     def __init__(self, model: keras.Model, config: ForecasterConfig, shape: ForecastShape):

@@ -47,12 +47,12 @@ _MEASURES = ("MSE", "MAE", "MASE")
 def stored_errors(
     data: ForecastingData, model: ForecastErrors, baselines: Sequence[BaselineResult]
 ) -> dict[str, Any]:
-    """What `test_errors.npz` holds.
+    """Collect the content of `test_errors.npz`.
 
     Args:
         data: What the run was trained on.
         model: The errors of its test windows.
-        baselines: Of the same windows; one that skipped some is left out.
+        baselines: Results on the same windows; one that skipped some is left out.
     """
     windows, naive_error = data.windows("test"), naive_scale(data.plain).absolute
     everyone = {_MODEL: model, **{floor.name: floor.test for floor in baselines}}
@@ -75,11 +75,11 @@ def stored_errors(
 
 
 def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
-    """Of the run's own test windows, from what it stored; needs no model.
+    """Outcomes on the run's own test windows, from what it stored; needs no model.
 
     Args:
-        run: Any.
-        like: Whose series, horizon and scale the run must have.
+        run: Run to measure.
+        like: Run whose series, horizon and scale it must have.
 
     Raises:
         RunDirectoryError: They differ, or the run's files are damaged.
@@ -107,12 +107,12 @@ def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
 
 
 def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outcomes:
-    """Of the windows of a file that come after the rows that the run was made with.
+    """Outcomes on the windows of a file that come after the rows that the run was made with.
 
     Args:
-        run: Any.
+        run: Run to measure.
         path: A CSV file with the run's columns, in any order.
-        like: Whose horizon and targets the run must have, and on whose scale the errors are.
+        like: Run whose horizon and targets it must have, and on whose scale the errors are.
 
     Raises:
         TrainingError: The runs differ in what they forecast, or the file cannot be used.
@@ -148,7 +148,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
 
 
 def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:
-    """Of the squared, absolute and scaled errors of each window."""
+    """Answers made of the squared, absolute and scaled errors of each window."""
     return Answers(
         tuple(
             ratio_measure(name, of, count)
@@ -164,7 +164,7 @@ def _sums(
     """Squared, absolute and scaled errors of each window, (N,) each.
 
     Args:
-        errors: Of N windows and K columns.
+        errors: Errors of N windows and K columns.
         factor: (K,), to the scale wanted.
         naive_error: (K,), on that scale; where it is zero, scaled errors are infinite.
     """

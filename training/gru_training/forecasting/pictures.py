@@ -48,8 +48,8 @@ def draw_test_part(
         predict: The trained forecaster.
         offsets: (H, K, Q), of its quantiles.
         levels: The Q levels.
-        columns: Which of the K to show.
-        path: Of the PNG file.
+        columns: Numbers of the targets to show, among the K.
+        path: Path of the PNG file.
     """
     rows, bounds = one_after_another(data, predict, offsets, levels, columns)
     times = np.asarray(data.series.times[rows])
@@ -124,7 +124,7 @@ def _apart(windows: Windows) -> np.ndarray:
 
 
 def _means(values: np.ndarray, step: int) -> np.ndarray:
-    """Of so many values at a time, over those that are there."""
+    """Means of so many values at a time, over those that are there."""
     if step == 1:
         return values
     padded = np.full(-(-len(values) // step) * step, np.nan)
@@ -147,8 +147,8 @@ def draw_known_inputs(data: ForecastingData, path: Path) -> None:
     tenth and the ninetieth hundredth of them.
 
     Args:
-        data: With known inputs.
-        path: Of the PNG file.
+        data: Series with known inputs.
+        path: Path of the PNG file.
     """
     known = data.preprocessor.known
     assert known is not None
@@ -240,8 +240,8 @@ def draw_future(
         times: (H,), of the forecast.
         bounds: (H, K, Q) in raw units.
         levels: The Q levels.
-        columns: Which of the K to show.
-        path: Of the PNG file.
+        columns: Numbers of the targets to show, among the K.
+        path: Path of the PNG file.
     """
     shown = max(_SEASONS * data.season, 3 * data.shape.horizon)
     figure = Figure(figsize=(10, 1.9 * len(columns) + 0.8), dpi=120, layout="constrained")
@@ -310,7 +310,7 @@ def draw_all(
         levels: The Q levels.
         test: What it achieves on the test part.
         baselines: What others achieve.
-        folder: Where the PNG files go.
+        folder: Folder of the PNG files.
     """
     columns = shown_columns(test)
     draw_forecasts(data, predict, offsets, levels, columns, folder / "forecasts.png")

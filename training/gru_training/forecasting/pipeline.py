@@ -84,7 +84,7 @@ def train_forecasting(
 
     Args:
         config: Every setting.
-        console: Where to show progress; none is shown by default.
+        console: Console that shows progress; none by default.
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: Series of these settings where it has been read, and its notes shown.
         given: Description, for `config.json`, of a series that no setting names.
@@ -152,8 +152,8 @@ def try_settings(
         config: Every setting.
         series: Series to learn.
         measure: "mse" or "mae".
-        after_epoch: Told the number of each epoch and the error of the networks after it; may end
-            the trial by an error.
+        after_epoch: Called with the number of each epoch and the error of the networks after it;
+            may end the trial by an error.
 
     Raises:
         TrainingError: These settings cannot be used.

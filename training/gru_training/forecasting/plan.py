@@ -101,7 +101,7 @@ _LONGEST_NETWORK = 336
 
 @dataclass(frozen=True)
 class InitialWeights:
-    """What a training begins with; by default its scale is fitted, and its weights are drawn."""
+    """Scale and weights to begin with; by default the one is fitted and the others are drawn."""
 
     config: ForecastingConfig
     """Settings of the training that suit the networks."""
@@ -130,7 +130,7 @@ class _Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained."""
+    """Everything that a training needs, decided."""
 
     config: ForecastingConfig
     """The settings with nothing left open."""
@@ -251,7 +251,7 @@ def compared_windows(data: ForecastingData) -> Windows:
 
 
 def linear_data(data: ForecastingData) -> LinearData:
-    """What simple forecasters see of a series."""
+    """Collect what simple forecasters read of a series."""
     return LinearData(
         data.standardised_targets.astype(np.float64),
         data.borders.part("train")[1],
@@ -356,8 +356,8 @@ def _interval_loss(
     Args:
         forecast: (N, H, K) on the scale of the network.
         windows: N of them.
-        data: Of which they are.
-        levels: Of the quantiles.
+        data: Series of which they are.
+        levels: Levels of the quantiles, ascending.
     """
     truth, effects = windows.futures(), windows.effects_ahead()
     true, half = data.preprocessor.measured(truth, effects), len(truth) // 2
@@ -385,7 +385,7 @@ def _ridge(candidates: Sequence[LinearForecaster]) -> LinearForecaster:
 
 
 def _network_lookback(data: ForecastingData, candidates: Sequence[LinearForecaster]) -> int:
-    """What the ridge regression for all columns reads, and at least three seasons if it can."""
+    """Choose the steps of the common ridge regression, and at least three seasons if it can."""
     ridge = _ridge(candidates)
     room = longest_lookback(data.borders.train, data.shape.horizon)
     return min(max(ridge.lookback, 3 * data.season), room, max(_LONGEST_NETWORK, data.season))

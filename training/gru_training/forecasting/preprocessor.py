@@ -103,7 +103,7 @@ class SeriesPreprocessor:
         targets: The K column numbers that are forecast.
         transformed: (C,) bool: columns of which a power (`powers`) is standardised; negative values
             count as zero, and no forecast is negative. None by default.
-        exponent: Of the power; that of 0 is log(1 + value).
+        exponent: Exponent of the power; that of 0 is log(1 + value).
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
         known: What inputs that are known of the future add to the targets, which is not there for
             the network: subtracted from what it reads, and added to what it forecasts.
@@ -143,11 +143,11 @@ class SeriesPreprocessor:
         """Mean and deviation of rows (N, C), over the values that are not NaN.
 
         Args:
-            rows: Of the training.
+            rows: Rows of the training part.
             targets: The K column numbers that are forecast.
             transformed: Columns of which powers are standardised.
-            exponent: Of the powers.
-            inputs: Of a panel the columns of each input, of all series; they are put on one
+            exponent: Exponent of the powers.
+            inputs: Columns of each input of a panel, of all series; they are put on one
                 scale (`gru_training.forecasting.known.common_scale`).
         """
         raw = _scale(rows, inputs)
@@ -241,7 +241,7 @@ class SeriesPreprocessor:
         return scaled - tf.gather(tf.concat([effect, nothing], axis=-1), place, axis=-1)
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
-        """What known inputs add to the standardised targets; None: there are none.
+        """Effects of known inputs on the standardised targets; None: there are none.
 
         Args:
             history: (B, T, C) raw.
@@ -308,7 +308,7 @@ class SeriesPreprocessor:
         """Values (..., K) on the scale of the network on that of `plain`; NaN stays.
 
         Args:
-            values: Any.
+            values: Standardised values.
             effects: What known inputs add to them, where they do.
         """
         if effects is not None:
@@ -326,7 +326,7 @@ class SeriesPreprocessor:
         """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
 
         Args:
-            forecast: From the scale of the network.
+            forecast: Forecasts on the scale of the network.
             effects: (B, H, K), what known inputs add, of `effects`; None: nothing.
         """
         forecast = tf.convert_to_tensor(forecast, tf.float32)
@@ -365,7 +365,7 @@ def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Pred
     """Put preprocessing and model into one graph, traced at its first use, for batches of any size.
 
     Args:
-        model: From standardised windows (B, L, C) to (B, H, K, Q or 1).
+        model: Model from standardised windows (B, L, C) to (B, H, K, Q or 1).
         preprocessor: The scale of the model.
     """
     spec = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)

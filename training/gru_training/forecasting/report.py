@@ -128,7 +128,7 @@ def _comparison(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _combination(metrics: Mapping[str, Any]) -> list[str]:
-    """Whose share the forecast is."""
+    """Describe the parts of the forecast and their weights."""
     combination = metrics["combination"]
     if combination is None:
         return []

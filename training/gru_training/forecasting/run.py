@@ -45,7 +45,7 @@ DELIVERED = "delivered.keras"
 
 @dataclass(frozen=True)
 class SeriesDescription:
-    """What a run records about its series."""
+    """Description of a series, as a run records it."""
 
     name: str
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ class SeriesDescription:
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
-        """What a caller knows the known inputs by, for messages."""
+        """Names of the known inputs for messages."""
         return self.inputs if self.panel and self.future_columns else self.future_columns
 
 
@@ -87,7 +87,7 @@ class ForecastingRun(TaskRun):
 
     @cached_property
     def series(self) -> SeriesDescription:
-        """What it was trained on."""
+        """Description of the series that it was trained on."""
         try:
             return from_dict(SeriesDescription, self._json("series.json"))
         except (ConfigError, TypeError) as error:
@@ -143,7 +143,7 @@ class ForecastingRun(TaskRun):
         return self._read("model.keras")
 
     def delivered_model(self) -> "keras.Model":
-        """What forecasts and exports use: the model trained on all rows, or else the measured one.
+        """Load the model of forecasts and exports: that trained on all rows, else the measured one.
 
         Raises:
             RunDirectoryError: As `load_model`.
@@ -165,7 +165,7 @@ class ForecastingRun(TaskRun):
 
     @cached_property
     def combination(self) -> dict[str, Any] | None:
-        """What each part of a combination is and weighs; None: a network stands alone."""
+        """Parts of a combination and their weights; None: a network stands alone."""
         if not (self.path / "combination.json").is_file():
             return None
         found = self._json("combination.json")
@@ -181,7 +181,7 @@ class ForecastingRun(TaskRun):
         """The network whose gates can be shown, and what it reads.
 
         Args:
-            model: Of the run.
+            model: Model of the run.
 
         Returns:
             Of a combination the network with the greatest weight, None where none has any.
@@ -218,7 +218,7 @@ class ForecastingRun(TaskRun):
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """What `gru_training.forecasting.outcomes` stored of the test windows."""
+        """Errors of the test windows, as `gru_training.forecasting.outcomes` stores them."""
         return self.arrays("test_errors.npz")
 
     def arrays(self, name: str) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def evenly(rows: int, count: int) -> np.ndarray:
 
 
 def description(data: "ForecastingData") -> SeriesDescription:
-    """What `series.json` says."""
+    """Describe a series for `series.json`."""
     series = data.series
     return SeriesDescription(
         series.name,
@@ -270,7 +270,7 @@ def given_ahead(data: "ForecastingData") -> list[int]:
 
 
 def known_inputs(data: "ForecastingData") -> list[str]:
-    """What forecasts read of the steps ahead, as people know it."""
+    """Names, for people, of the inputs that forecasts read of the steps ahead."""
     if data.preprocessor.known is None:
         return []
     return [*description(data).future_inputs, *data.series.calendar.columns]

@@ -19,14 +19,14 @@ _FEW_WINDOWS = 200
 
 @dataclass(frozen=True)
 class Support:
-    """What there is to calibrate intervals with.
+    """Amount of data to calibrate intervals with.
 
     Args:
-        windows: Of the validation part, overlapping ones too.
+        windows: Number of validation windows, overlapping ones too.
         horizon: Steps of each.
-        columns: That are forecast.
+        columns: Number of columns that are forecast.
         panel: Whether series are of unequal length.
-        levels: Of the quantiles, ascending.
+        levels: Levels of the quantiles, ascending.
     """
 
     windows: int
@@ -123,7 +123,7 @@ _FARTHEST = 1e15
 
 
 def column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
-    """What keeps a column from being read, or from being forecast where it is to be."""
+    """Find what keeps a column from being read, or from being forecast where it is to be."""
     column = series.values[:, number]
     train = column[: borders.train]
     train = train[np.isfinite(train)]
@@ -150,7 +150,7 @@ def column_problem(series: Series, number: int, borders: Borders, is_target: boo
 
 
 def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
-    """What keeps models, which read numbers as float32, from seeing what varies."""
+    """Find what keeps models, which read numbers as float32, from seeing what varies."""
     largest = float(np.nanmax(np.abs(values)))
     if largest > LARGEST:
         return (
@@ -176,7 +176,7 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
-    """Where to collect what is wrong with a series of these settings."""
+    """Make the collection of what is wrong with a series of these settings."""
     source = str(config.data or "co2") if series is None else series.source
     return Problems(source, config.drop_bad, config.sort_rows)
 
@@ -184,12 +184,12 @@ def series_problems(config: SeriesConfig, series: Series | None = None) -> Probl
 def usable_series(
     series: Series, config: SeriesConfig, problems: Problems
 ) -> tuple[Series, ForecastShape, int]:
-    """What a network reads and forecasts of a series, and the season.
+    """Choose what a network reads and forecasts of a series, and the season.
 
     Args:
-        series: As read.
+        series: Series as it was read.
         config: The split, the steps and the columns to forecast.
-        problems: Told of what keeps the series from being trained on; columns that cannot be used
+        problems: Receives what keeps the series from being trained on; columns that cannot be used
             are left out where bad rows are.
     """
     series = without_ahead(series, config)
@@ -296,7 +296,7 @@ def _has_rows(series: Series, config: SeriesConfig, problems: Problems) -> bool:
 
 
 def _missing_rows(series: Series, config: SeriesConfig) -> str | None:
-    """Which part has too few rows, if any has."""
+    """Find the first part that has too few rows."""
     borders = borders_of(series, config)
     lookback, horizon, _ = steps_of(series, config)
     if config.lookback is None:

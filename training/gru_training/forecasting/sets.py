@@ -30,7 +30,7 @@ _END = "2020-01-05"  # a Sunday
 
 
 class M4Kind(NamedTuple):
-    """What the competition fixed for a spacing."""
+    """Season and horizon that the competition fixed for a spacing."""
 
     frequency: str
     season: int
@@ -145,7 +145,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
 
     Args:
         config: What to read.
-        problems: Told of rows and cells that cannot be used.
+        problems: Receives rows and cells that cannot be used.
 
     Raises:
         DataError: The file cannot be used; says why.
@@ -208,7 +208,7 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
 
 
 def published_borders(series: Series) -> Borders | None:
-    """Where published results on a public set split it; None for any other series."""
+    """Borders of published results on a public set; None for any other series."""
     rows = len(series)
     steps = _ETT_STEPS_PER_HOUR.get(series.name)
     if steps and series.columns[: len(_ETT_COLUMNS)] == _ETT_COLUMNS and rows >= 14_400 * steps:
@@ -219,7 +219,7 @@ def published_borders(series: Series) -> Borders | None:
 
 
 def borders_of(series: Series, config: SeriesConfig) -> Borders:
-    """Where to split a series: by the shares asked for, else as published, else by default."""
+    """Split a series by the shares asked for, else as published, else by default."""
     asked = config.validation_fraction is not None or config.test_fraction is not None
     published = None if asked else published_borders(series)
     if published:

@@ -114,7 +114,7 @@ LAST_VALUE, SEASONAL_NAIVE, RIDGE, SMOOTHING = (
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """How well a simple forecaster does."""
+    """Errors of a simple forecaster."""
 
     name: str
     detail: str
@@ -152,7 +152,7 @@ def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecas
 
 
 def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]]:
-    """Those that need no fit, by name, and how many steps they are given to read."""
+    """Forecasters that need no fit, by name, with the steps that each reads."""
     targets, horizon = data.shape.targets, data.shape.horizon
     lookback = data.shape.lookback
     return {

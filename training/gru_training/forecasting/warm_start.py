@@ -121,7 +121,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
 
 
 def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeights":
-    """What a training begins with: scale and networks of `--warm-start`, where it is set.
+    """Load the scale and the networks of `--warm-start`, where it is set.
 
     The networks are those that were measured, which have learned from the training part alone.
 

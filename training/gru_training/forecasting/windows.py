@@ -66,10 +66,10 @@ class WindowBatches:
     by `stride`.
 
     Args:
-        windows: Which ones.
+        windows: Windows to take rows from.
         preprocessor: Standardises each window by itself, as in an exported model.
         batch_size: Windows per batch; the last one may hold fewer.
-        seed: Of the shuffling.
+        seed: Seed of the order.
         stride: Use one window in this many, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
         scale: (2, K), added to the futures (`gru_training.forecasting.losses.with_scale`).
@@ -130,11 +130,11 @@ class SeriesBatches:
     does it. Every window and column with any value to compare with is as likely as any other.
 
     Args:
-        windows: Which ones.
-        preprocessor: Of all columns.
+        windows: Windows to take rows from.
+        preprocessor: Scale of all columns.
         batch_size: Rows per batch.
         steps: Batches per epoch.
-        seed: Of the drawing.
+        seed: Seed of the draws.
         scale: (2, K), of which that of its column is added to each row's future
             (`gru_training.forecasting.losses.with_scale`).
         with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch

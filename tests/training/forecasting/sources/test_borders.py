@@ -13,7 +13,7 @@ from gru_training.forecasting.sets import borders_of, steps_of
 
 def series(rows, frequency="MS"):
     times = pd.date_range("2000-01-01", periods=rows, freq=frequency)
-    return Series("s", "s.csv", ("a",), np.zeros((rows, 1)), times, frequency)
+    return Series("s", "s.csv", ("a",), np.zeros((rows, 1)), times.to_numpy(), frequency)
 
 
 def test_a_look_back_chosen_later_moves_no_border():

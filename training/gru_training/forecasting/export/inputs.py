@@ -51,12 +51,12 @@ def one_series_specs(known: int, horizon: int) -> dict[str, tf.TensorSpec]:
 
 
 def numbers(name: str, *shape: int | None) -> tf.TensorSpec:
-    """Of float32."""
+    """Specify an input of float32."""
     return tf.TensorSpec(shape, tf.float32, name)
 
 
 def texts(name: str, *shape: int | None) -> tf.TensorSpec:
-    """Of strings."""
+    """Specify an input of strings."""
     return tf.TensorSpec(shape, tf.string, name)
 
 
@@ -80,14 +80,14 @@ def shaped(name: str, values: Any) -> Any:
 
 
 def finite(name: str, values: Any) -> Any:
-    """That no value is infinite."""
+    """Assert that no value is infinite."""
     message = f"{name}: expected finite numbers, or NaN where missing, got infinity"
     finite = tf.logical_not(tf.reduce_any(tf.math.is_inf(values)))
     return tf.debugging.Assert(finite, [message], name="finite")
 
 
 def alike(history: Any, name: str, values: Any) -> Any:
-    """That both have as many rows."""
+    """Assert that history and values have the same number of rows."""
     rows, ahead = tf.shape(history)[0], tf.shape(values)[0]
     parts = [f"{name}: expected a row for each of the ", tf.strings.as_string(rows)]
     parts += [" of history, got ", tf.strings.as_string(ahead)]
@@ -95,7 +95,7 @@ def alike(history: Any, name: str, values: Any) -> Any:
 
 
 def long_enough(history: Any, least: int) -> Any:
-    """That (B, T, C) has so many steps."""
+    """Assert that (B, T, C) has so many steps."""
     length = tf.shape(history)[1]
     needed = f"history: expected at least {least} steps, got "
     message = tf.strings.join([needed, tf.strings.as_string(length)])
@@ -103,12 +103,12 @@ def long_enough(history: Any, least: int) -> Any:
 
 
 def some_value(history: Any, read: Sequence[int], names: Any) -> Any:
-    """That each column read has a value in each row of (B, T, C).
+    """Assert that each column read has a value in each row of (B, T, C).
 
     Args:
-        history: Of the steps read.
+        history: (B, T, C) of the steps read.
         read: Numbers of these columns.
-        names: Of these columns.
+        names: Names of these columns.
     """
     empty = tf.reduce_all(tf.math.is_nan(tf.gather(history, read, axis=-1)), axis=1)
     row, column = tf.unstack(tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0])
@@ -128,7 +128,7 @@ def some_value(history: Any, read: Sequence[int], names: Any) -> Any:
 
 
 def seen(history: Any) -> Any:
-    """That each row of (B, T) has a value."""
+    """Assert that each row of (B, T) has a value."""
     empty = tf.reduce_all(tf.math.is_nan(history), axis=1)
     row = tf.argmax(tf.cast(empty, tf.int32), output_type=tf.int32)
     message = tf.strings.join(
@@ -166,7 +166,7 @@ class ColumnNames(tf.Module):
             self._future = ColumnNames(names, (), range(len(names)))
 
     def places(self, names: Any) -> dict[str, Any]:
-        """What to send, for a caller that has columns of these names.
+        """Tell a caller that has columns of these names what to send.
 
         Args:
             names: (B, N) texts.

@@ -27,12 +27,12 @@ def one_series_model(
     shape: ForecastShape,
     combination: Mapping[str, Any] | None,
 ) -> keras.Model | None:
-    """From standardised windows of one series (B, L, 1) to (B, H, 1, Q or 1), or None.
+    """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), where it exists.
 
     Args:
         model: Delivered by `gru_training.forecasting.combination`.
-        config: Of its networks.
-        shape: Of it.
+        config: Settings of its networks.
+        shape: Shape of the model.
         combination: What the run records of it; None: a network stands alone.
     """
     if combination is None or not config.channel_independent or len(shape.targets) < 2:
@@ -83,7 +83,7 @@ class OneSeries:
     """Forecasts a series on the scale that its own history has.
 
     Args:
-        model: From standardised windows (B, L, 1) to (B, H, 1, Q or 1).
+        model: Model from standardised windows (B, L, 1) to (B, H, 1, Q or 1).
         exponent: Exponent of the power that is standardised; None: values are.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
@@ -138,7 +138,7 @@ class OneSeries:
 
 
 def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
-    """For series that the run never saw, if its model is of many that it does not tell apart."""
+    """Make the forecaster of unknown series, if the model of the run tells none apart."""
     single = one_series_model(model, run.config.model, run.shape, run.combination)
     if single is None or run.series.calendar.columns:
         return None

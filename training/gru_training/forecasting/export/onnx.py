@@ -177,7 +177,7 @@ class ForecastingChecks:
             self.history.append(values)
 
     def step(self, state_size: int) -> list[Step]:
-        """Of the signature `step`."""
+        """Steps of the signature `step`."""
         return [
             require_shape("value", None, self._count),
             require_shape("state", None, state_size),
@@ -205,7 +205,7 @@ class ForecastingChecks:
 
 
 def one_series_checks() -> list[Step]:
-    """Of the signature `one_series`."""
+    """Steps of the signature `one_series`."""
     return [
         require_shape("history", None, None),
         {"do": "require_some", "of": "history"},
@@ -222,7 +222,7 @@ class SeriesGraph:
     """Adds what the preprocessor does to graphs.
 
     Args:
-        preprocessor: Of the run, without inputs that are known of the steps ahead.
+        preprocessor: Scale of the run, without inputs that are known of the steps ahead.
     """
 
     def __init__(self, preprocessor: SeriesPreprocessor) -> None:
@@ -264,7 +264,7 @@ class SeriesGraph:
         return str(graph.add("Transpose", filled, perm=[0, 2, 1]))
 
     def ended(self, graph: OnnxGraph, history: str, lookback: int) -> str:
-        """Which targets (B, 1, K) have no value in the last steps of a raw history (B, T, C)."""
+        """Mark targets (B, 1, K) without a value in the last steps of a raw history (B, T, C)."""
         start, end, axis = (graph.constant([place]) for place in (-lookback, END, 1))
         read = graph.add("Slice", history, start, end, axis)
         targets = graph.constant(np.array(self._preprocessor.targets, np.int64))
@@ -273,7 +273,7 @@ class SeriesGraph:
         return str(graph.add("Cast", every, to=BOOL))
 
     def scaled(self, graph: OnnxGraph, values: str) -> str:
-        """On the scale of the network, NaN as it is."""
+        """Add the values on the scale of the network, NaN as it is."""
         transformed = self._preprocessor.transformed
         if transformed.any():
             known = graph.add("Not", graph.add("IsNaN", values))
@@ -285,7 +285,7 @@ class SeriesGraph:
         return str(graph.add("Div", graph.add("Sub", values, level), spread))
 
     def restored(self, graph: OnnxGraph, values: str, axes: int) -> str:
-        """In raw units; the targets are that many axes from the end."""
+        """Add the values in raw units; the targets are that many axes from the end."""
         columns = list(self._preprocessor.targets)
         shape = (len(columns), *(1,) * (axes - 1))
         spread = float32(self._preprocessor.deviation[columns]).reshape(shape)
@@ -343,7 +343,7 @@ def add_quantiles(
 
 
 def one_series_graph(one: OneSeries) -> Any:
-    """From `history` (B, T) to `forecast` (B, H) and `quantiles` (B, H, Q).
+    """Write the graph from `history` (B, T) to `forecast` (B, H) and `quantiles` (B, H, Q).
 
     Raises:
         ValueError: Something in the model has no equivalent.
@@ -557,7 +557,7 @@ class ForecastingNative:
         return graph.model("step")
 
     def _prepared(self, graph: OnnxGraph, history: str) -> str:
-        """What the network reads: cut, filled and standardised."""
+        """Add what the network reads: cut, filled and standardised."""
         if not self._streams:
             start, axis = graph.constant([-self._shape.lookback]), graph.constant([1])
             history = graph.add("Slice", history, start, graph.constant([END]), axis)
@@ -596,7 +596,7 @@ class ForecastingNative:
 
     @property
     def _grus(self) -> list[Any]:
-        """From the lowest to the top one."""
+        """GRUs from the lowest to the top one."""
         layer = self._network.get_layer
         lower = [layer(f"gru_{number}") for number in range(1, self._config.layers)]
         segment = self._config.architecture == "segment"

@@ -142,7 +142,7 @@ class ForecastingServable(Servable):
         return Request("serving_default", inputs, {"forecast": forecasts})
 
     def columns(self) -> dict[str, list[str]]:
-        """Of the histories given, and of the forecasts."""
+        """Names of the columns of histories and of forecasts."""
         return {
             "history": list(self._run.columns[: self._given]),
             "forecast": list(self._run.target_columns),
@@ -158,7 +158,7 @@ class ForecastingServable(Servable):
         return ForecastingNative(*self._parts).by_name()
 
     def card(self) -> dict[str, Any]:
-        """What of this task belongs on the model card."""
+        """Entries of this task for the model card."""
         return {
             "columns": list(self._run.columns[: self._given]),
             "forecast_columns": list(self._run.target_columns),

@@ -37,20 +37,20 @@ class ForecastingSignatures(tf.Module):
     `channel_independent`, else 1), U units.
 
     Args:
-        model: From standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
+        model: Model from standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
         shown: The network, within it or itself, whose gates can be shown, and the shape that it
             was built with (`gru_training.forecasting.network.build_forecaster`); None: no
             network has a part in the forecasts.
-        config: Of the network.
-        shape: Of the model.
-        preprocessor: Of the run.
+        config: Settings of the network.
+        shape: Shape of the model.
+        preprocessor: Scale of the run.
         columns: The C names of the columns read, for error messages.
         levels: The Q levels, ascending, with .5.
         offsets: (H, K, Q) standardised, of
             `gru_training.forecasting.intervals.interval_offsets`.
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
-        one_series: For series that the model never saw; None: there is no such signature.
+        one_series: Forecaster of series that the model never saw; None: there is no such signature.
         calendar: Makes the last of the columns, which callers do not have; None: they have all.
     """
 
@@ -218,8 +218,8 @@ class ForecastingSignatures(tf.Module):
         """Show what the gates did at each segment or step.
 
         Args:
-            history: As of `serving_default`.
-            timestamp: As of `serving_default`.
+            history: Histories as of `serving_default`.
+            timestamp: Times as of `serving_default`.
 
         Returns:
             `update_gate`, `reset_gate` and `state` (B, N, R, U) float32 at each of the N
@@ -282,7 +282,7 @@ class ForecastingSignatures(tf.Module):
         return self._calendar.history(history, timestamp)
 
     def _prepared(self, history: Any, timestamp: Any) -> Any:
-        """What the model reads: checked, cut, standardised and filled."""
+        """Prepare what the model reads: checked, cut, standardised and filled."""
         enough = long_enough(history, self.least_steps)
         with tf.control_dependencies([enough, finite("history", history)]):
             history = tf.identity(history)

@@ -16,12 +16,12 @@ from gru_training.forecasting.run import ForecastingRun
 
 
 class TimeZone:
-    """From local time to UTC and back, by a table of the changes of clocks.
+    """Conversion of local time to UTC and back, by a table of the changes of clocks.
 
     All times are seconds since 1970, int64.
 
     Args:
-        name: As `Europe/Berlin`.
+        name: Name of the zone, as `Europe/Berlin`.
         first: The first year of which changes are known.
         last: The last one.
     """
@@ -34,15 +34,15 @@ class TimeZone:
         self._begin, self._shift = utc.as_unit("s").asi8[changed], shift[changed]
 
     def to_local(self, seconds: Any) -> Any:
-        """Of times in UTC, of any shape."""
+        """Convert times in UTC, of any shape."""
         return seconds + self._shifts(self._begin[1:], seconds)
 
     def to_utc(self, seconds: Any) -> Any:
-        """Of local times; one that is there twice is the earlier one."""
+        """Convert local times; one that is there twice is the earlier one."""
         return seconds - self._shifts(self._begin[1:] + self._shift[:-1], seconds)
 
     def _shifts(self, ends: np.ndarray, seconds: Any) -> Any:
-        """What clocks add to UTC, each shift until its end."""
+        """Look up what clocks add to UTC, each shift until its end."""
         place = tf.searchsorted(tf.constant(ends), tf.reshape(seconds, [-1]), side="right")
         return tf.reshape(tf.gather(tf.constant(self._shift), place), tf.shape(seconds))
 
@@ -97,9 +97,9 @@ class StepTimes:
         The graph fails, naming the text, where one is no such time or none of the spacing.
 
         Args:
-            name: Of the input, for messages.
+            name: Name of the input, for messages.
             texts: Whatever a caller sent.
-            zone: Whose local time a text without an offset means; None: that of the series.
+            zone: Zone of texts without an offset; None: that of the series.
         """
         form = tf.strings.regex_full_match(texts, _FORM)
         written = tf.where(form, texts, "1970-01-01")
@@ -143,7 +143,7 @@ class StepTimes:
 
 
 def parts_of(seconds: Any) -> dict[str, Any]:
-    """What times are made of, int64.
+    """Split times into their parts, int64.
 
     Returns:
         `year`, `month` from 1, `day` since 1970, `second` of the day, `weekday` from 0 for Monday,
@@ -217,8 +217,8 @@ class CalendarInputs:
     """Puts the calendar beside a caller's inputs.
 
     Args:
-        calendar: With one column at least.
-        frequency: Of the steps.
+        calendar: Calendar with one column at least.
+        frequency: Spacing of the steps.
         read: Whether a forecast depends on the calendar; else its columns are missing values.
         ahead: Names of the inputs read of the steps ahead, in the order of the model.
     """
@@ -239,7 +239,7 @@ class CalendarInputs:
         """Histories (B, T, C) with the columns of the calendar after their own.
 
         Args:
-            history: Of a caller.
+            history: (B, T, C) as a caller sends it.
             timestamp: (B,) texts, the times of the last steps.
         """
         rows, steps = tf.unstack(tf.shape(history)[:2])
@@ -289,7 +289,7 @@ class CalendarInputs:
         return tf.reshape(tf.cast(found, tf.float32), tf.shape(days))
 
     def _known(self, year: Any, timestamp: Any) -> list[Any]:
-        """That holidays and changes of clocks are known of all the years."""
+        """Assert that holidays and changes of clocks are known of all the years."""
         if not self._calendar.years:
             return []
         first, last = self._calendar.years
@@ -306,7 +306,7 @@ class CalendarInputs:
 
 
 def calendar_inputs(run: ForecastingRun, preprocessor: SeriesPreprocessor) -> CalendarInputs | None:
-    """What makes the columns of the calendar, of a run that has any."""
+    """Make the inputs of the calendar, for a run that has any."""
     calendar = run.series.calendar
     if not calendar.columns:
         return None
@@ -317,7 +317,7 @@ def calendar_inputs(run: ForecastingRun, preprocessor: SeriesPreprocessor) -> Ca
 
 
 def calendar_card(calendar: Calendar) -> dict[str, Any]:
-    """What a model card says of it."""
+    """Describe the calendar for a model card."""
     return {
         "inputs": list(calendar.columns),
         "holidays": calendar.country,
