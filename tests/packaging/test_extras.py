@@ -102,7 +102,7 @@ def test_modules_import_with_their_extra(extras, found):
     ("package", "extras"),
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
-        ("gru_training", ("train", "excel", "pieces", "tensorboard", "mlflow", "wandb")),
+        ("gru_training", ("train", "excel", "tensorboard", "mlflow", "wandb")),
         ("gru_serving", ("all", "text", "tflite")),
     ],
 )

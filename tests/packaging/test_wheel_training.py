@@ -12,7 +12,7 @@ TINY = ("gru-train", "sentiment", "--preset", "demo", "--set", "reviews=200", "-
 
 def test_train(environment, exported):
     train = environment("train")
-    assert {"starlette", "tokenizers", "mlflow", "wandb"}.isdisjoint(train.packages())
+    assert {"starlette", "mlflow", "wandb"}.isdisjoint(train.packages())
     assert train.succeeds("gru-train", "--help").startswith("usage: gru-train")
     (train.work / "in.csv").write_text("text\ngood film\nbad film\n")
     train.succeeds("gru-train", "predict", "runs/small", "--data=in.csv", "--output=out.csv")
@@ -32,14 +32,6 @@ def test_forecasting(environment):
                    "--runs-dir", "runs", "--name", "co2")  # fmt: skip
     train.succeeds("gru-train", "forecast", "runs/co2", "--output", "next.csv")
     assert (train.work / "next.csv").read_text().count("\n") > 1
-
-
-def test_pieces(environment):
-    train = environment("train")
-    train.asks_for("pieces", *TINY, "--name", "pieces", "--pieces", "100")
-    train.add("pieces")
-    train.succeeds(*TINY, "--name", "pieces", "--pieces", "100")
-    assert '"pieces": 100' in (train.work / "runs" / "pieces" / "config.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from gru_training.errors import DataError
+from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import (
     ClassifierConfig,
     PretrainingConfig,
@@ -11,7 +11,8 @@ from gru_training.sentiment.config import (
     SentimentDataConfig,
 )
 from gru_training.sentiment.corpora import read_unlabelled
-from gru_training.sentiment.texts import pretrained_words, sentiment_words
+from gru_training.sentiment.data import LabelledTexts, SentimentData
+from gru_training.sentiment.texts import pretrained_words, sentiment_words, text_reading
 from gru_training.words.vocabulary import index_tokens
 from tests.training.sentiment.reading import load_sentiment_data
 
@@ -168,3 +169,35 @@ def test_vectors_of_a_file_are_those_of_the_words(tmp_path):
     size = np.sqrt(np.mean([given[word] ** 2 for word in ("the", "good", "worda")]))
     for word in ("the", "good", "worda"):
         np.testing.assert_allclose(found[word], 0.3 * given[word] / size, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("further", "wanted"),
+    [
+        ({}, "spaced"),
+        ({"model": ClassifierConfig(bidirectional=False)}, "words"),
+        ({"pretraining": PretrainingConfig(word_vectors=True)}, "words"),
+        ({"data": SentimentDataConfig(spacing=False)}, "words"),
+    ],
+)
+def test_what_the_tokens_of_own_texts_are(further, wanted):
+    part = LabelledTexts(("a",), np.zeros(1, np.int32))
+    data = SentimentData("own", ("x", "y"), part, part, part, own=True)
+    assert text_reading(data, SentimentConfig(**further)) == wanted
+    known = SentimentData("mr", ("x", "y"), part, part, part)
+    assert text_reading(known, SentimentConfig()) == "words"
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        ({"model": ClassifierConfig(bidirectional=False)}, "--spacing needs --bidirectional"),
+        (
+            {"pretraining": PretrainingConfig(word_vectors=True)},
+            "--unlabelled and --word-vectors, which are of words",
+        ),
+    ],
+)
+def test_what_spacing_excludes(further, message):
+    with pytest.raises(ConfigError, match=message):
+        SentimentConfig(data=SentimentDataConfig(spacing=True), **further)

@@ -110,7 +110,6 @@ def test_classes_are_found_by_name_and_missing_ones_are_dropped(old, tmp_path):
 VARIANTS = {
     "subwords": ({"subwords": True, "layers": 2, "chunk": 4}, {}, {}),
     "vectors": ({}, {}, {"word_vectors": True, "vector_size": 3, "topic_size": 2}),
-    "pieces": ({"bidirectional": True}, {"pieces": 120}, {}),
     "combined": ({"bidirectional": True, "ngrams": True, "pooling": "attention"}, {}, {}),
 }
 
@@ -127,7 +126,7 @@ def test_texts_of_known_words_get_the_same_logits(name, tmp_path):
     warm = train_sentiment(begun(old, tmp_path, grown(tmp_path, old)))
     known = old.vocabulary.tokens
     assert warm.vocabulary.tokens[: len(known)] == known
-    assert (warm.vocabulary == old.vocabulary) == (name == "pieces")
+    assert warm.vocabulary != old.vocabulary
     texts = [text for text, _ in tickets(90, 0)]
     ids = [token_ids(run.preprocessor(), texts) for run in (old, warm)]
     same = [k for k, row in enumerate(ids[1]) if row.max() < len(known)]

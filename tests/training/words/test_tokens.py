@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from gru_training.words.tokens import marked_words, spaced_words, tokenize
+from gru_training.words.tokens import spaced_words, tokenize
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
@@ -58,15 +58,6 @@ def test_spaced_tokens_are_those_of_tokenize_but_for_the_marks():
     for text in texts:
         found = [token.removeprefix("##") for token in split(spaced_words, text)[0]]
         assert found == split(tokenize, text)[0]
-
-
-def test_marked_words_keep_case_and_say_what_stood_behind_a_blank():
-    assert split(marked_words, "It\u2019s GOOD .  Good!", "", " ", "a<br/>b") == [
-        ["▁It", "'s", "▁GOOD", "▁.", "▁Good", "!"],
-        [],
-        [],
-        ["▁a", "▁b"],
-    ]
 
 
 def test_spaced_words_have_ids():

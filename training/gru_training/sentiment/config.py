@@ -27,9 +27,6 @@ _Paths = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="PATH")]
 _Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")]
 
 
-_FEWEST_PIECES = 100
-
-
 @dataclass(frozen=True)
 class SentimentDataConfig:
     """What to learn from."""
@@ -94,9 +91,6 @@ class SentimentDataConfig:
     spacing: OptionalFlag = None
     """Tell words and signs behind a blank from those without one; default: for data of your own, if
     the network reads in both directions and has no vectors from elsewhere."""
-    pieces: int | None = None
-    """Cut words into this many learned pieces (byte pairs), which keep case and blanks; default:
-    whole words, in lower case."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1
@@ -110,8 +104,6 @@ class SentimentDataConfig:
         if self.fold is not None and not 0 <= self.fold <= 9:
             raise ConfigError(f"--fold must be 0 to 9, got {self.fold}")
         require_at_least("--max-vocabulary", self.max_vocabulary, 1)
-        if self.pieces is not None:
-            require_at_least("--pieces", self.pieces, _FEWEST_PIECES)
         require_at_least("--min-count", self.min_count, 1)
         require_at_least("--max-tokens", self.max_tokens, 1)
         require_split(self.validation_fraction, self.test_fraction)
@@ -381,26 +373,19 @@ class SentimentConfig:
     """Where the result goes and what is reported beside it."""
 
     def __post_init__(self) -> None:
-        if self.data.pieces is not None:
-            self._check_marks("--pieces")
-            if self.model.subwords:
-                raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
-            self._check_marks("--spacing")
+            if self.pretraining.wanted:
+                raise ConfigError(
+                    "--spacing excludes --vectors, --unlabelled and --word-vectors, which are of "
+                    "words"
+                )
+            if not self.model.bidirectional:
+                raise ConfigError(
+                    "--spacing needs --bidirectional: a model in one direction answers word by word"
+                )
         if self.training.warm_start is not None and self.model.word_ratios:
             raise ConfigError(
                 "--warm-start excludes --word-ratios: word vectors begin as those of the run"
-            )
-
-    def _check_marks(self, flag: str) -> None:
-        """Refuse what a setting excludes whose tokens are no plain words."""
-        if self.pretraining.wanted:
-            raise ConfigError(
-                f"{flag} excludes --vectors, --unlabelled and --word-vectors, which are of words"
-            )
-        if not self.model.bidirectional:
-            raise ConfigError(
-                f"{flag} needs --bidirectional: a model in one direction answers word by word"
             )
 
 

@@ -139,16 +139,12 @@ class RunWeights(InitialWeights):
     def words(
         self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
     ) -> SentimentWords:
-        """Put the words that the texts add behind those of the run, which keep their ids.
-
-        Learned pieces of words stay as they are: any word can be cut into them.
-        """
+        """Put the words that the texts add behind those of the run, which keep their ids."""
         del folder, progress
         vocabulary, settings = self.run.vocabulary, self.config.data
-        if reading != "pieces":
-            index = index_tokens(data.learned_texts, cleaned, reading)
-            room = settings.max_vocabulary - (_trained_words(self._embedding) - len(RESERVED))
-            vocabulary = vocabulary.extended(index, room, settings.min_count)
+        index = index_tokens(data.learned_texts, cleaned, reading)
+        room = settings.max_vocabulary - (_trained_words(self._embedding) - len(RESERVED))
+        vocabulary = vocabulary.extended(index, room, settings.min_count)
         vectors = pieces = None
         if isinstance(self._embedding, WordEmbedding):
             if self._embedding.fixed is not None:

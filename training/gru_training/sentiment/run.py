@@ -158,9 +158,9 @@ class SentimentRun(TaskRun):
                 f"{values!r:.60}"
             )
         rules |= values
-        if rules["reading"] not in ("words", "spaced", "pieces"):
+        if rules["reading"] not in ("words", "spaced"):
             raise RunDirectoryError(
-                f"{self.path / TEXT_RULES}: expected the reading words, spaced or pieces, got "
+                f"{self.path / TEXT_RULES}: expected the reading words or spaced, got "
                 f"{rules['reading']!r:.60}"
             )
         return rules

@@ -38,7 +38,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         "data", "more_data", "validation", "test", "text_column", "label_column",
         "label_columns", "label_separator", "target_type", "separator", "encoding",
         "drop_near_duplicates", "group_column", "time_column", "drop_bad",
-        "drop_duplicates", "drop_small_classes", "merge_labels", "fold", "pieces",
+        "drop_duplicates", "drop_small_classes", "merge_labels", "fold",
         "max_tokens", "unlabelled", "vectors", "soft_data", "units", "layers",
         "bidirectional", "pooling", "dropout", "ngrams", "epochs", "patience", "batch_size",
         "learning_rate", "seed", "class_weight", "metric", "warm_start", "runs_dir", "name",

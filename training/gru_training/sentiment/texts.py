@@ -29,7 +29,6 @@ from gru_training.words.vocabulary import (
     index_tokens,
     token_ids,
 )
-from gru_training.words.word_pieces import learn_pieces
 
 DEVIATION = 0.3
 """Root mean square of a vector's numbers: about what a GRU's inputs are."""
@@ -102,8 +101,6 @@ def text_reading(data: SentimentData, config: SentimentConfig) -> Reading:
     Models that read in one direction go on from token to token, and pre-trained vectors are of
     words alone: these read plain words.
     """
-    if config.data.pieces is not None:
-        return "pieces"
     spacing = config.data.spacing
     if spacing is None:
         spacing = data.own and config.model.bidirectional and not config.pretraining.wanted
@@ -118,7 +115,7 @@ def sentiment_words(
     cleaned: bool = False,
     reading: Reading = "words",
 ) -> SentimentWords:
-    """Learn the words of the training texts, then pre-trained ones; or pieces of words.
+    """Learn the words of the training texts, then pre-trained ones.
 
     Words of texts with probabilities stand behind those of labelled texts, as far as
     `--max-vocabulary` leaves room.
@@ -134,11 +131,6 @@ def sentiment_words(
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
     """
-    if config.data.pieces is not None:
-        progress("learning pieces of words")
-        index = index_tokens(data.learned_texts, cleaned, reading)
-        vocabulary = Vocabulary(learn_pieces(index.tokens, index.counts, config.data.pieces))
-        return SentimentWords(vocabulary, None, len(vocabulary), None)
     texts, settings = data.train.texts, config.data
     index = index_tokens(texts, cleaned, reading)
     own = build_vocabulary(index, settings.max_vocabulary, settings.min_count)

@@ -56,7 +56,6 @@ def with_start_settings(config: SentimentConfig, run: SentimentRun) -> Sentiment
         "data": {
             "cleaning": run.cleaned,
             "spacing": run.reading == "spaced",
-            "pieces": old.data.pieces,
             "max_tokens": old.data.max_tokens,
         },
         "model": {name: getattr(old.model, name) for name in _NETWORK},

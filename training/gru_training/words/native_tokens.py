@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from gru_training.words import cleaning, tokens, word_pieces
+from gru_training.words import cleaning, tokens
 from gru_training.words.tokens import Reading
-from gru_training.words.vocabulary import RESERVED, Vocabulary
+from gru_training.words.vocabulary import Vocabulary
 
 TOKENS_FILE = "tokens.json"
 WORDS_FILE = "words.txt"
@@ -42,7 +42,7 @@ def token_files(
         cleaned: As of `tokenize`.
         reading: What the tokens are.
     """
-    steps = _steps(cleaned) if reading == "words" else _marked_steps(cleaned, words, reading)
+    steps = _steps(cleaned, reading)
     content = {"format": 1, "cleaned": cleaned, "reading": reading, "steps": steps}
     return {
         TOKENS_FILE: json.dumps(content, indent=1) + "\n",
@@ -50,10 +50,10 @@ def token_files(
     }
 
 
-def _steps(cleaned: bool) -> list[dict[str, Any]]:
-    """Those of `gru_training.words.tokens.tokenize`, in its order."""
+def _steps(cleaned: bool, reading: Reading) -> list[dict[str, Any]]:
+    """Those of `gru_training.words.tokens.tokenize` or `spaced_words`, in their order."""
     unspaced = tokens._UNSPACED_SCRIPTS if cleaned else tokens._UNSPACED_SCRIPT
-    return [
+    steps = [
         {"decode": "utf-8"},
         *(_cleaning_steps() if cleaned else []),
         {"replace": _patterns(tokens._BLANK), "by": " "},
@@ -61,40 +61,19 @@ def _steps(cleaned: bool) -> list[dict[str, Any]]:
         {"replace": _patterns(tokens._LINE_BREAK), "by": " "},
         {"replace": _patterns(tokens._APOSTROPHE), "by": "'"},
         {"replace": _patterns(unspaced), "by": r" \g<0> "},
-        {"replace": _patterns(tokens._NEGATION), "by": " n't"},
-        # A blank behind each match, and a split at blanks, in one.
-        {"find": _patterns(tokens._TOKEN)},
     ]
-
-
-def _marked_steps(cleaned: bool, words: Vocabulary, reading: Reading) -> list[dict[str, Any]]:
-    """Those of `gru_training.words.tokens`: `spaced_words`, or `marked_words` and `PieceCutter`."""
-    unspaced = tokens._UNSPACED_SCRIPTS if cleaned else tokens._UNSPACED_SCRIPT
+    negation = {"replace": _patterns(tokens._NEGATION), "by": " n't"}
+    if reading == "words":
+        # A blank behind each match, and a split at blanks, in one.
+        return [*steps, negation, {"find": _patterns(tokens._TOKEN)}]
     ends = {"any": _END, "ascii": _ASCII_END}  # the mark is not ASCII, but all else then is
     return [
-        {"decode": "utf-8"},
-        *(_cleaning_steps() if cleaned else []),
-        {"replace": _patterns(tokens._BLANK), "by": " "},
-        *([{"lower": _lower_case()}] if reading == "spaced" else []),
-        {"replace": _patterns(tokens._LINE_BREAK), "by": " "},
-        {"replace": _patterns(tokens._APOSTROPHE), "by": "'"},
-        {"replace": _patterns(unspaced), "by": r" \g<0> "},
+        *steps,
         {"replace": _patterns(tokens._RUN), "by": tokens._MARKED_RUN},
-        *([{"replace": _patterns(tokens._NEGATION), "by": " n't"}] if reading == "spaced" else []),
+        negation,
         {"find": {kind: _translated(tokens._MARKED_TOKEN, end) for kind, end in ends.items()}},
-        _spacing_step() if reading == "spaced" else _piece_step(words),
+        {"begin": tokens.BEGIN, "attached": tokens.ATTACHED},
     ]
-
-
-def _spacing_step() -> dict[str, Any]:
-    return {"begin": tokens.BEGIN, "attached": tokens.ATTACHED}
-
-
-def _piece_step(words: Vocabulary) -> dict[str, Any]:
-    return {
-        "pieces": list(words.tokens[len(RESERVED) :]),
-        "most": word_pieces.MOST_CHARACTERS,
-    }
 
 
 def _cleaning_steps() -> list[dict[str, Any]]:

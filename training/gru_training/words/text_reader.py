@@ -2,10 +2,10 @@
 
 `tokens.json`, which `gru_training.words.native_tokens` writes, holds steps, each of which changes a
 text: `decode`, `replace` a pattern `by` another text, `cut` what stands between two patterns,
-`exchange` several texts for others, `normalise`, `lower`; one finds the tokens. A last one may cut
-these into `pieces`, or say of each whether it stands `attached` to the one before. Patterns are
-Python's, with re.ASCII, and stand there twice: for `any` text, and for texts of `ascii` alone, for
-which null says that nothing matches.
+`exchange` several texts for others, `normalise`, `lower`; one finds the tokens. A last one may say
+of each whether it stands `attached` to the one before. Patterns are Python's, with re.ASCII, and
+stand there twice: for `any` text, and for texts of `ascii` alone, for which null says that nothing
+matches.
 
 Servers read texts with this module, too, so it imports nothing of its package.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,6 @@ TextChange = Callable[[str], str]
 PADDING, UNKNOWN = 0, 1
 _ENTITY = b"&"  # how all begins that is exchanged
 _SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "Σ", "σ", "ς"
-_REMEMBERED = 50_000
-"""Words whose pieces are kept."""
-_MOST_REMEMBERED = 64
-"""Characters of a word that is kept."""
 
 
 class Tokenizer:
@@ -89,8 +85,6 @@ class _Reading:
 def _of_tokens(step: Mapping[str, Any]) -> Callable[[list[str]], list[str]] | None:
     """What a step does to tokens; None where it is of texts."""
     match step:
-        case {"pieces": pieces, "most": most}:
-            return PieceCutter(pieces, most)
         case {"begin": begin, "attached": attached}:
             return partial(_with_spacing, begin=begin, attached=attached)
     return None
@@ -278,43 +272,3 @@ class Normalisation:
             for _ in range(self._passes):
                 text = self._pair.sub(lambda found: self._pairs.get(found[0], found[0]), text)
         return text
-
-
-class PieceCutter:
-    """Cuts words into the longest pieces that fit, from left to right.
-
-    Args:
-        pieces: What is known.
-        most: Characters of a word; longer ones are not cut.
-    """
-
-    def __init__(self, pieces: Sequence[str], most: int) -> None:
-        self._pieces, self._most = frozenset(pieces), most
-        self._longest = max(map(len, pieces))
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def __call__(self, words: Iterable[str]) -> list[str]:
-        """The pieces of words; one that no row of pieces makes up stays whole."""
-        return [piece for word in words for piece in self._of(word)]
-
-    def _of(self, word: str) -> tuple[str, ...]:
-        found = self._known.get(word)
-        if found is None:
-            found = self._cut(word)
-            if len(self._known) < _REMEMBERED and len(word) <= _MOST_REMEMBERED:
-                self._known[word] = found
-        return found
-
-    def _cut(self, word: str) -> tuple[str, ...]:
-        if len(word) > self._most:
-            return (word,)
-        found, begin = [], 0
-        while begin < len(word):
-            for end in range(min(len(word), begin + self._longest), begin, -1):
-                if word[begin:end] in self._pieces:
-                    break
-            else:
-                return (word,)
-            found.append(word[begin:end])
-            begin = end
-        return tuple(found)

@@ -10,16 +10,15 @@ import tensorflow as tf
 from gru_training.words.cleaning import clean
 
 BEGIN = "▁"
-"""Stands before words behind a blank where words are to be cut into pieces."""
+"""Mark of the beginning of a run without blanks, while `spaced_words` looks for tokens."""
 ATTACHED = "##"
 """Stands before tokens without a blank before them where this is to be told."""
 
 NEW_LINE = "␤"
 """Stands for a line break among characters: files of vocabularies have a token in each line."""
 
-Reading = Literal["words", "spaced", "pieces", "characters"]
-"""What the tokens of a text are: `tokenize`, `spaced_words`, pieces of `marked_words`, or
-`characters`."""
+Reading = Literal["words", "spaced", "characters"]
+"""Kind of the tokens of a text: those of `tokenize`, `spaced_words` or `characters`."""
 
 # RE2 rewrites, in order. They write the whole match: a group would take six times as long.
 # Its \b and \s know ASCII only, hence the classes.
@@ -51,28 +50,9 @@ def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     Returns:
         (B, None) ragged string.
     """
-    text = _prepared(text, cleaned, lower=True)
+    text = _prepared(text, cleaned)
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _TOKEN, r"\0 ")
-    return tf.strings.split(text)
-
-
-def marked_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Split texts into words that keep their case, with `BEGIN` before those behind a blank.
-
-    So nothing of how a text is written is lost but the kind and number of its blanks. Line breaks
-    of HTML are blanks, too.
-
-    Args:
-        text: (B,) string.
-        cleaned: As of `tokenize`.
-
-    Returns:
-        (B, None) ragged string.
-    """
-    text = _prepared(text, cleaned, lower=False)
-    text = tf.strings.regex_replace(text, _RUN, _MARKED_RUN)
-    text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
     return tf.strings.split(text)
 
 
@@ -88,7 +68,7 @@ def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     Returns:
         (B, None) ragged string.
     """
-    text = _prepared(text, cleaned, lower=True)
+    text = _prepared(text, cleaned)
     text = tf.strings.regex_replace(text, _RUN, _MARKED_RUN)
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
@@ -124,20 +104,18 @@ def characters(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 SPLITS = {
     "words": tokenize,
     "spaced": spaced_words,
-    "pieces": marked_words,
     "characters": characters,
 }
-"""How texts are split, by reading; of pieces into the words that are cut."""
+"""Functions that split texts, by reading."""
 
 
-def _prepared(text: tf.Tensor, cleaned: bool, lower: bool) -> tf.Tensor:
-    """Readable UTF-8 with plain blanks and apostrophes, also around letters of unspaced scripts."""
+def _prepared(text: tf.Tensor, cleaned: bool) -> tf.Tensor:
+    """Lower-case UTF-8 with plain blanks and apostrophes, and unspaced scripts letter by letter."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     if cleaned:
         text = clean(text)
     text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
-    if lower:
-        text = tf.strings.lower(text, encoding="utf-8")
+    text = tf.strings.lower(text, encoding="utf-8")
     text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
     text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
     unspaced = _UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT

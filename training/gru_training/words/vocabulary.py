@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from gru_training.errors import DataError
 from gru_training.words.tokens import SPLITS, Reading, without_marks
-from gru_training.words.word_pieces import PieceCutter
 
 PADDING = 0
 UNKNOWN = 1
@@ -84,7 +83,7 @@ def index_tokens(
     cleaned: bool = False,
     reading: Reading = "words",
 ) -> TokenIndex:
-    """Split texts, cleaned before or not, and number their tokens; of pieces their words."""
+    """Split texts, cleaned before or not, and number their tokens."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
@@ -185,7 +184,6 @@ class TextPreprocessor(tf.Module):
             tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), ids),
             default_value=UNKNOWN,
         )
-        self._cutter = PieceCutter(words) if reading == "pieces" else None
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """The tokens that are read, (B, None) ragged string, of texts (B,) string.
@@ -199,8 +197,7 @@ class TextPreprocessor(tf.Module):
 
     def split(self, text: tf.Tensor) -> tf.RaggedTensor:
         """All tokens of texts (B,) string, (B, None) ragged string."""
-        tokens = SPLITS[self.reading](text, self.cleaned)
-        return tokens if self._cutter is None else self._cutter(tokens)
+        return SPLITS[self.reading](text, self.cleaned)
 
     def _read(self, text: tf.Tensor, limit: bool) -> tf.RaggedTensor:
         tokens = self.split(text)
