@@ -19,10 +19,14 @@ from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.load_watch import LoadWatch, LoadWatches
 from gru_serving.engine.model_session import ModelSession
 from gru_serving.engine.predictor import CountedSession, Predictor
-from gru_serving.engine.runtime import ONNX_FILE, Opened, open_version
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.runtime import (
+    MODEL_FILE,
+    ONNX_FILE,
+    Opened,
+    import_runtime,
+    open_version,
+)
 from gru_serving.engine.trial import Trials, TriedVersions, default_folder
-from gru_serving.engine.trial_process import prepare
 from gru_serving.engine.warmup import replay
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.storage.digests import check_digests, has_digests
@@ -110,7 +114,7 @@ class VersionLoader:
                 log.info("%s came through its trial before", directory)
                 return True
         # The load needs them as well: both processes import them at the same time.
-        threading.Thread(target=prepare, args=(directory, options), name="import").start()
+        threading.Thread(target=import_runtime, args=(directory, options), name="import").start()
         loaded = _timed(
             lambda: self._trials.try_version(directory, options, watch), "Tried", directory
         )
@@ -158,12 +162,8 @@ class VersionLoader:
         batching = options.batching
         if batching is not None and options.per_model_batching:
             batching = of_version(directory)
-        if options.prefer_tflite and (directory / MODEL_FILE).exists():
-            tflite = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
-            opened = Opened(tflite, "tflite")
-        else:
-            how = replace(options.session, frugal=batching is not None)
-            opened = open_version(directory, options.runtime, options.tags, how, watch)
+        how = replace(options.session, frugal=batching is not None)
+        opened = open_version(directory, replace(options, session=how), watch)
         session: ModelSession = CountedSession(opened.session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)

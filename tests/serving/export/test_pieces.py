@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_serving.engine.native.manifest import Manifest
+from gru_serving.engine.onnx.manifest import Manifest
 from gru_serving.export.run import export_run
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import (

@@ -193,7 +193,6 @@ def dtype_of(detail: Details) -> DType:
     return by_numpy(np.dtype(detail["dtype"]))
 
 
-MODEL_FILE = "model.tflite"
 # An input of up to two dimensions may be fed any number up to six, as in TF Serving, which resizes
 # the tensor to what comes: the kernels that take rows check what they need. Kernels end the process
 # at seven or more, and those that take pictures at fewer than they were built for.
@@ -414,7 +413,7 @@ def _interpreter_class() -> Any:
             if error.name != "tensorflow":
                 raise
             raise FailedPrecondition(
-                f"{MODEL_FILE} needs LiteRT, which is not installed here: "
+                "model.tflite needs LiteRT, which is not installed here: "
                 "pip install 'keras-gru[tflite]'"
             ) from None
 
