@@ -18,7 +18,7 @@ import numpy as np
 
 from gru_serving.codecs.coerce import coerce
 from gru_serving.engine.golden import read_golden
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 
@@ -61,7 +61,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for version in arguments.versions:
         predictors = {
-            runtime: Predictor(open_version(version, runtime, ("serve",), SessionOptions()).session)
+            runtime: Predictor(open_version(version, LoadOptions(runtime=runtime)).session)
             for runtime in RUNTIMES
         }
         rows = rows_of(version, predictors["onnx"])

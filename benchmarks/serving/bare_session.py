@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks.serving.model import tokens
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 
@@ -45,7 +45,7 @@ def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> di
 def main() -> None:
     """Answer the lines of standard input."""
     runtime = sys.argv[2] if len(sys.argv) > 2 else "tensorflow"
-    opened = open_version(Path(sys.argv[1]), runtime, ("serve",), SessionOptions())
+    opened = open_version(Path(sys.argv[1]), LoadOptions(runtime=runtime))
     predictor = Predictor(opened.session)
     for line in sys.stdin:
         threads, rows, seconds = line.split()

@@ -40,7 +40,7 @@ def save(directory: Path) -> Artifacts:
     import tensorflow as tf
 
     from gru_serving.engine.golden import write_golden
-    from gru_serving.export.files import golden_request, write_native
+    from gru_serving.export.files import golden_request, write_onnx
     from gru_training.native.signatures import NativeModel, NativeSignature
     from gru_training.servable import Request
     from keras_gru import GRU
@@ -69,7 +69,7 @@ def save(directory: Path) -> Artifacts:
     (answer,) = add_model(graph, model, [given])
     graph.output("scores", answer.name, "float32", (None, 2))
     signature = NativeSignature("scores", {"scores": "scores"})
-    write_native(
+    write_onnx(
         artifacts.saved_model,
         NativeModel({"scores": graph.model("scores")}, {"serving_default": signature}),
     )

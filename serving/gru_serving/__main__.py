@@ -6,7 +6,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gru_serving.missing_extra import missing_extra
 
@@ -81,12 +81,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status; 2 for a command that does not exist, or output that cannot be written.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        arguments = ["help", *arguments]
+    command, *rest = arguments
     try:
         try:
-            return _run(arguments)
+            return int(_find(command)(rest))
         finally:
             if sys.stdout is not None:  # it may be closed, as `>&-` does
                 sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(f"gru-serve {command}: interrupted", file=sys.stderr)
+        return 130
+    except ModuleNotFoundError as error:
+        message = missing_extra(error, _EXTRAS.get(command, ""))
+        if "--debug" in rest or message is None:
+            raise
+        print(f"gru-serve {command}: {message}", file=sys.stderr)
+        return 2
     except BrokenPipeError:
         # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         _discard_output()
@@ -103,39 +115,33 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_help())
-        return 0 if arguments else 2
-    command, *rest = arguments
+def _find(command: str) -> Callable[[Sequence[str]], int]:
+    """The function of a command."""
+    if command == "help":
+        return _help
     if command not in COMMANDS:
         print(
             f"gru-serve: expected a command ({', '.join(COMMANDS)}); got {command!r}",
             file=sys.stderr,
         )
-        return 2
-    try:
-        module, _, function = COMMANDS[command][0].partition(":")
-        return int(getattr(importlib.import_module(module), function or "main")(rest))
-    except KeyboardInterrupt:
-        print(f"gru-serve {command}: interrupted", file=sys.stderr)
-        return 130
-    except ModuleNotFoundError as error:
-        message = missing_extra(error, _EXTRAS.get(command, ""))
-        if "--debug" in rest or message is None:
-            raise
-        print(f"gru-serve {command}: {message}", file=sys.stderr)
-        return 2
+        return lambda _: 2
+    module, _, function = COMMANDS[command][0].partition(":")
+    found: Callable[[Sequence[str]], int] = getattr(
+        importlib.import_module(module), function or "main"
+    )
+    return found
 
 
-def _help() -> str:
+def _help(arguments: Sequence[str]) -> int:
+    """Print what the commands are; a mistake where nothing was asked."""
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
-    return (
+    print(
         "usage: gru-serve COMMAND ...\n\nFrom a trained run to answers over gRPC and REST.\n\n"
         f"commands:\n{rows}\n\n"
         "gru-serve COMMAND --help explains each command."
     )
+    return 0 if arguments else 2
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The requests of `native_fuzz`, many at once, through a batcher; some leave, some are late.
+"""The requests of `onnx_fuzz`, many at once, through a batcher; some leave, some are late.
 
 Run as a process of its own, `python -m tests.serving.batch_fuzz 0 300 MODEL...`. Whatever becomes
 of the others, a request is answered as it is alone, or with the error that it gets alone, or was
@@ -19,7 +19,7 @@ from gru_serving.engine.batching.session import BatchingSession
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.session import GraphSession
 from gru_serving.errors import Code, ServingError
-from tests.serving.native_fuzz import PATIENCE_MS, note, tensors
+from tests.serving.onnx_fuzz import PATIENCE_MS, note, tensors
 
 TOGETHER = 24
 OPTIONS = (

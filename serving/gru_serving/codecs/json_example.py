@@ -1,14 +1,16 @@
-"""Classify and Regress over REST: JSON to tf.Examples, results to JSON."""
+"""Classify and Regress over REST, both directions: JSON to tf.Examples, results to JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gru_serving.codecs.example import Value, add_features
+from gru_serving.codecs.example import Value, Values, add_features
 from gru_serving.codecs.json_inputs import is_base64, signature_name, type_name
+from gru_serving.codecs.json_predict import string_json
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import LongList, debug_text, parse
 from gru_serving.errors import InvalidArgument
@@ -98,3 +100,24 @@ def encode_regressions(values: np.ndarray) -> bytes:
 def _results(texts: str) -> bytes:
     text = f'{{\n    "results": [{texts}]\n}}'
     return text.encode("utf-8", "surrogateescape")
+
+
+def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
+    """A classify or regress request.
+
+    Args:
+        examples: What `gru_serving.codecs.example.example_values` returns.
+        name: Signature name; empty for the default one.
+    """
+    rows = [
+        {alias: [_example_json(one) for one in content] for alias, content in values.items()}
+        for values in examples
+    ]
+    value: dict[str, Any] = {"examples": rows}
+    if name:
+        value["signature_name"] = name
+    return json.dumps(value).encode()
+
+
+def _example_json(value: Value) -> Any:
+    return string_json(value) if isinstance(value, bytes) else value

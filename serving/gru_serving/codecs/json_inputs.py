@@ -13,13 +13,12 @@ import base64
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gru_serving.codecs.dtypes import DType, by_number, check_rank
-from gru_serving.codecs.rapidjson.parser import Document, LongList, debug_text, parse
+from gru_serving.codecs.rapidjson.parser import Document, LongList, debug_text
 from gru_serving.codecs.signature import Signature
 from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
 
@@ -278,29 +277,6 @@ def decode_base64(value: dict[str, Any]) -> bytes:
     raise InvalidArgument("Unable to base64 decode")
 
 
-@dataclass(frozen=True)
-class PredictBody:
-    """A predict request, parsed but not yet fitted to a signature.
-
-    Attributes:
-        document: The JSON object.
-        signature_name: As in the request; empty where it has none.
-    """
-
-    document: Document
-    signature_name: str
-
-
-def parse_predict(body: bytes | bytearray) -> PredictBody:
-    """Parse the JSON and the signature name.
-
-    Raises:
-        InvalidArgument: With TF Serving's text.
-    """
-    document = parse(body)
-    return PredictBody(document, signature_name(document))
-
-
 def signature_name(document: Document) -> str:
     """The `signature_name` of a request; empty where it has none.
 
@@ -316,8 +292,15 @@ def signature_name(document: Document) -> str:
     return name
 
 
-def decode_inputs(body: PredictBody, signature: Signature) -> tuple[dict[str, np.ndarray], bool]:
+def decode_inputs(
+    document: Document, signature: Signature, name: str = ""
+) -> tuple[dict[str, np.ndarray], bool]:
     """The input tensors of a predict request.
+
+    Args:
+        document: The request.
+        signature: Signature that it is for.
+        name: Signature name, as in the request; empty for the default one.
 
     Returns:
         Arrays by input name; and whether the request is in row format, as the answer has to be.
@@ -326,10 +309,9 @@ def decode_inputs(body: PredictBody, signature: Signature) -> tuple[dict[str, np
         InvalidArgument: With TF Serving's text.
         Unimplemented: An input of a type that JSON has no form for.
     """
-    value = body.document.value
+    value = document.value
     if not signature.inputs:
-        name = body.signature_name or "DEFAULT"
-        raise InvalidArgument(f"Failed to get input map for signature: {name}")
+        raise InvalidArgument(f"Failed to get input map for signature: {name or 'DEFAULT'}")
     if "instances" in value and "inputs" in value:
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} Not formatted correctly expecting only one of "
@@ -343,9 +325,9 @@ def decode_inputs(body: PredictBody, signature: Signature) -> tuple[dict[str, np
             )
         if not instances:
             raise InvalidArgument(f"JSON Value: {debug_text(value)} No values in 'instances' array")
-        return _rows(instances, signature, body.document.has_booleans), True
+        return _rows(instances, signature, document.has_booleans), True
     if "inputs" in value:
-        return _columns(value["inputs"], signature, body.document.has_booleans), False
+        return _columns(value["inputs"], signature, document.has_booleans), False
     raise InvalidArgument("Missing 'inputs' or 'instances' key")
 
 

@@ -8,18 +8,17 @@ Requests come in two forms. Row: `{"instances": [...]}`, one element per example
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gru_serving.codecs.dtypes import by_number
-from gru_serving.codecs.example import Value, Values
 from gru_serving.codecs.json_inputs import Tensor, dense_shape, fast_array
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import debug_text, parse
 from gru_serving.codecs.signature import Signature
-from gru_serving.errors import Code, InvalidArgument, ServingError, Unknown, from_code
+from gru_serving.errors import Code, ServingError, Unknown, from_code
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -61,17 +60,6 @@ _CODES = {
 }
 # Characters of an error's text.
 _LONGEST_ERROR = 1 << 14
-
-
-def encode_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
-    """The answer to a predict request.
-
-    Raises:
-        InvalidArgument: With TF Serving's text: outputs that JSON, or the row format, cannot hold.
-    """
-    if not outputs:
-        raise InvalidArgument("Cannot convert empty tensor map to JSON")
-    return json_writer.rows(outputs) if row else json_writer.columns(outputs)
 
 
 def encode_error(error: ServingError) -> tuple[int, bytes]:
@@ -122,7 +110,7 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
     columns = []
     for alias, array in inputs.items():
         if by_number(signature.inputs[alias].dtype).name == "string":
-            text = json.dumps(_string_json(array.tolist()))
+            text = json.dumps(string_json(array.tolist()))
         else:
             text = json_writer.compact(alias, array)
         columns.append(f"{json.dumps(alias)}: {text}")
@@ -130,31 +118,10 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
     return f'{{{head}"inputs": {{{", ".join(columns)}}}}}'.encode()
 
 
-def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
-    """A classify or regress request.
-
-    Args:
-        examples: What `gru_serving.codecs.example.example_values` returns.
-        name: Of the signature; empty for the default one.
-    """
-    rows = [
-        {alias: [_example_json(one) for one in content] for alias, content in values.items()}
-        for values in examples
-    ]
-    value: dict[str, Any] = {"examples": rows}
-    if name:
-        value["signature_name"] = name
-    return json.dumps(value).encode()
-
-
-def _example_json(value: Value) -> Any:
-    return _string_json(value) if isinstance(value, bytes) else value
-
-
-def _string_json(value: Any) -> Any:
+def string_json(value: Any) -> Any:
     """Text as text, and bytes that are no text in base64."""
     if isinstance(value, list):
-        return [_string_json(item) for item in value]
+        return [string_json(item) for item in value]
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gru_serving.client import Client
-from gru_serving.client.class_names import MOST_NAMES, class_names, likeliest
 from gru_serving.client.results import Forecast
 from gru_serving.codecs.dtypes import by_number
-from gru_serving.codecs.json_inputs import PredictBody, decode_inputs
-from gru_serving.codecs.json_predict import encode_outputs
+from gru_serving.codecs.json_inputs import decode_inputs
+from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import parse
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from gru_serving.commands.connection_arguments import (
@@ -25,10 +24,58 @@ from gru_serving.commands.connection_arguments import (
     connect_as_told,
     explain_error,
 )
-from gru_serving.commands.files.score_file import add_file_arguments, score_file
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
 from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+
+MOST_NAMES = 6
+"""Beyond it only the likeliest classes of a row are shown."""
+
+
+def class_names(
+    client: Client,
+    model: str,
+    target: Any,
+    inputs: Mapping[str, np.ndarray],
+    outputs: Mapping[str, np.ndarray],
+) -> list[str]:
+    """The classes in the order of the scores, from the signature `classify`; empty without it.
+
+    Args:
+        client: Asked what was asked before.
+        model: Name of the model.
+        target: `version` and `label`.
+        inputs: Of the request; its first row is classified.
+        outputs: Of the answer, among them `scores` (B, C) and `label` (B,).
+    """
+    scores, label = outputs.get("scores"), outputs.get("label")
+    answers = label is not None or "labels" in outputs
+    if scores is None or not answers or scores.ndim != 2 or not len(scores):
+        return []
+    if label is not None and label.shape != scores.shape[:1]:
+        return []
+    example = {name: array[0] for name, array in inputs.items() if array.ndim}
+    try:
+        (row,) = client.classify([example], model, signature="classify", **target)
+    except (ServingError, ValueError, TypeError):  # the model has no such signature
+        return []
+    names = [name for name, _ in row]
+    if label is None:  # any number of labels
+        return names if len(set(names)) == scores.shape[1] else []
+    # Not the likeliest one: costs or thresholds may decide otherwise.
+    known = len(names) == scores.shape[1] and label[0] in [name.encode() for name in names]
+    return names if known else []
+
+
+def likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
+    """Of each row (B, C) the likeliest classes with their scores, (B,) texts."""
+    texts = np.empty(len(scores), object)
+    for number, row in enumerate(scores):
+        best = np.argsort(-row, kind="stable")[:MOST_NAMES]
+        shown = ", ".join(f"{classes[k]} {row[k]:.4g}" for k in best)
+        texts[number] = f"{shown} ..." if len(row) > len(best) else shown
+    return texts
+
 
 _WIDEST = 1 << 20
 _FIRST = ("label", "labels", "value", "probability", "scores")
@@ -181,11 +228,43 @@ def _parser() -> argparse.ArgumentParser:
         metavar="table|json|FILE",
         help="how to print the answer; with --data the file for the answers (default: table)",
     )
-    add_file_arguments(parser)
+    _add_file_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     add_connection_arguments(parser)
     add_target_arguments(parser)
     return parser
+
+
+def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --data and what belongs to it."""
+    group = parser.add_argument_group(
+        "files of texts",
+        "The output has the columns of the file, in its order, and the answers: of a text "
+        "classifier label, probability and each class under its name. A column of the file "
+        "with one of these names gets the prefix input_. Empty and missing texts are "
+        "answered, too. After an interruption, run the same command again to continue.",
+    )
+    group.add_argument(
+        "--data",
+        metavar="FILE",
+        help="texts in CSV, TSV, JSON lines or list (also .gz, .zst), Parquet, Arrow or Excel",
+    )
+    group.add_argument(
+        "--text-column", metavar="NAME", help="column with the text (default: text, sentence, ...)"
+    )
+    group.add_argument(
+        "--keep",
+        metavar="COLUMN,...",
+        help="columns of the file to copy to the output; '' for none (default: all)",
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+    group.add_argument(
+        "--in-flight",
+        type=int,
+        default=4,
+        metavar="N",
+        help="requests sent at the same time (default: %(default)s)",
+    )
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
@@ -208,6 +287,8 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
 def _predict(arguments: argparse.Namespace) -> int:
     _check_arguments(arguments)
     if arguments.data:
+        from gru_serving.commands.files.score_file import score_file
+
         with connect_as_told(arguments) as client:
             return score_file(arguments, client)
     raw = _read(arguments.json) if arguments.json else b""
@@ -255,7 +336,7 @@ def _read(name: str) -> bytes:
 
 def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
     try:
-        inputs, _ = decode_inputs(PredictBody(parse(raw), ""), signature)
+        inputs, _ = decode_inputs(parse(raw), signature)
     except ServingError as error:
         where = "standard input" if name == "-" else name
         raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error
@@ -310,4 +391,5 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 def _json_text(outputs: dict[str, np.ndarray]) -> str:
     row = batch_size(list(outputs.values())) is not None
-    return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
+    text = json_writer.rows(outputs) if row else json_writer.columns(outputs)
+    return safe_json(text.decode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.onnx.manifest import FOLDER, Manifest
 from gru_training.words.text_reader import UNKNOWN, Tokenizer, Words
 
 

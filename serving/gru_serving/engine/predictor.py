@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from gru_serving.engine.load_options import SessionOptions
 from gru_serving.engine.model_session import ModelSession
 from gru_serving.errors import FailedPrecondition, InvalidArgument
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+from gru_serving.telemetry.metrics import Metrics
 
 AnswerT = TypeVar("AnswerT")
 OtherT = TypeVar("OtherT")
@@ -100,6 +102,33 @@ class PreparedRun(Generic[AnswerT]):
         return PreparedRun(
             self.session, self.feeds, self.fetches, lambda outputs: read(first(outputs))
         )
+
+
+class CountedSession:
+    """A session whose runs are counted, under the names of TensorFlow's own counters.
+
+    Args:
+        session: Session that runs the model.
+        metrics: Metrics that count the runs.
+    """
+
+    def __init__(self, session: ModelSession, metrics: Metrics) -> None:
+        self._session = session
+        self._metrics = metrics
+        self.signatures = session.signatures
+        self.tensor = session.tensor
+        self.is_brief = session.is_brief
+        self.interrupt = session.interrupt
+        self.close = session.close
+
+    def run(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """Run the model; see `ModelSession.run`."""
+        started = time.perf_counter()
+        outputs = self._session.run(feeds, fetches, timeout_ms)
+        self._metrics.graph_run(time.perf_counter() - started)
+        return outputs
 
 
 class Predictor:

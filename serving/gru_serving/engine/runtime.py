@@ -7,6 +7,7 @@ when the first version needs it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 from collections.abc import Collection, Sequence
@@ -18,15 +19,15 @@ from google.protobuf.message import DecodeError
 
 from gru_serving.engine.golden import GOLDEN, VerificationError, local_engine, read_golden, replay
 from gru_serving.engine.imports import import_tensorflow
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions, SessionOptions
 from gru_serving.engine.load_watch import LoadWatch
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.onnx.manifest import FOLDER, Manifest
 from gru_serving.errors import FailedPrecondition, Internal, InvalidArgument, ServingError
 from gru_serving.protos.saved_model_config_pb2 import SavedModelConfig
 
 if TYPE_CHECKING:
-    from gru_serving.engine.native.session import NativeSession
+    from gru_serving.engine.onnx.session import OnnxSession
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def check_saved_model_config(directory: Path) -> None:
 
 
 RUNTIMES = ("auto", "tensorflow", "onnx")
-ONNX_FILE = "model.onnx"
+ONNX_FILE, MODEL_FILE = "model.onnx", "model.tflite"
 # A signature that nobody can ask: TensorFlow runs it when it loads the model.
 _INITIALIZER = "__saved_model_init_op"
 
@@ -99,41 +100,55 @@ def open_graph_session(
     return GraphSession(directory, tags, options, watch.interrupting)
 
 
-def open_version(
-    directory: Path,
-    runtime: str,
-    tags: Sequence[str],
-    options: SessionOptions,
-    watch: LoadWatch | None = None,
-) -> Opened:
-    """Bring a version into memory.
+def open_version(directory: Path, options: LoadOptions, watch: LoadWatch | None = None) -> Opened:
+    """Bring a version into memory, in the runtime that suits it and the options.
 
     Args:
-        directory: Of the version.
-        runtime: Of `RUNTIMES`.
-        tags: Of the MetaGraph to load.
-        options: Of a session of TensorFlow.
+        directory: Directory of the version.
+        options: Runtime, tags and threads.
         watch: Ends the load.
 
     Raises:
         ServingError: The version cannot be loaded, or not by this runtime.
     """
+    runtime, tags, session = options.runtime, options.tags, options.session
+    if _prefers_tflite(directory, options):
+        from gru_serving.engine.tflite.session import TfliteSession
+
+        return Opened(TfliteSession(directory / MODEL_FILE, options.tflite_interpreters), "tflite")
     if runtime != "tensorflow":
         try:
-            session = _open_native(directory, runtime, tags, options)
+            onnx = _open_onnx(directory, runtime, tags, session)
         except (ServingError, VerificationError) as error:
             if runtime == "onnx" or not _has("tensorflow") or not is_saved_model(directory):
                 raise _refused(directory, error) from None
             log.warning("%s: served by TensorFlow, not by ONNX Runtime: %s", directory, error)
         else:
-            if session is not None:
-                return Opened(session, "onnx", _left(directory, session))
+            if onnx is not None:
+                return Opened(onnx, "onnx", _left(directory, onnx))
             if runtime == "onnx":
                 raise FailedPrecondition(
                     f"{directory}: --runtime=onnx needs {FOLDER}, which `gru-serve export` writes, "
                     f"or {ONNX_FILE}; got neither"
                 )
-    return Opened(open_graph_session(directory, tags, options, watch), "tensorflow")
+    return Opened(open_graph_session(directory, tags, session, watch), "tensorflow")
+
+
+def import_runtime(directory: Path, options: LoadOptions) -> None:
+    """Import what `open_version` is going to need, as far as can be told from the files."""
+    onnx = options.runtime != "tensorflow" and (directory / FOLDER).exists()
+    # Without them the load has the words for what is missing.
+    with contextlib.suppress(FailedPrecondition, ImportError):
+        if onnx or (directory / ONNX_FILE).exists():
+            import onnxruntime  # noqa: F401
+        other = onnx or options.runtime == "onnx" or _prefers_tflite(directory, options)
+        if is_saved_model(directory) and not other:
+            import_tensorflow()
+            from gru_serving.engine import session  # noqa: F401
+
+
+def _prefers_tflite(directory: Path, options: LoadOptions) -> bool:
+    return options.prefer_tflite and (directory / MODEL_FILE).exists()
 
 
 def answered_by(directory: Path, runtime: str) -> Collection[str] | None:
@@ -154,7 +169,7 @@ def _refused(directory: Path, error: Exception) -> ServingError:
     return InvalidArgument(f"{directory}: {error}")
 
 
-def _open_native(
+def _open_onnx(
     directory: Path,
     runtime: str,
     tags: Sequence[str],
@@ -174,11 +189,11 @@ def _open_native(
             )
         return None
     if manifest is None:
-        from gru_serving.engine.native.onnx_file import OnnxFileSession
+        from gru_serving.engine.onnx.model_file import OnnxFileSession
 
         return OnnxFileSession(directory / ONNX_FILE)
-    from gru_serving.engine.native.manifest import read_signatures
-    from gru_serving.engine.native.session import NativeSession
+    from gru_serving.engine.onnx.manifest import read_signatures
+    from gru_serving.engine.onnx.session import OnnxSession
 
     signatures = read_signatures(directory, tags)
     if signatures is None:
@@ -189,7 +204,7 @@ def _open_native(
     if runtime == "auto" and _has("tensorflow"):
         rest = partial(open_graph_session, directory, tags, options)
     threads = 1 if options.frugal else options.intra_op_threads
-    session = NativeSession(directory, manifest, signatures, rest, threads)
+    session = OnnxSession(directory, manifest, signatures, rest, threads)
     try:
         _compare(directory, session, manifest, runtime)
     except BaseException:
@@ -198,7 +213,7 @@ def _open_native(
     return session
 
 
-def _compare(directory: Path, session: NativeSession, manifest: Manifest, runtime: str) -> None:
+def _compare(directory: Path, session: OnnxSession, manifest: Manifest, runtime: str) -> None:
     """Have a session answer the golden requests of its version.
 
     A version without any needs none where it has no choice: with `--runtime=onnx`, and without

@@ -112,8 +112,6 @@ def _tensor(graph: Any, name: str) -> Any:
 
 def split(wanted: Sequence[Any], parts: _Parts) -> list[Any]:
     """What to fetch for the handles wanted: themselves, or their parts."""
-    if not parts:
-        return list(wanted)
     return [part for one in wanted for part in parts.get(one, (one,))]
 
 
@@ -123,8 +121,6 @@ def join(wanted: Sequence[Any], fetched: Sequence[Any], parts: _Parts) -> list[n
     Raises:
         TensorLimitError: One has more dimensions than this server takes.
     """
-    if not parts:
-        return [np.asarray(output) for output in fetched]
     rest = iter(fetched)
     return [
         _shaped(next(rest), next(rest)) if one in parts else np.asarray(next(rest))
@@ -352,7 +348,10 @@ class _RunPools:
         run = object()
         alone = not self._running
         self._running.add(run)
-        rows = max((len(array) for array in arrays if array.ndim), default=0)
+        rows = 0
+        for array in arrays:
+            if array.ndim:
+                rows = max(rows, len(array))
         number = 0
         if self._frugal or not alone or rows < _MANY_ROWS:
             with contextlib.suppress(IndexError):
@@ -433,17 +432,13 @@ class GraphSession:
         Raises:
             ServingError: With TensorFlow's code and text.
         """
-        with self._pools.choose(feeds.values()) as pool:
-            return self._run(feeds, fetches, _run_options(timeout_ms, pool))
-
-    def _run(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], options: Any
-    ) -> list[np.ndarray]:
         parts = self._flat.choose(feeds)
+        wanted = split(fetches, parts) if parts else list(fetches)
+        options = None
         try:
-            outputs = self._session._call_tf_sessionrun(
-                options, dict(feeds), split(fetches, parts), [], None
-            )
+            with self._pools.choose(feeds.values()) as pool:
+                options = _run_options(timeout_ms, pool)
+                outputs = self._session._call_tf_sessionrun(options, dict(feeds), wanted, [], None)
         except tf.errors.InternalError as error:
             # More dimensions than NumPy supports are an error of the request.
             code = InvalidArgument.code if _NO_ARRAY in error.message else error.error_code
@@ -459,7 +454,9 @@ class GraphSession:
         finally:
             if options is not None:
                 pywrap_tf_session.TF_DeleteBuffer(options)
-        return join(fetches, outputs, parts)
+        if parts:
+            return join(fetches, outputs, parts)
+        return list(map(np.asarray, outputs))
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
         """Never: a graph of TensorFlow takes its time."""

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gru_serving.errors import FailedPrecondition, ServingError
+from gru_serving.errors import ServingError
 
 if TYPE_CHECKING:
     from gru_serving.engine.load_options import LoadOptions
@@ -155,7 +155,10 @@ def _outcome(number: int, trial: _Trial) -> TrialOutcome:
 
 def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial | None:
     """Begin a trial; None where the system has no process for it."""
-    prepare(directory, options)
+    from gru_serving.engine import version_loader  # noqa: F401 (for this trial and later ones)
+    from gru_serving.engine.runtime import import_runtime
+
+    import_runtime(directory, options)
     context: Any = multiprocessing.get_context(_START_METHOD)
     inherited = control if _START_METHOD == "fork" else None
     try:
@@ -169,26 +172,6 @@ def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial
         except OSError:
             return None
         return _Trial(process, LastWords(os.dup(ours.fileno())))
-
-
-def prepare(directory: Path, options: LoadOptions) -> None:
-    """Import what runs a version: before its trial, for those of later ones too, and its load."""
-    from gru_serving.engine import version_loader  # noqa: F401
-    from gru_serving.engine.imports import import_tensorflow
-    from gru_serving.engine.native.manifest import FOLDER
-    from gru_serving.engine.runtime import ONNX_FILE, is_saved_model
-    from gru_serving.engine.tflite.session import MODEL_FILE
-
-    native = options.runtime != "tensorflow" and (directory / FOLDER).exists()
-    lite = options.prefer_tflite and (directory / MODEL_FILE).exists()
-    graph = is_saved_model(directory) and not (native or lite or options.runtime == "onnx")
-    # Without them the load has the words for what is missing.
-    with contextlib.suppress(FailedPrecondition, ImportError):
-        if native or (directory / ONNX_FILE).exists():
-            import onnxruntime  # noqa: F401
-        if graph:
-            import_tensorflow()
-            from gru_serving.engine import session  # noqa: F401
 
 
 def _try(

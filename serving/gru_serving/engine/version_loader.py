@@ -6,13 +6,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from gru_serving.config.batching_options import of_version
 from gru_serving.engine.batching.scheduler import BatchScheduler
@@ -20,11 +18,15 @@ from gru_serving.engine.batching.session import BatchingSession
 from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.load_watch import LoadWatch, LoadWatches
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.predictor import Predictor
-from gru_serving.engine.runtime import ONNX_FILE, Opened, open_version
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.predictor import CountedSession, Predictor
+from gru_serving.engine.runtime import (
+    MODEL_FILE,
+    ONNX_FILE,
+    Opened,
+    import_runtime,
+    open_version,
+)
 from gru_serving.engine.trial import Trials, TriedVersions, default_folder
-from gru_serving.engine.trial_process import prepare
 from gru_serving.engine.warmup import replay
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.storage.digests import check_digests, has_digests
@@ -112,7 +114,7 @@ class VersionLoader:
                 log.info("%s came through its trial before", directory)
                 return True
         # The load needs them as well: both processes import them at the same time.
-        threading.Thread(target=prepare, args=(directory, options), name="import").start()
+        threading.Thread(target=import_runtime, args=(directory, options), name="import").start()
         loaded = _timed(
             lambda: self._trials.try_version(directory, options, watch), "Tried", directory
         )
@@ -160,13 +162,9 @@ class VersionLoader:
         batching = options.batching
         if batching is not None and options.per_model_batching:
             batching = of_version(directory)
-        if options.prefer_tflite and (directory / MODEL_FILE).exists():
-            tflite = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
-            opened = Opened(tflite, "tflite")
-        else:
-            how = replace(options.session, frugal=batching is not None)
-            opened = open_version(directory, options.runtime, options.tags, how, watch)
-        session: ModelSession = _CountedSession(opened.session, self._metrics)
+        how = replace(options.session, frugal=batching is not None)
+        opened = open_version(directory, replace(options, session=how), watch)
+        session: ModelSession = CountedSession(opened.session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)
         return opened._replace(session=session)
@@ -190,24 +188,3 @@ def _timed(action: Callable[[], T], what: str, directory: Path) -> T:
     result = action()
     log.info("%s %s in %.2f s", what, directory, time.monotonic() - started)
     return result
-
-
-class _CountedSession:
-    """Counts the runs of a session, under the names of TensorFlow's own counters."""
-
-    def __init__(self, session: ModelSession, metrics: Metrics) -> None:
-        self._session = session
-        self._metrics = metrics
-        self.signatures = session.signatures
-        self.tensor = session.tensor
-        self.is_brief = session.is_brief
-        self.interrupt = session.interrupt
-        self.close = session.close
-
-    def run(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
-    ) -> list[np.ndarray]:
-        started = time.perf_counter()
-        outputs = self._session.run(feeds, fetches, timeout_ms)
-        self._metrics.graph_run(time.perf_counter() - started)
-        return outputs

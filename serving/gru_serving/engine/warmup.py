@@ -25,7 +25,7 @@ from gru_serving.codecs.tensor_proto import decode_input, decode_inputs, encode_
 from gru_serving.codecs.tfrecord import CorruptRecordError, framed, read_records
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.examples import Task, classify, infer, regress
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions, SessionOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.errors import (
@@ -64,7 +64,8 @@ def load_warm(
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
     """
-    opened = open_version(directory, runtime, tags, options or SessionOptions())
+    how = LoadOptions(tags, options or SessionOptions(), runtime=runtime)
+    opened = open_version(directory, how)
     predictor = Predictor(opened.session, runtime=opened.runtime)
     try:
         replay(predictor, directory, iterations, left=opened.left)

@@ -20,8 +20,8 @@ import tensorflow as tf
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.engine.golden import VerificationError, local_engine, read_golden
 from gru_serving.engine.golden import replay as replay_golden
-from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest, read_signatures
-from gru_serving.engine.native.session import NativeSession
+from gru_serving.engine.onnx.manifest import FOLDER, GraphCall, Manifest, read_signatures
+from gru_serving.engine.onnx.session import OnnxSession
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.warmup import predict_record
 from gru_serving.errors import ServingError
@@ -38,7 +38,7 @@ _ALIGNMENT = 4096
 _FUZZED_TEXTS = 3000
 
 
-def write_native(version: Path, model: NativeModel) -> Manifest:
+def write_onnx(version: Path, model: NativeModel) -> Manifest:
     """Write the graphs into a version that has its SavedModel and its golden requests.
 
     A signature whose graph does not answer its golden requests as the Keras model does, or whose
@@ -133,7 +133,7 @@ def _wrong_answers(version: Path, manifest: Manifest) -> dict[str, str]:
     for name, call in manifest.signatures.items():
         asked = [request for request in golden if request["signature_name"] == name]
         try:
-            session = NativeSession(version, Manifest({name: call}), signatures)
+            session = OnnxSession(version, Manifest({name: call}), signatures)
             replay_golden(asked, local_engine(Predictor(session)))
         except (ServingError, VerificationError) as error:
             wrong[name] = str(error)

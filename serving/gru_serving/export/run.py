@@ -26,10 +26,10 @@ from gru_serving.drift.quantities import Quantities
 from gru_serving.drift.reference import Reference
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.engine.golden import TOLERANCE, difference, write_golden
-from gru_serving.engine.native.manifest import Manifest
+from gru_serving.engine.onnx.manifest import Manifest
 from gru_serving.engine.portability import portability_faults
 from gru_serving.engine.warmup import write_records
-from gru_serving.export.files import golden_request, warmup_record, write_native
+from gru_serving.export.files import golden_request, warmup_record, write_onnx
 from gru_serving.release.interface import MODEL_CARD, InterfaceChangeError, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
@@ -160,7 +160,7 @@ def _write_onnx(version: Path, servable: Servable) -> Manifest:
     except Exception as error:
         reason = f"writing its graph failed: {type(error).__name__}: {error}"
         model = NativeModel(left=dict.fromkeys(servable.signatures, reason))
-    return write_native(version, model)
+    return write_onnx(version, model)
 
 
 def _write_reference(version: Path, servable: Servable) -> None:

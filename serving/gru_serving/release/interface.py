@@ -14,7 +14,7 @@ from typing import Any
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import Signature, TensorInfo
-from gru_serving.engine.native.manifest import read_signatures
+from gru_serving.engine.onnx.manifest import read_signatures
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.storage.version_scan import versions_on_disk
 

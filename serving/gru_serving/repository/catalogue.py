@@ -288,15 +288,15 @@ class Catalogue:
             if model is None or label not in model.labels:
                 raise InvalidArgument(f"Unrecognized servable version label: {label}")
             number = model.labels[label]
-        chosen = [
-            version
-            for version in (() if model is None else model.known.values())
-            if version.state is State.AVAILABLE and number in (None, version.number)
-        ]
-        if not chosen:
+        chosen: Version | None = None
+        for version in () if model is None else model.known.values():
+            serves = version.state is State.AVAILABLE and number in (None, version.number)
+            if serves and (chosen is None or version.number > chosen.number):
+                chosen = version
+        if chosen is None:
             wanted = f"Latest({name})" if number is None else f"Specific({name}, {number})"
             raise NotFound(f"Servable not found for request: {wanted}")
-        return max(chosen, key=lambda version: version.number)
+        return chosen
 
     def status(self, name: str, number: int | None = None) -> list[VersionStatus]:
         """States of all versions known, highest first, or of one.

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import NamedTuple
 
 from gru_serving.errors import ResourceExhausted
@@ -64,9 +63,16 @@ class ByteBudget:
         """Bytes that a request may take once it is read."""
         return max(self.one, self._together)
 
-    def hold(self) -> Held:
-        """The bytes of one request; to be left when it is answered."""
-        return Held(self)
+    @contextmanager
+    def hold(self) -> Iterator[Held]:
+        """The bytes of one request, until it is answered."""
+        held = Held(self)
+        try:
+            yield held
+        finally:
+            if held in self._under_way:
+                del self._under_way[held]
+                self.give(held.bytes)
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -141,11 +147,6 @@ class ByteBudget:
         self._free += size
         self._grant()
 
-    def leave(self, held: Held, size: int) -> None:
-        """Take a request out of the count."""
-        self._under_way.pop(held, None)
-        self.give(size)
-
     def _grant(self) -> None:
         for wish in list(self._waiting):
             if wish.granted.done():  # refused, and its task is about to say so
@@ -165,35 +166,25 @@ class ByteBudget:
 
 
 class Held:
-    """The bytes counted for one request; a context manager.
+    """The bytes counted for one request.
 
     Args:
-        budget: Where it counts.
+        budget: Budget that counts them.
+
+    Attributes:
+        bytes: How many they are.
     """
 
-    __slots__ = ("_budget", "_bytes", "_counted")
+    __slots__ = ("_budget", "bytes")
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
-        self._bytes = 0
-        self._counted = False
+        self.bytes = 0
 
     @property
     def limit(self) -> int:
         """Bytes that a request may have."""
         return self._budget.one
-
-    def __enter__(self) -> Held:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._counted:
-            self._budget.leave(self, self._bytes)
 
     async def grow(self, size: int, in_memory: bool = False) -> None:
         """Change the number of bytes counted for the request.
@@ -205,12 +196,11 @@ class Held:
         Raises:
             ResourceExhausted: They do not fit beside the others.
         """
-        if size > max(self._bytes, FREE):
-            self._counted = True
-            self._bytes += await self._budget.take(self, size - self._bytes, in_memory)
+        if size > max(self.bytes, FREE):
+            self.bytes += await self._budget.take(self, size - self.bytes, in_memory)
 
     def shrink(self, size: int) -> None:
         """Count for only this many bytes."""
-        if size < self._bytes:
-            self._budget.give(self._bytes - size)
-            self._bytes = size
+        if size < self.bytes:
+            self._budget.give(self.bytes - size)
+            self.bytes = size

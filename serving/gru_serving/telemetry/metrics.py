@@ -217,7 +217,7 @@ class Metrics:
 
     def ran(self, model: str, api: str, started: float) -> None:
         """Note the time of a model run that went well, begun at `time.perf_counter()`."""
-        self.runtime_latency.observe(_since(started), model, api, "TF1")
+        self.runtime_latency.observe((time.perf_counter() - started) * 1e6, model, api, "TF1")
 
     def examples(self, model: str, count: int) -> None:
         """Count the examples of a MultiInference that went well; TF Serving counts no others."""
@@ -236,7 +236,7 @@ class Metrics:
             status = "success"
         finally:
             self.load_attempt_count.add(path, status)
-            self.load_latency.add(path, by=int(_since(started)))
+            self.load_latency.add(path, by=int((time.perf_counter() - started) * 1e6))
 
     def graph_run(self, seconds: float) -> None:
         """Count a run of a graph that went well."""
@@ -257,7 +257,8 @@ class Metrics:
         good = status == "OK"
         self.request_count.add(self._model_names.label(model, good), status)
         if good:
-            self.request_latency.observe(_since(started), model, api, entrypoint)
+            taken = (time.perf_counter() - started) * 1e6
+            self.request_latency.observe(taken, model, api, entrypoint)
 
     def total(self, path: str) -> int:
         """The sum of a counter over all its labels; 0 for what is no counter.
@@ -309,10 +310,6 @@ def _matching(
         return []
     places = [(names.index(name), value) for name, value in labels.items()]
     return [one for one in series if all(one[place] == value for place, value in places)]
-
-
-def _since(started: float) -> float:
-    return (time.perf_counter() - started) * 1e6
 
 
 def _labels(names: Sequence[str], values: Sequence[str]) -> str:

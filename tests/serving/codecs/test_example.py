@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.codecs.example import encode_input, example_values
-from gru_serving.codecs.json_example import parse_examples
-from gru_serving.codecs.json_predict import encode_examples
+from gru_serving.codecs.json_example import encode_examples, parse_examples
 from gru_serving.errors import InvalidArgument
 
 

@@ -11,7 +11,8 @@ from tensorflow.core.framework import tensor_pb2
 
 from gru_serving.codecs.dtypes import DTYPES
 from gru_serving.codecs.json_example import parse_examples
-from gru_serving.codecs.json_inputs import decode_inputs, parse_predict
+from gru_serving.codecs.json_inputs import decode_inputs, signature_name
+from gru_serving.codecs.rapidjson.parser import parse
 from gru_serving.codecs.signature import Signature, TensorInfo
 from gru_serving.codecs.tensor_proto import decode_tensor, encode_tensor
 from gru_serving.errors import InvalidArgument, ServingError
@@ -36,10 +37,10 @@ def refused(call):
 
 
 def read_json(body, signatures=(*ONE_INPUT, TWO_INPUTS)):
-    error = refused(lambda: parse_predict(body))
+    error = refused(lambda: signature_name(parse(body)))
     if error is not None:
         return 0
-    parsed = parse_predict(body)
+    parsed = parse(body)
     errors = [refused(lambda one=one: decode_inputs(parsed, one)) for one in signatures]
     refused(lambda: parse_examples(body))
     return sum(error is None for error in errors)

@@ -11,13 +11,15 @@ from hypothesis.extra import numpy as hnp
 
 from gru_serving.codecs import json_inputs
 from gru_serving.codecs.json_inputs import decode_base64
+from gru_serving.codecs.rapidjson.parser import parse
 from gru_serving.errors import Code, InvalidArgument, ServingError, Unimplemented
 from tests.serving.codecs.signatures import signature
 
 
 def decode(text, **inputs):
-    body = json_inputs.parse_predict(text if isinstance(text, bytes) else text.encode())
-    return json_inputs.decode_inputs(body, signature(**inputs))
+    document = parse(text if isinstance(text, bytes) else text.encode())
+    name = json_inputs.signature_name(document)
+    return json_inputs.decode_inputs(document, signature(**inputs), name)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,8 @@ def test_two_inputs_in_rows():
 
 
 def test_signature_name():
-    assert json_inputs.parse_predict(b'{"signature_name":"s"}').signature_name == "s"
-    assert json_inputs.parse_predict(b"{}").signature_name == ""
+    assert json_inputs.signature_name(parse(b'{"signature_name":"s"}')) == "s"
+    assert json_inputs.signature_name(parse(b"{}")) == ""
 
 
 PRETTY = '{\n    "instances": [\n        %s\n    ]\n}'

@@ -9,7 +9,7 @@ from gru_serving.engine.predictor import Predictor
 def calls(monkeypatch):
     """What is run: names of signatures, or of the tensors that several of them fetch."""
     seen = []
-    real, together = Predictor.prepare, Predictor.run
+    real, together = Predictor.prepare, Predictor.prepare_graph
 
     def counted(self, inputs, signature_name="", *rest, **more):
         seen.append(signature_name)
@@ -20,5 +20,5 @@ def calls(monkeypatch):
         return together(self, feeds, fetches, *rest)
 
     monkeypatch.setattr(Predictor, "prepare", counted)
-    monkeypatch.setattr(Predictor, "run", counted_run)
+    monkeypatch.setattr(Predictor, "prepare_graph", counted_run)
     return seen

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from gru_serving.engine.golden import GOLDEN
-from gru_serving.engine.load_options import SessionOptions
-from gru_serving.engine.native import session as onnx_session
-from gru_serving.engine.native.manifest import FILE, FOLDER, Manifest
+from gru_serving.engine.load_options import LoadOptions, SessionOptions
+from gru_serving.engine.onnx import session as onnx_session
+from gru_serving.engine.onnx.manifest import FILE, FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
-from gru_serving.engine.version_loader import LoadOptions, VersionLoader
+from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
 
 SCRIPT = """
@@ -45,7 +45,7 @@ except ServingError as error:
 
 
 def opened(version, runtime="auto", **options):
-    found = open_version(version, runtime, ("serve",), SessionOptions(**options))
+    found = open_version(version, LoadOptions(session=SessionOptions(**options), runtime=runtime))
     return Predictor(found.session, runtime=found.runtime)
 
 
@@ -58,7 +58,7 @@ def copy(exports, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def native(exports):
+def in_onnx(exports):
     predictor = opened(exports.version("one"), "onnx")
     yield predictor
     predictor.close()
@@ -155,15 +155,15 @@ def test_a_manifest_of_others(copy, content, said):
         opened(copy, "onnx")
 
 
-def test_rows_do_not_depend_on_how_a_run_is_divided(native):
+def test_rows_do_not_depend_on_how_a_run_is_divided(in_onnx):
     rng = np.random.default_rng(4)
     words = [b"good", b"bad", b"not", b"film", b"the"]
     several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
     time.sleep(onnx_session.CALM_SECONDS)
-    together = native.predict(texts(*several))["scores"]
+    together = in_onnx.predict(texts(*several))["scores"]
     with onnx_session.running():  # beside another run it is not divided
-        whole = native.predict(texts(*several))["scores"]
-    alone = np.concatenate([native.predict(texts(one))["scores"] for one in several])
+        whole = in_onnx.predict(texts(*several))["scores"]
+    alone = np.concatenate([in_onnx.predict(texts(one))["scores"] for one in several])
     np.testing.assert_allclose(together, whole, atol=1e-6)
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
@@ -212,7 +212,7 @@ def test_runs_that_met_lately_are_not_divided(monkeypatch):
         assert alone
 
 
-def test_a_part_that_fails(native):
+def test_a_part_that_fails(in_onnx):
     """No part outlives the call, and the error is that of the part."""
     ended = []
 
@@ -227,13 +227,13 @@ def test_a_part_that_fails(native):
     assert ended == [slice(0, 1)]
 
 
-def test_deadline(native):
+def test_deadline(in_onnx):
     long = texts(*[b"good " * 400] * 2000)
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded, match="Timed out waiting for notification"):
-        native.predict(long, timeout_ms=1)
+        in_onnx.predict(long, timeout_ms=1)
     assert time.monotonic() - started < 30
-    assert len(native.predict(texts(b"good"), timeout_ms=10_000)["label"]) == 1
+    assert len(in_onnx.predict(texts(b"good"), timeout_ms=10_000)["label"]) == 1
 
 
 def test_interrupted(exports):
@@ -259,9 +259,9 @@ def test_interrupted(exports):
         predictor.predict(texts(b"good"))
 
 
-def test_tensors_by_name(native):
-    session = native._session
-    signature = native.signatures["serving_default"]
+def test_tensors_by_name(in_onnx):
+    session = in_onnx._session
+    signature = in_onnx.signatures["serving_default"]
     feed = session.tensor(signature.inputs["text"].name)
     fetch = session.tensor(signature.outputs["label"].name)
     (labels,) = session.run({feed: texts(b"good")["text"]}, [fetch])

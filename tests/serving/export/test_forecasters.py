@@ -14,7 +14,7 @@ from gru_serving.client import connect
 from gru_serving.client.results import Forecast, SeriesExplanation
 from gru_serving.client.series_columns import named_history
 from gru_serving.client.streaming import StreamingSession
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
@@ -188,7 +188,7 @@ def test_other_shapes_are_refused_whoever_asks(server, signature, inputs, refusa
 
 def in_both_runtimes(root, name):
     for runtime in ("tensorflow", "onnx"):
-        opened = open_version(root / name / "1", runtime, ("serve",), SessionOptions())
+        opened = open_version(root / name / "1", LoadOptions(runtime=runtime))
         yield Predictor(opened.session)
 
 

@@ -10,7 +10,7 @@ from gru_serving.__main__ import main
 from gru_serving.client import connect
 from gru_serving.client.results import Forecast
 from gru_serving.client.series_columns import named_history, series_columns
-from gru_serving.engine.native.manifest import Manifest
+from gru_serving.engine.onnx.manifest import Manifest
 from gru_serving.errors import InvalidArgument
 from gru_serving.export.run import export_run
 from gru_training.__main__ import main as gru_train

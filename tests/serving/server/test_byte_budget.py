@@ -1,6 +1,7 @@
 """Counting bytes: who waits, who is refused, who goes first."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
@@ -76,11 +77,12 @@ def test_patience_ends_and_nothing_is_lost():
                     pytest.raises(ResourceExhausted, match="mib=10; try"),
                 ):
                     await other.grow(MIB)
-            waiting = asyncio.create_task(budget.hold().grow(MIB))
-            await asyncio.sleep(0.01)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
+            with budget.hold() as late:
+                waiting = asyncio.create_task(late.grow(MIB))
+                await asyncio.sleep(0.01)
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
             held.shrink(4 * MIB)
             with budget.hold() as other:
                 await other.grow(6 * MIB)
@@ -94,16 +96,15 @@ def test_patience_ends_and_nothing_is_lost():
 def test_what_is_in_memory_waits_up_to_the_budget_only():
     async def run():
         budget = ByteBudget(10 * MIB, 10 * MIB, patience=60)
-        with budget.hold() as held:
-            await held.grow(10 * MIB)
-            holds = [budget.hold() for _ in range(3)]
-            tasks = [asyncio.create_task(one.grow(5 * MIB, in_memory=True)) for one in holds]
-            await asyncio.sleep(0.05)
-            assert [task.done() for task in tasks] == [False, False, True]
-            with pytest.raises(ResourceExhausted):
-                await tasks[2]
-            with holds[2]:
-                pass
-        await asyncio.gather(*tasks[:2])
+        with ExitStack() as later:
+            with budget.hold() as held:
+                await held.grow(10 * MIB)
+                holds = [later.enter_context(budget.hold()) for _ in range(3)]
+                tasks = [asyncio.create_task(one.grow(5 * MIB, in_memory=True)) for one in holds]
+                await asyncio.sleep(0.05)
+                assert [task.done() for task in tasks] == [False, False, True]
+                with pytest.raises(ResourceExhausted):
+                    await tasks[2]
+            await asyncio.gather(*tasks[:2])
 
     asyncio.run(asyncio.wait_for(run(), 60))

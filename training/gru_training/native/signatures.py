@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Step = Mapping[str, Any]
-"""One step of `gru_serving.engine.native.steps`, as JSON: `{"do": …, "from": …, "to": …}`."""
+"""One step of `gru_serving.engine.onnx.steps`, as JSON: `{"do": …, "from": …, "to": …}`."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from gru_serving.client.metadata import ListedModel, ListedVersion, Metadata, Ta
 from gru_serving.client.options import ClientOptions
 from gru_serving.codecs.batch_parts import Arrays
 from gru_serving.codecs.example import Values
+from gru_serving.codecs.json_example import encode_examples
 from gru_serving.codecs.json_predict import (
     decode_outputs,
-    encode_examples,
     encode_request,
     read_json,
 )

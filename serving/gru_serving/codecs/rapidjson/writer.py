@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import array as packed
 import base64
 import json
 import math
 import re
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from gru_serving.errors import InvalidArgument
 
 INDENT = "    "
 _BLOCK = 1 << 16
-_FEW = 16
-"""Values for which a loop is faster than NumPy."""
-_FLOAT32 = struct.Struct("f")
 # The first alternative keeps an escaped backslash from passing for the begin of the second.
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
 
@@ -37,31 +34,17 @@ def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
     short = "%g " * len(values) % tuple(values)
     tokens = short.split()
     single = dtype == np.float32
-    if len(values) <= _FEW:
-        read = _float32 if single else float
-        wrong = [i for i, value in enumerate(values) if read(tokens[i]) != value]
-    else:
-        with np.errstate(over="ignore"):
-            read_back = np.fromstring(short, np.float64, sep=" ").astype(dtype)
-        wrong = np.flatnonzero(read_back != np.asarray(values, dtype)).tolist()
+    read_back = packed.array("f" if single else "d", map(float, tokens)).tolist()
+    wrong = [i for i, value in enumerate(values) if read_back[i] != value]
     if wrong:
         digits = "%.9g " if single else "%.17g "
         long = digits * len(wrong) % tuple([values[i] for i in wrong])
         for i, token in zip(wrong, long.split(), strict=True):
             tokens[i] = token
-    return [
-        token if "." in token or "e" in token else _SPECIAL.get(token) or token + ".0"
-        for token in tokens
-    ]
-
-
-def _float32(text: str) -> float:
-    """The number of type float32 that a text stands for."""
-    try:
-        (value,) = _FLOAT32.unpack(_FLOAT32.pack(float(text)))
-    except OverflowError:  # the largest numbers, rounded up
-        return math.inf
-    return float(value)
+    for i, token in enumerate(tokens):
+        if "." not in token and "e" not in token:
+            tokens[i] = _SPECIAL.get(token) or token + ".0"
+    return tokens
 
 
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -81,11 +64,10 @@ def tokens(name: str, array: np.ndarray) -> list[str]:
     kind = array.dtype.kind
     if array.dtype in (np.float32, np.float64):
         # In blocks: during a call of C's formatter no other thread has a turn.
-        return [
-            token
-            for start in range(0, len(flat), _BLOCK)
-            for token in decimal_tokens(flat[start : start + _BLOCK], array.dtype)
-        ]
+        texts: list[str] = []
+        for start in range(0, len(flat), _BLOCK):
+            texts += decimal_tokens(flat[start : start + _BLOCK], array.dtype)
+        return texts
     if array.dtype == np.bool_:
         return ["true" if value else "false" for value in flat]
     if kind in "OSUT":
@@ -134,10 +116,10 @@ def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
                 f"Tensor name: {name} has inconsistent batch size: {shape[0]} expecting: {batch}"
             )
         batch = shape[0]
-    columns = {
-        name: _nested(tokens(name, outputs[name]), outputs[name].shape, 1, lambda _: (", ", "", ""))
-        for name in sorted(outputs)
-    }
+    columns = {}
+    for name in sorted(outputs):
+        array = outputs[name]
+        columns[name] = _nested(tokens(name, array), array.shape, 1)
     if len(columns) == 1:
         (items,) = columns.values()
         listed = ", ".join(items)
@@ -151,7 +133,8 @@ def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
             for row in zip(*columns.values(), strict=True)
         )
     closing = f"\n{INDENT}" if batch else ""
-    return _encode(f'{{\n{INDENT}"predictions": [{listed}{closing}]\n}}')
+    text = f'{{\n{INDENT}"predictions": [{listed}{closing}]\n}}'
+    return text.encode("utf-8", "surrogateescape")
 
 
 def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
@@ -163,60 +146,51 @@ def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
     one = len(outputs) == 1
     texts = []
     for name in sorted(outputs):
-        depth = 1 if one else 2
-
-        def layout(axis: int, depth: int = depth) -> tuple[str, str, str]:
-            inner = "\n" + INDENT * (depth + axis + 1)
-            return f",{inner}", inner, "\n" + INDENT * (depth + axis)
-
         array = outputs[name]
-        (text,) = _nested(tokens(name, array), array.shape, 0, layout)
+        (text,) = _nested(tokens(name, array), array.shape, 0, depth=1 if one else 2)
         texts.append(text if one else f"\n{2 * INDENT}{quoted(name)}: {text}")
     body = texts[0] if one else "{" + ",".join(texts) + f"\n{INDENT}}}"
-    return _encode(f'{{\n{INDENT}"outputs": {body}\n}}')
+    return f'{{\n{INDENT}"outputs": {body}\n}}'.encode("utf-8", "surrogateescape")
 
 
 def compact(name: str, array: np.ndarray) -> str:
     """An array on one line."""
-    (text,) = _nested(tokens(name, array), array.shape, 0, lambda _: (", ", "", ""))
+    (text,) = _nested(tokens(name, array), array.shape, 0)
     return text
 
 
 def _nested(
-    items: list[str],
-    shape: tuple[int, ...],
-    keep: int,
-    layout: Callable[[int], tuple[str, str, str]],
+    items: list[str], shape: tuple[int, ...], keep: int, depth: int | None = None
 ) -> list[str]:
     """Join elements into nested lists.
 
     Args:
         items: Texts of the elements, row by row.
-        shape: Of the array.
-        keep: How many leading axes to leave unjoined.
-        layout: For an axis: what stands between, before and after its elements.
+        shape: Shape of the array.
+        keep: Number of leading axes to leave unjoined.
+        depth: Indents in front of the lists, whose elements have a line each; None for one line.
 
     Returns:
         One text per index of the axes kept.
     """
+    between, before, after = ", ", "", ""
     for axis in range(len(shape) - 1, keep - 1, -1):
         size = shape[axis]
         groups = math.prod(shape[:axis])
         if size == 0:
             items = ["[]"] * groups
             continue
-        between, before, after = layout(axis)
-        items = [
-            f"[{before}{between.join(items[i : i + size])}{after}]"
-            for i in range(0, groups * size, size)
-        ]
+        if depth is not None:
+            after = "\n" + INDENT * (depth + axis)
+            before = after + INDENT
+            between = "," + before
+        joined = []
+        for i in range(0, groups * size, size):
+            joined.append(f"[{before}{between.join(items[i : i + size])}{after}]")
+        items = joined
     return items
 
 
 def error(message: str) -> bytes:
     """The body of an error answer."""
-    return _encode(f'{{\n{INDENT}"error": {quoted(message)}\n}}')
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return f'{{\n{INDENT}"error": {quoted(message)}\n}}'.encode("utf-8", "surrogateescape")

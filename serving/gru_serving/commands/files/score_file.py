@@ -228,38 +228,6 @@ def _decoded(text: Any) -> str:
 USAGE_ERROR, INTERRUPTED = 2, 130
 
 
-def add_file_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --data and what belongs to it."""
-    group = parser.add_argument_group(
-        "files of texts",
-        "The output has the columns of the file, in its order, and the answers: of a text "
-        "classifier label, probability and each class under its name. A column of the file "
-        "with one of these names gets the prefix input_. Empty and missing texts are "
-        "answered, too. After an interruption, run the same command again to continue.",
-    )
-    group.add_argument(
-        "--data",
-        metavar="FILE",
-        help="texts in CSV, TSV, JSON lines or list (also .gz, .zst), Parquet, Arrow or Excel",
-    )
-    group.add_argument(
-        "--text-column", metavar="NAME", help="column with the text (default: text, sentence, ...)"
-    )
-    group.add_argument(
-        "--keep",
-        metavar="COLUMN,...",
-        help="columns of the file to copy to the output; '' for none (default: all)",
-    )
-    group.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
-    group.add_argument(
-        "--in-flight",
-        type=int,
-        default=4,
-        metavar="N",
-        help="requests sent at the same time (default: %(default)s)",
-    )
-
-
 def score_file(arguments: argparse.Namespace, client: Client) -> int:
     """Send the rows of `arguments.data`, and write `arguments.output`.
 

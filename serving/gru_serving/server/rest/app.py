@@ -38,13 +38,14 @@ from gru_serving.codecs.json_example import (
     encode_regressions,
     parse_examples,
 )
-from gru_serving.codecs.json_inputs import decode_inputs, parse_predict
+from gru_serving.codecs.json_inputs import decode_inputs, signature_name
 from gru_serving.codecs.json_predict import (
     encode_error,
     encode_metadata,
-    encode_outputs,
     encode_status,
 )
+from gru_serving.codecs.rapidjson import writer as json_writer
+from gru_serving.codecs.rapidjson.parser import parse
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import decode_input
 from gru_serving.engine.examples import Classification, classify, regress
@@ -141,8 +142,8 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
 
     def parse(self) -> Question:
         """See the base class."""
-        body = parse_predict(self._unpacked())
-        return Question(self._target, body.signature_name, body)
+        document = parse(self._unpacked())
+        return Question(self._target, signature_name(document), document)
 
     def decode(self, question: Question, predictor: Predictor) -> Work[dict[str, np.ndarray]]:
         """See the base class."""
@@ -150,18 +151,16 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
         signature = predictor.signatures.get(name)
         if signature is None:
             raise InvalidArgument(f'Serving signature name: "{name}" not found in signature def')
-        inputs, row = decode_inputs(question.content, signature)
+        inputs, row = decode_inputs(question.content, signature, question.signature_name)
+        write = json_writer.rows if row else json_writer.columns
         predictor.check_inputs(name, inputs.keys())
-
-        def encode(by: Answering, outputs: dict[str, np.ndarray]) -> bytes:  # noqa: ARG001
-            return encode_outputs(outputs, row)
 
         def messages(
             by: Answering, outputs: dict[str, np.ndarray], _: bytes
         ) -> tuple[bytes, bytes]:
             return serialized(predict_request(by, inputs), predict_response(by, outputs))
 
-        return Work(predictor.prepare(inputs, name), encode, messages)
+        return Work(predictor.prepare(inputs, name), lambda _, outputs: write(outputs), messages)
 
 
 class _ExamplesPost(_Post[AnswerT]):
@@ -282,8 +281,7 @@ class Api:
             status = 200 if b"http://" in origin or b"https://" in origin else 400
             await self._send(send, status, b"", (b"content-type", _HTML))
         else:
-            record = scope.get("record") or RequestRecord("REST", scope["method"])
-            await self._call(scope["method"], path, scope["headers"], record, receive, send)
+            await self._call(scope, path, receive, send)
 
     async def stop(self) -> None:
         """Refuse new requests under /v1/; returns when no more arrive, or after two seconds.
@@ -298,27 +296,41 @@ class Api:
         """Say on /readyz that the server is about to stop."""
         self._stopping = True
 
-    async def _call(
-        self,
-        method: str,
-        path: bytes,
-        headers: Headers,
-        record: RequestRecord,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """Read the body of a request under /v1/, and send the answer."""
+    async def _call(self, scope: Scope, path: bytes, receive: Receive, send: Send) -> None:
+        """Answer a request under /v1/, and count it."""
+        method, headers = scope["method"], scope["headers"]
+        record = scope.get("record") or RequestRecord("REST", method)
+        match = (_POST if method == "POST" else _GET).fullmatch(path)
+        record.model = _unquote(match["model"]) if match else ""
+        threads = self._inference.threads
         with self._budget.hold() as held:
-            body: Body | ServingError | None
-            try:
-                body = await read_body(receive, headers, held)
-            except ServingError as error:
-                body = error.with_traceback(None)  # which holds what was read
-            except MemoryError:
-                body = ResourceExhausted(NO_MEMORY)
+            body = await _read(receive, headers, held)
             if body is None:
                 return
-            status, answer = await self._answer(method, path, headers, body, held, record)
+            started = time.perf_counter()
+            record.status = Code.CANCELLED.name
+            try:
+                if isinstance(body, ServingError):
+                    raise body
+                if match and method == "GET":
+                    answer = await threads.run(self._describe, match, record)
+                elif match and method == "POST" and match["verb"] in _POSTS:
+                    target = _target_of(match)
+                    opened = await open_body(body, headers, held, threads)
+                    post = _POSTS[match["verb"]](target, opened, self._timeout_ms)
+                    answer = await self._inference.answer(post, record)
+                else:
+                    shown = path.decode("utf-8", "replace")
+                    raise InvalidArgument(f"Malformed request: {method} {shown}")
+                record.status, status = Code.OK.name, 200
+            except Exception as error:
+                if not isinstance(error, ServingError | MemoryError):
+                    log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
+                code, status, answer = _error_answer(error)
+                record.status = code.name
+            finally:
+                verb = match["verb"].decode().lower() if match and method == "POST" else ""
+                self._metrics.request(record.model, verb, "REST", record.status, started)
             if not isinstance(body, ServingError):
                 await self._send(send, status, answer, (b"content-type", _JSON))
                 return
@@ -326,46 +338,6 @@ class Api:
             await self._send(send, status, answer, (b"content-type", _JSON), _CLOSE, more_body=True)
             await discard_body(receive)
             await send({"type": "http.response.body", "body": b""})
-
-    async def _answer(
-        self,
-        method: str,
-        path: bytes,
-        headers: Headers,
-        body: Body | ServingError,
-        held: Held,
-        record: RequestRecord,
-    ) -> tuple[int, bytes]:
-        """Status and body of the answer to a request, which is counted."""
-        started = time.perf_counter()
-        match = (_POST if method == "POST" else _GET).fullmatch(path)
-        record.model = _unquote(match["model"]) if match else ""
-        record.status = Code.CANCELLED.name
-        threads = self._inference.threads
-        try:
-            if isinstance(body, ServingError):
-                raise body
-            if match and method == "GET":
-                answer = await threads.run(self._describe, match, record)
-            elif match and method == "POST" and match["verb"] in _POSTS:
-                target = _target_of(match)
-                opened = await open_body(body, headers, held, threads)
-                post = _POSTS[match["verb"]](target, opened, self._timeout_ms)
-                answer = await self._inference.answer(post, record)
-            else:
-                shown = path.decode("utf-8", "replace")
-                raise InvalidArgument(f"Malformed request: {method} {shown}")
-            record.status = Code.OK.name
-            return 200, answer
-        except Exception as error:
-            if not isinstance(error, ServingError | MemoryError):
-                log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
-            code, status, text = _error_answer(error)
-            record.status = code.name
-            return status, text
-        finally:
-            verb = match["verb"].decode().lower() if match and method == "POST" else ""
-            self._metrics.request(record.model, verb, "REST", record.status, started)
 
     def _describe(self, match: re.Match[bytes], record: RequestRecord) -> bytes:
         """The status or the metadata of a model."""
@@ -400,6 +372,16 @@ class Api:
         every = [length, *headers, *self._headers]
         await send({"type": "http.response.start", "status": status, "headers": every})
         await send({"type": "http.response.body", "body": body, "more_body": more_body})
+
+
+async def _read(receive: Receive, headers: Headers, held: Held) -> Body | ServingError | None:
+    """The body of a request, or why it is refused; None when the client went away meanwhile."""
+    try:
+        return await read_body(receive, headers, held)
+    except ServingError as error:
+        return error.with_traceback(None)  # which holds what was read
+    except MemoryError:
+        return ResourceExhausted(NO_MEMORY)
 
 
 def _error_answer(error: Exception) -> tuple[Code, int, bytes]:

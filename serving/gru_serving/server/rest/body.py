@@ -76,12 +76,6 @@ async def discard_body(receive: Receive) -> None:
         await asyncio.wait_for(discard(), _LINGER_SECONDS)
 
 
-def is_packed(headers: Headers) -> bool:
-    """Whether the request declares a compressed body."""
-    encodings = (value for name, value in headers if name == b"content-encoding")
-    return b"gzip" in next(encodings, b"")
-
-
 class PackedBody:
     """A body that is long once it is unpacked; unpacking is left to the thread that reads it.
 
@@ -130,14 +124,19 @@ async def open_body(
     Raises:
         ResourceExhausted: As `read_body`.
     """
-    if not is_packed(headers):
+    packed = False
+    for name, value in headers:
+        if name == b"content-encoding":
+            packed = b"gzip" in value
+            break
+    if not packed:
         return body
     small = await threads.run(unpack, body, _SMALL)
     if small is not None:
         return small
-    packed = PackedBody(body, held)
-    await packed.count()
-    return packed
+    left = PackedBody(body, held)
+    await left.count()
+    return left
 
 
 def unpack(packed: Body, limit: int) -> Body | None:

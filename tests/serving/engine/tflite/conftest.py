@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.engine.predictor import Predictor
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.runtime import MODEL_FILE
+from gru_serving.engine.tflite.session import TfliteSession
 from tests.serving.engine.tflite.tflite_files import convert
 from tests.serving.saved_models import Affine
 

@@ -11,7 +11,8 @@ import tensorflow as tf
 from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
 from gru_serving.engine.examples import Task, classify, infer, regress
 from gru_serving.engine.load_options import LoadOptions
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.runtime import MODEL_FILE
+from gru_serving.engine.tflite.session import TfliteSession
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from tests.serving.engine.tflite.affine_rows import KERNEL, inputs

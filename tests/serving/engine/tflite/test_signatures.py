@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from flatbuffers import flexbuffers
 
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
-from gru_serving.engine.tflite.signatures import read_metadata
+from gru_serving.engine.runtime import MODEL_FILE
+from gru_serving.engine.tflite.session import TfliteSession, read_metadata
 from gru_serving.errors import Code, Internal, InvalidArgument, ServingError
 from tests.serving.engine.tflite.affine_rows import KERNEL, inputs
 from tests.serving.engine.tflite.tflite_files import (

@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.codecs.dtypes import DTYPES
-from gru_serving.engine.tflite.session import MODEL_FILE
+from gru_serving.engine.runtime import MODEL_FILE
 from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
 from tests.serving.conftest import REPOSITORY, running
@@ -199,11 +199,11 @@ def fuzzed(fuzzer, count, directories):
 
 @pytest.mark.slow
 def test_what_the_codecs_let_through(models, grow, lite, figures):
-    """The fuzzer of `native_fuzz`, on real sessions."""
+    """The fuzzer of `onnx_fuzz`, on real sessions."""
     directories = [next(base.iterdir()) for base in (models / "echo", models / "text", grow)]
     directories.append(lite)
     count = hostile.inputs(300, 20_000)
-    lines = fuzzed("native_fuzz", count, directories)
+    lines = fuzzed("onnx_fuzz", count, directories)
     answered = [int(line.split()[1]) for line in lines if line.startswith("answered ")]
     figures(f"{count} requests to each of {len(directories)} models, {answered} of them answered")
     assert len(answered) == len(directories)

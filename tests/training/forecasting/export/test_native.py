@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from gru_serving.engine.native.steps import Steps
+from gru_serving.engine.onnx.steps import Steps
 from gru_serving.errors import InvalidArgument
 from gru_training.forecasting.config import ForecastShape
 from gru_training.forecasting.export.one_series import OneSeries

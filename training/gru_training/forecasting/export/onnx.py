@@ -137,7 +137,7 @@ _ANSWERS = {"forecast": "forecast", "quantiles": "quantiles"}
 
 
 class ForecastingChecks:
-    """The steps that `gru_serving.engine.native.steps` does for each signature.
+    """The steps that `gru_serving.engine.onnx.steps` does for each signature.
 
     Args:
         columns: The C names.

@@ -38,7 +38,7 @@ class GraphCall:
     Attributes:
         graph: File of the graph, beside the manifest; None where the steps make all outputs.
         outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
-        steps: Of `gru_serving.engine.native.steps`.
+        steps: Of `gru_serving.engine.onnx.steps`.
         rows_per_run: Rows that the graph takes at once; None for any number.
     """
 

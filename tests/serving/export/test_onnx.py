@@ -12,7 +12,7 @@ import tensorflow as tf
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.tensor_proto import decode_input
 from gru_serving.engine.load_options import SessionOptions
-from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.onnx.manifest import FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.errors import ServingError

@@ -1,7 +1,7 @@
 """What the codecs let through, run in real sessions.
 
 TensorFlow's own code must survive whatever a client can make it work on. Since it may not, this is
-run as a process of its own, `python -m tests.serving.native_fuzz 0 300 MODEL...`: it writes the
+run as a process of its own, `python -m tests.serving.onnx_fuzz 0 300 MODEL...`: it writes the
 number of each request before the request is run, so that its last line names the one that ended it.
 """
 
@@ -13,7 +13,8 @@ from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
 from gru_serving.codecs.tensor_proto import decode_inputs
 from gru_serving.engine.examples import classify, regress
 from gru_serving.engine.predictor import Predictor
-from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.runtime import MODEL_FILE
+from gru_serving.engine.tflite.session import TfliteSession
 from gru_serving.errors import ServingError
 from gru_serving.protos.predict_pb2 import PredictRequest
 

@@ -22,7 +22,7 @@ import onnxruntime as ort
 from gru_serving.codecs.dtypes import DTYPES, DType, by_number
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.native.graph import (
+from gru_serving.engine.onnx.graph import (
     RunWatch,
     as_bytes,
     check_dtype,
@@ -30,8 +30,8 @@ from gru_serving.engine.native.graph import (
     refused,
     size_of,
 )
-from gru_serving.engine.native.manifest import FOLDER, GraphCall, Manifest
-from gru_serving.engine.native.steps import Steps, Values
+from gru_serving.engine.onnx.manifest import FOLDER, GraphCall, Manifest
+from gru_serving.engine.onnx.steps import Steps, Values
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
@@ -259,7 +259,7 @@ class _Tensor:
     dtype: DType
 
 
-class NativeSession:
+class OnnxSession:
     """The graphs of a version; its methods may be called from several threads.
 
     Args:

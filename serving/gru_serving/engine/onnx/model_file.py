@@ -12,7 +12,7 @@ import onnxruntime as ort
 
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
-from gru_serving.engine.native.graph import (
+from gru_serving.engine.onnx.graph import (
     RunWatch,
     as_bytes,
     as_texts,
