@@ -1,1 +1,1 @@
-"""For people, not for models: traces, worked examples, a comparison of recurrent cells."""
+"""Tools for people who learn: traces, exercises, worked examples, a comparison of cells."""

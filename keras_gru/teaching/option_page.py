@@ -1,4 +1,4 @@
-"""docs/reference/layer_options.md: the path of each option of the layer, read off real layers.
+"""The page docs/reference/layer_options.md: the path of each option, read off real layers.
 
 `python -m keras_gru.teaching.option_page docs/reference/layer_options.md` writes the page anew.
 """
@@ -65,7 +65,7 @@ options does. A test builds every layer, runs it forward and backward, and compa
 
 
 def page() -> str:
-    """The page as Markdown; builds a layer for each row and trains it for one step."""
+    """Compose the page as Markdown; builds a layer for each row and trains it for one step."""
     rows = []
     for name, options in OPTIONS.items():
         call: dict[str, Any] = {k: options[k] for k in ("mask", "initial_state") if k in options}
