@@ -225,22 +225,6 @@ class GRU(Int8ByCell, keras.layers.RNN):
         return "fused" if self._can_fuse else "loop"
 
     @property
-    def zero_output_for_mask(self) -> bool:
-        """Whether outputs are zero at masked steps."""
-        return self._zero_output_for_mask
-
-    @zero_output_for_mask.setter
-    def zero_output_for_mask(self, value: bool) -> None:
-        # Only Keras' wrapper sets it after the layer is made.
-        if getattr(self, "return_gates", False):
-            raise ValueError(
-                f"Layer {self.name!r} with `return_gates=True` cannot be in a "
-                "`keras.layers.Bidirectional`, which joins one output of each direction. Call two "
-                "layers, one of them with `go_backwards=True`."
-            )
-        self._zero_output_for_mask = value
-
-    @property
     def _can_fuse(self) -> bool:
         if type(self.cell).call is not GRUCell.call:  # a cell that replaces the layer's own
             return False

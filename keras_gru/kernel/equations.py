@@ -154,7 +154,7 @@ def step(
     if convention.update_gate == "keep":
         h_new = z * h + (1 - z) * g  # (4a)
     else:
-        h_new = h + z * (g - h)  # (4b)
+        h_new = h + z * (g - h)  # (4b), with an operation less
     if gain is None:
         return h_new, Saved(z, r, g, q)
     return h_new, Saved(z, r, g, q, Gates(*in_pieces(tuple(products), GATE_COUNT)))

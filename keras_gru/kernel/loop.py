@@ -270,7 +270,8 @@ def recall(
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, convention, masks)
-    return tuple(tf.reshape(v, [steps, batch, units]) for v in saved.needed())
+    shape = [steps, batch, units]
+    return tuple([tf.reshape(v, shape) for v in saved.needed()])
 
 
 def run_steps(

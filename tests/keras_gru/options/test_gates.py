@@ -121,11 +121,6 @@ def test_threads_get_the_gates_of_their_own_batch():
                 np.testing.assert_array_equal(actual, one)
 
 
-def test_a_bidirectional_wrapper_is_refused():
-    with pytest.raises(ValueError, match=r"return_gates=True.*keras.layers.Bidirectional"):
-        keras.layers.Bidirectional(GRU(U, return_gates=True))
-
-
 def test_return_gates_off_the_fused_path_is_an_error():
     with pytest.raises(ValueError, match=r"return_gates.*fused.*unroll=True"):
         GRU(U, return_gates=True, unroll=True)
