@@ -21,7 +21,7 @@ class PoolOptions:
 
     Attributes:
         threads: Batches run at once.
-        name: Of the threads.
+        name: Name of the threads.
 
     Raises:
         InvalidArgument: No thread at all, or more than any machine can use.

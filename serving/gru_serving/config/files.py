@@ -32,8 +32,8 @@ class VersionPolicy:
 
     Attributes:
         kind: "latest", "all" or "specific".
-        num_versions: For "latest": how many of the highest.
-        versions: For "specific".
+        num_versions: Number of the highest versions, for "latest".
+        versions: Version numbers, for "specific".
     """
 
     kind: str = "latest"
@@ -46,11 +46,11 @@ class ServedModel:
     """One model to serve.
 
     Attributes:
-        name: In requests.
+        name: Name in requests.
         base_path: The directory that holds the version directories.
-        policy: Which versions.
+        policy: Policy that chooses the versions.
         labels: Version numbers by label.
-        logging: Which requests to log; None where the configuration does not say.
+        logging: Configuration of the prediction log; None where the configuration does not say.
     """
 
     name: str

@@ -82,7 +82,7 @@ def page(shown: Mapping[str, str]) -> str:
     """The page as Markdown.
 
     Args:
-        shown: By the name of a flag, the test that shows its effect: `module::function`.
+        shown: Test that shows the effect of a flag, `module::function`, by its name.
     """
     ours = [flag for flag in FLAGS if flag.metadata["honour"] is Honour.OURS]
     theirs = [flag for flag in FLAGS if flag not in ours]
