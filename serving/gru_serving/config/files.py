@@ -14,11 +14,8 @@ from google.protobuf.message import Message
 
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.protos import pool
-from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 from gru_serving.protos.logging_config_pb2 import LoggingConfig
 from gru_serving.protos.model_server_config_pb2 import ModelConfig, ModelServerConfig, ModelType
-from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
-from gru_serving.protos.ssl_config_pb2 import SSLConfig
 
 PLATFORM = "tensorflow"
 LOG_COLLECTOR = "tfrecord"
@@ -223,18 +220,3 @@ def _policy(entry: ModelConfig) -> VersionPolicy:
     if kind == "specific":
         return VersionPolicy("specific", versions=tuple(proto.specific.versions))
     return VersionPolicy("latest", num_versions=proto.latest.num_versions or 1)
-
-
-def read_monitoring_config(path: str) -> MonitoringConfig:
-    """A `--monitoring_config_file`."""
-    return read_text_proto(path, MonitoringConfig())
-
-
-def read_ssl_config(path: str) -> SSLConfig:
-    """A `--ssl_config_file`."""
-    return read_text_proto(path, SSLConfig())
-
-
-def read_batching_parameters(path: str) -> BatchingParameters:
-    """A `--batching_parameters_file`."""
-    return read_text_proto(path, BatchingParameters())

@@ -1,6 +1,6 @@
 """docs/reference/server_flags.md: every flag, its effect, what differs, and the test of it.
 
-`python -m gru_serving.config.flag_page docs/reference/server_flags.md
+`python docs/sphinx/flag_page.py docs/reference/server_flags.md
 tests/serving/config/shown_flags.toml` writes the page again.
 """
 
