@@ -30,7 +30,7 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
     """What is missing and how to install it, in one line.
 
     Args:
-        error: Of the import.
+        error: Error of the import.
         extra: The extra to name; by default the smallest one with the package.
 
     Returns:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gru_serving.config.files import read_model_config, read_monitoring_config
+from gru_serving.config.files import read_model_config, read_text_proto
+from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
 from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
@@ -80,7 +81,7 @@ def test_compose_accepts_the_file(tmp_path):
 def test_the_server_reads_its_files():
     (model,) = read_model_config(str(DOCKER / "serving" / "models.config"), False)
     assert (model.name, str(model.base_path)) == ("sentiment", "/models/sentiment")
-    monitoring = read_monitoring_config(str(DOCKER / "serving" / "monitoring.config"))
+    monitoring = read_text_proto(str(DOCKER / "serving" / "monitoring.config"), MonitoringConfig())
     scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
     (job,) = scraped["scrape_configs"]
     assert monitoring.prometheus_config.enable

@@ -97,7 +97,7 @@ class Conversation:
     """The calls of a client.
 
     Args:
-        wire: Of the transport.
+        wire: Wire of the transport.
         options: How to wait and try again.
     """
 

@@ -144,7 +144,7 @@ class Client:
         Args:
             examples: Values by feature name, `{"text": "a fine film"}`: text, bytes or numbers,
                 Python's or NumPy's, or lists or arrays of them, of one dimension.
-            model: As in `predict`, and so are the others.
+            model: Name of the model.
             version: Exactly that version.
             label: The version with that label.
             signature: Empty for `serving_default`.

@@ -24,7 +24,7 @@ class NextTokenSampler:
         top_k: Only so many of the likeliest tokens are drawn from; None for all that are named.
         top_p: Only the likeliest tokens that together have this probability are drawn from
             (Holtzman et al. 2020, arXiv:1904.09751).
-        seed: Of the draws.
+        seed: Seed of the draws.
 
     Raises:
         InvalidArgument: A setting is out of range.

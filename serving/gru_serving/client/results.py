@@ -16,7 +16,7 @@ class Sentiment:
 
     Attributes:
         label: The likeliest class.
-        probability: Of that class.
+        probability: Probability of that class.
         scores: Probability of every class, (C,).
         classes: Their names; empty where they were not given.
     """
@@ -64,9 +64,9 @@ class TextLabels:
     """The labels of one text.
 
     Attributes:
-        labels: Those that apply, the likeliest first.
+        labels: Labels that apply, the likeliest first.
         scores: Probability of every label, (C,).
-        thresholds: From which on each applies, (C,).
+        thresholds: Probabilities from which on each label applies, (C,).
     """
 
     labels: tuple[str, ...]
@@ -118,7 +118,7 @@ class Explanation:
     """What a text classifier's gates did: T tokens, L layers, R directions, U units, C classes.
 
     Attributes:
-        tokens: As the model read them.
+        tokens: Tokens as the model read them.
         update_gate: z, (T, L, R, U); with the layer's convention "keep", 1 keeps the old state.
         reset_gate: r, (T, L, R, U).
         state: After the token, (T, L, R, U).
@@ -154,10 +154,10 @@ class Attribution:
     """Which words a text classifier's answer is due to: T tokens.
 
     Attributes:
-        tokens: As the model read them.
+        tokens: Tokens as the model read them.
         scores: The share of each, (T,); they add up to `value - baseline`.
         label: The class or label explained; empty for a number.
-        value: Its log-odds, or the number; `baseline` is that of words without meaning.
+        value: Log-odds of the label, or the number; `baseline` is that of words without meaning.
     """
 
     tokens: tuple[str, ...]
@@ -187,8 +187,8 @@ class Forecast:
 
     Attributes:
         values: The forecast, (H, K).
-        quantiles: Of each value, ascending, (H, K, Q); the first and last bound the widest
-            interval. The model card has the levels.
+        quantiles: Quantiles of each value, ascending, (H, K, Q); the first and last bound the
+            widest interval. The model card has the levels.
     """
 
     values: np.ndarray
@@ -215,7 +215,7 @@ class SeriesExplanation:
         update_gate: z, (N, R, U); 1 keeps the old state.
         reset_gate: r, (N, R, U).
         state: After the segment, (N, R, U).
-        values: Of the columns forecast in the steps read, missing ones filled, (T', K).
+        values: Values of the columns forecast in the steps read, missing ones filled, (T', K).
     """
 
     end: np.ndarray
@@ -240,8 +240,8 @@ class SeriesExplanation:
         """The gates of one GRU as those of a text, for `gru_serving.commands.explanations`.
 
         Args:
-            number: Of the GRU, from 0: of the forecast column where each has its own.
-            labels: Of all steps of the history.
+            number: Number of the GRU, from 0: of the forecast column where each has its own.
+            labels: Labels of all steps of the history.
 
         Raises:
             InvalidArgument: There is no such GRU.

@@ -19,10 +19,10 @@ class SeriesColumns:
     """What a forecaster reads.
 
     Attributes:
-        names: In the order of its input `history`.
-        needed: Those without which there is no forecast.
-        forecast: Those that it forecasts.
-        future: Those that it reads of the steps ahead, in the order of its input `future`.
+        names: Column names, in the order of its input `history`.
+        needed: Columns without which there is no forecast.
+        forecast: Columns that it forecasts.
+        future: Columns that it reads of the steps ahead, in the order of its input `future`.
         horizon: Steps of `future` that it reads; 0 where it reads none.
     """
 
@@ -42,7 +42,7 @@ def series_columns(client: Client, model: str, **target: Any) -> SeriesColumns |
     """The columns of a forecaster; None of a model that does not know them by name.
 
     Args:
-        client: Of a server.
+        client: Client of a server.
         model: Name of the model.
         **target: `version` and `label`.
 
@@ -73,7 +73,7 @@ def named_history(
 
     Args:
         columns: Values over time by column name, NaN where one is missing; in any order.
-        future: Likewise the known inputs of the steps ahead, for a model that reads such.
+        future: Known inputs of the steps ahead, likewise, for a model that reads such.
         timestamp: The time of the last value, as `2024-05-31 13:00:00`, for a model that reads
             the calendar.
 

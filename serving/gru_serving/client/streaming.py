@@ -34,7 +34,7 @@ class StreamState:
     Attributes:
         model: Name of the model.
         version: The version that the state belongs to.
-        signature: Of the step.
+        signature: Signature of the step.
         label: The version label that the session follows when its version is gone.
         steps: Pieces fed.
         state: (S,) numbers; zeros before the first step.
@@ -74,8 +74,8 @@ class StreamAnswer:
     """The answer to everything fed so far.
 
     Attributes:
-        outputs: As of `Client.predict`, one row, without the state.
-        version: That answered.
+        outputs: Outputs of `Client.predict`, one row, without the state.
+        version: Version that answered.
         steps: Pieces fed.
         replayed: The previous version was gone, and the earlier input was replayed on this one.
     """
@@ -268,12 +268,12 @@ class StreamingSession(_Stream):
     """Feeds one text or series piece by piece; for one thread at a time.
 
     Args:
-        client: Of either transport.
+        client: Client of either transport.
         model: Name of the model.
         version: Exactly that version: the session then ends with it. None for the highest that
             serves.
         label: The version with that label.
-        signature: Of the step.
+        signature: Signature of the step.
         patience: Seconds that a step may take, a restart of the server included.
         keep_history: Keep what is fed, for a replay when the version is gone.
     """

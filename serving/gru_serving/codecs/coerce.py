@@ -18,7 +18,7 @@ def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, n
 
     Args:
         inputs: Array-likes by name, or one array-like for a signature with one input.
-        signature: Of the model.
+        signature: Signature of the model.
 
     Raises:
         InvalidArgument: Names, or types that cannot be converted without loss of meaning.

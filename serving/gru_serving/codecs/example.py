@@ -24,8 +24,9 @@ def example_values(examples: Sequence[Mapping[str, Any]]) -> list[Values]:
     """What users pass for examples, as lists of Python's own values.
 
     Args:
-        examples: By feature name a value, a list or an array of one dimension. Values are text,
-            bytes and numbers, Python's or NumPy's; `{"b64": ...}` stands for bytes, as in JSON.
+        examples: Mappings of a feature name to a value, a list or an array of one dimension. Values
+            are text, bytes and numbers, Python's or NumPy's; `{"b64": ...}` stands for bytes, as in
+            JSON.
 
     Raises:
         InvalidArgument: Anything else.

@@ -101,8 +101,8 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
 
     Args:
         inputs: Arrays of the signature's types.
-        signature: Of the model.
-        name: Of the signature; empty for the default one.
+        signature: Signature of the model.
+        name: Name of the signature; empty for the default one.
 
     Raises:
         InvalidArgument: A type that JSON has no form for.

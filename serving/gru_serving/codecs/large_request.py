@@ -62,8 +62,8 @@ class Measured(NamedTuple):
     """A request before it is read.
 
     Attributes:
-        rest: Its bytes, without the lists of numbers of a PredictRequest.
-        lists: Those, by the name of the input.
+        rest: Bytes of the request, without the lists of numbers of a PredictRequest.
+        lists: The lists, by the name of the input.
         size: Bytes that fields and lists will take.
     """
 
@@ -76,8 +76,8 @@ def measure(request_class: type[Message], raw: bytes, most: int) -> Measured:
     """Count what a request will take, and take the long lists out of it.
 
     Args:
-        request_class: Its class.
-        raw: As sent.
+        request_class: Class of the request.
+        raw: Bytes as sent.
         most: Bytes that it may take.
 
     Raises:
@@ -103,8 +103,8 @@ def unpack_list(name: str, content: bytearray) -> np.ndarray:
     """The numbers of a list that was taken out.
 
     Args:
-        name: Of the field of TensorProto.
-        content: As in `Lists`.
+        name: Name of the field of TensorProto.
+        content: Bytes of the list, as in `Lists`.
     """
     dtype = _LIST_DTYPES[name]
     if dtype.kind == "f":

@@ -24,7 +24,7 @@ class TensorInfo:
     """One input or output.
 
     Attributes:
-        name: Of the graph's tensor, `x:0`; empty for sparse and composite tensors.
+        name: Name of the graph's tensor, `x:0`; empty for sparse and composite tensors.
         dtype: DataType number (`gru_serving.codecs.dtypes`).
         shape: Static shape, -1 for an unknown dimension; None for an unknown rank.
     """

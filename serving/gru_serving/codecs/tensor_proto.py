@@ -145,9 +145,9 @@ def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
     """The TensorProto of an array.
 
     Args:
-        array: Any shape; strings as bytes or str of any NumPy kind.
-        content: As raw bytes in `tensor_content` instead of one entry per element in a typed
-            list. Strings have a typed list only.
+        array: Array of any shape; strings as bytes or str of any NumPy kind.
+        content: Whether to write raw bytes in `tensor_content` instead of one entry per element in
+            a typed list. Strings have a typed list only.
 
     Raises:
         InvalidArgument: The array's type has no TensorFlow counterpart.

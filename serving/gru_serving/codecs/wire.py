@@ -102,7 +102,7 @@ def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
 
     Args:
         content: Their bytes, uint8; `count_varints` takes them.
-        out: As long as there are varints, of a type of integers or bool; numbers that are too
+        out: Array as long as there are varints, of a type of integers or bool; numbers that are too
             large for it lose their upper bits, as in protocol buffers.
     """
     at = filled = 0

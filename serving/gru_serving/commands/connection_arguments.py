@@ -36,7 +36,7 @@ def add_connection_arguments(
     """Add --url and how to connect to it.
 
     Args:
-        parser: Of the command.
+        parser: Parser of the command.
         url: The default; None for no default.
     """
     group = parser.add_argument_group("server")
@@ -103,8 +103,8 @@ def explain_error(error: Exception, arguments: argparse.Namespace | None = None)
 
     Args:
         error: What happened.
-        arguments: Of a command that asked a server: then a model, version or label that it does
-            not have is answered with those that it has.
+        arguments: Arguments of a command that asked a server: then a model, version or label that
+            it does not have is answered with those that it has.
     """
     if isinstance(error, ServingError):
         text = safe_text(error.message)

@@ -115,7 +115,7 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
 
     Args:
         kind: Key of `KINDS`.
-        request: Of `example_request`.
+        request: Request that `example_request` returns.
         model: Name on the server.
         label: Version label; empty for the highest version.
         rest: URL of the REST API.

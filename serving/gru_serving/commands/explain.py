@@ -195,8 +195,8 @@ def explain(
     """What the gates did at each token of a text.
 
     Args:
-        client: Of either transport.
-        text: Any text.
+        client: Client of either transport.
+        text: Text to explain.
         model: Name of the model.
         **target: `version`, `label` and `timeout` as in `Client.predict`.
 

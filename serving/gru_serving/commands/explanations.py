@@ -35,10 +35,10 @@ def terminal_map(
     Height, and colour where the terminal has it, stand for a gate's value from 0 to 1.
 
     Args:
-        explanation: Of one text.
+        explanation: Explanation of one text.
         classes: The C class names; none for a series, one without a name for a number.
-        width: Of the terminal, in characters.
-        thresholds: From which probability on each label applies, of a model of several labels.
+        width: Width of the terminal, in characters.
+        thresholds: Probability from which on each label applies, of a model of several labels.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     tokens = [safe_text(token, _LONGEST_TOKEN) for token in explanation.tokens]
@@ -83,9 +83,9 @@ def picture(
     """Write heat-maps of both gates, units over tokens, above the scores or the series.
 
     Args:
-        explanation: Of one text, or of one column of a series.
+        explanation: Explanation of one text, or of one column of a series.
         classes: The C class names; none for a series.
-        path: Of the picture; its ending says which kind.
+        path: Path of the picture; its ending says which kind.
         series: Places on the axis of tokens, and the values there, to draw in place of scores.
 
     Raises:
@@ -171,7 +171,7 @@ def terminal_words(attribution: Attribution) -> Table:
     """A row per word: its share as a number, and as a bar to the left (against) or right (for).
 
     Args:
-        attribution: Of one text.
+        attribution: Attribution of one text.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("token", overflow="fold")
@@ -204,8 +204,8 @@ def write_page(attribution: Attribution, path: Path) -> None:
     """Write the text as a page with its words marked: blue speaks for the answer, orange against.
 
     Args:
-        attribution: Of one text.
-        path: Of the page.
+        attribution: Attribution of one text.
+        path: Path of the page.
 
     Raises:
         OSError: It cannot be written.

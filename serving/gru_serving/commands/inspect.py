@@ -73,7 +73,7 @@ def inspect_version(version: Path) -> dict[str, Any]:
     """What there is to know of a version, as JSON has it.
 
     Args:
-        version: Its directory.
+        version: Directory of the version.
 
     Raises:
         ServingError: It holds no SavedModel that can be read.

@@ -45,8 +45,8 @@ def class_names(
         client: Asked what was asked before.
         model: Name of the model.
         target: `version` and `label`.
-        inputs: Of the request; its first row is classified.
-        outputs: Of the answer, among them `scores` (B, C) and `label` (B,).
+        inputs: Inputs of the request; its first row is classified.
+        outputs: Outputs of the answer, among them `scores` (B, C) and `label` (B,).
     """
     scores, label = outputs.get("scores"), outputs.get("label")
     answers = label is not None or "labels" in outputs
@@ -87,8 +87,8 @@ def print_answers(
     """Print a line per example, or one per output where the outputs are not per example.
 
     Args:
-        inputs: By name; texts are shown beside the answers.
-        outputs: By name.
+        inputs: Arrays by name; texts are shown beside the answers.
+        outputs: Arrays by name.
         classes: Names of the columns of `scores`, if known.
     """
     from rich.console import Console

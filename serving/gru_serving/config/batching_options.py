@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.config.files import read_batching_parameters
+from gru_serving.config.files import read_text_proto
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 
@@ -21,7 +21,7 @@ class PoolOptions:
 
     Attributes:
         threads: Batches run at once.
-        name: Of the threads.
+        name: Name of the threads.
 
     Raises:
         InvalidArgument: No thread at all, or more than any machine can use.
@@ -155,4 +155,4 @@ def of_version(directory: Path) -> BatchingOptions | None:
     path = directory / PER_MODEL_FILE
     if not path.exists():
         return None
-    return BatchingOptions.from_proto(read_batching_parameters(str(path)))
+    return BatchingOptions.from_proto(read_text_proto(str(path), BatchingParameters()))

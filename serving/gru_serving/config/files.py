@@ -14,11 +14,8 @@ from google.protobuf.message import Message
 
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.protos import pool
-from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 from gru_serving.protos.logging_config_pb2 import LoggingConfig
 from gru_serving.protos.model_server_config_pb2 import ModelConfig, ModelServerConfig, ModelType
-from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
-from gru_serving.protos.ssl_config_pb2 import SSLConfig
 
 PLATFORM = "tensorflow"
 LOG_COLLECTOR = "tfrecord"
@@ -32,8 +29,8 @@ class VersionPolicy:
 
     Attributes:
         kind: "latest", "all" or "specific".
-        num_versions: For "latest": how many of the highest.
-        versions: For "specific".
+        num_versions: Number of the highest versions, for "latest".
+        versions: Version numbers, for "specific".
     """
 
     kind: str = "latest"
@@ -46,11 +43,11 @@ class ServedModel:
     """One model to serve.
 
     Attributes:
-        name: In requests.
+        name: Name in requests.
         base_path: The directory that holds the version directories.
-        policy: Which versions.
+        policy: Policy that chooses the versions.
         labels: Version numbers by label.
-        logging: Which requests to log; None where the configuration does not say.
+        logging: Configuration of the prediction log; None where the configuration does not say.
     """
 
     name: str
@@ -223,18 +220,3 @@ def _policy(entry: ModelConfig) -> VersionPolicy:
     if kind == "specific":
         return VersionPolicy("specific", versions=tuple(proto.specific.versions))
     return VersionPolicy("latest", num_versions=proto.latest.num_versions or 1)
-
-
-def read_monitoring_config(path: str) -> MonitoringConfig:
-    """A `--monitoring_config_file`."""
-    return read_text_proto(path, MonitoringConfig())
-
-
-def read_ssl_config(path: str) -> SSLConfig:
-    """A `--ssl_config_file`."""
-    return read_text_proto(path, SSLConfig())
-
-
-def read_batching_parameters(path: str) -> BatchingParameters:
-    """A `--batching_parameters_file`."""
-    return read_text_proto(path, BatchingParameters())

@@ -298,7 +298,7 @@ def parse_flags(argv: Sequence[str], stdout: TextIO | None = None) -> Flags:
     """Parse a command line.
 
     Args:
-        argv: Without the program's name.
+        argv: Arguments without the program's name.
         stdout: Gets `unknown argument: X` and the usage, as TF Serving prints them.
 
     Raises:

@@ -83,7 +83,7 @@ class Task(NamedTuple):
     """One task of a MultiInference.
 
     Attributes:
-        model: Its name.
+        model: Name of the model.
         signature_name: Empty for `serving_default`.
         method: `CLASSIFY_METHOD` or `REGRESS_METHOD`.
     """

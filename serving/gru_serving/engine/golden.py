@@ -42,9 +42,9 @@ class Verdict(NamedTuple):
     """Outcome of a replay.
 
     Attributes:
-        requests: How many were asked.
-        rows: In all of them.
-        largest_difference: Between numbers.
+        requests: Number of requests asked.
+        rows: Number of rows in all of them.
+        largest_difference: Largest difference between numbers.
         by_signature: The largest difference by signature name.
     """
 

@@ -64,7 +64,7 @@ class LoadOptions:
     """How versions are brought into memory.
 
     Attributes:
-        tags: Of the MetaGraph to load.
+        tags: Tags of the MetaGraph to load.
         session: Threads and the like of a graph's session.
         warmup_iterations: Times to run each warmup request; 0 runs none.
         check_method_names: Refuse signatures whose `method_name` does not fit the request.

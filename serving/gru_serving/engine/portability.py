@@ -26,8 +26,8 @@ class Scope:
     """A graph or the body of a function, with the shapes inferred when it was written.
 
     Args:
-        nodes: Of the graph or function.
-        function: Whose body it is, or None.
+        nodes: Nodes of the graph or function.
+        function: Function whose body it is, or None.
     """
 
     def __init__(self, nodes: Iterable[Any], function: Any = None) -> None:
@@ -53,8 +53,8 @@ def overruns(node: Any, scope: Scope) -> bool:
     An unknown size counts as the worst case.
 
     Args:
-        node: Of a graph.
-        scope: Where it stands.
+        node: Node of a graph.
+        scope: Scope in which it stands.
     """
     if node.op not in _OPS:
         return False

@@ -136,17 +136,17 @@ class Predictor:
 
     Args:
         model: Directory of a SavedModel, or what runs the model already; closed with this.
-        tags: Of the MetaGraph to load.
+        tags: Tags of the MetaGraph to load.
         options: Threads of the session.
         check_method_names: Refuse signatures whose `method_name` does not fit the request.
-        runtime: See the attribute.
-        left: See the attribute.
+        runtime: Name of what runs the model.
+        left: Signatures that this leaves to TensorFlow.
 
     Attributes:
-        signatures: By name.
-        signature_defs: The same as stored, for metadata.
-        check_method_names: As given.
-        runtime: What runs the model: `tensorflow`, `tflite` or `onnx`.
+        signatures: Signatures by name.
+        signature_defs: Signatures as stored, for metadata.
+        check_method_names: Whether it refuses such signatures.
+        runtime: Name of what runs the model: `tensorflow`, `tflite` or `onnx`.
         left: Signatures that this leaves to TensorFlow.
 
     Raises:
@@ -197,7 +197,7 @@ class Predictor:
 
         Args:
             signature_name: Empty for `serving_default`.
-            names: Of the inputs.
+            names: Names of the inputs.
 
         Raises:
             ServingError: With TF Serving's text: no such signature, not one for Predict, or other

@@ -67,8 +67,8 @@ class Opened(NamedTuple):
     """A version in memory.
 
     Attributes:
-        session: Runs it.
-        runtime: Its name: `tensorflow`, `tflite` or `onnx`.
+        session: Session that runs it.
+        runtime: Name of the runtime: `tensorflow`, `tflite` or `onnx`.
         left: Signatures for which TensorFlow would have to be loaded, by a request for one.
     """
 

@@ -54,8 +54,8 @@ class FlatStrings:
     of three nodes, but takes time and a hundred megabytes to optimize a larger one.
 
     Args:
-        session: Of the graph; operations are added to it.
-        signatures: Whose inputs may be fed and outputs fetched.
+        session: Session of the graph; operations are added to it.
+        signatures: Signatures whose inputs may be fed and outputs fetched.
     """
 
     def __init__(self, session: Any, signatures: SignatureDefMap) -> None:
@@ -368,13 +368,13 @@ class GraphSession:
     """One loaded MetaGraph; its methods may be called from several threads.
 
     Args:
-        directory: Of the SavedModel.
-        tags: Of the MetaGraph.
+        directory: Directory of the SavedModel.
+        tags: Tags of the MetaGraph.
         options: Threads.
         guard: See `gru_serving.engine.session.load`.
 
     Attributes:
-        signatures: As stored in the SavedModel.
+        signatures: Signatures as stored in the SavedModel.
 
     Raises:
         ServingError: The directory holds no SavedModel, not one with these tags, or a broken one.

@@ -64,7 +64,7 @@ class Trials:
 
         Args:
             directory: Directory of the version.
-            options: As for the load in this process.
+            options: Options of the load in this process.
             watch: Ends it; its time begins when it is this trial's turn.
 
         Returns:

@@ -45,9 +45,9 @@ class VersionLoader:
     """Loads versions; may be called from several threads.
 
     Args:
-        options: How.
-        metrics: Where loads, runs and batches are counted.
-        scheduler: Runs batches; needed where the options ask for batching.
+        options: How to load.
+        metrics: Metrics that count loads, runs and batches.
+        scheduler: Scheduler of batches; needed where the options ask for batching.
     """
 
     def __init__(

@@ -55,11 +55,11 @@ def load_warm(
     """Load a version and run its warmup requests, if it has any.
 
     Args:
-        directory: Of the version.
-        tags: Of the MetaGraph to load.
+        directory: Directory of the version.
+        tags: Tags of the MetaGraph to load.
         options: Threads of the session.
         iterations: Times to run each request; 0 runs none.
-        runtime: Of `gru_serving.engine.runtime.RUNTIMES`.
+        runtime: One of `gru_serving.engine.runtime.RUNTIMES`.
 
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
@@ -86,9 +86,9 @@ def replay(
 
     Args:
         predictor: The loaded version.
-        directory: Of the version.
+        directory: Directory of the version.
         iterations: Times to run each request; 0 runs none.
-        metrics: Where runs, records and time are counted; records and time not when a request
+        metrics: Metrics that count runs, records and time; records and time not when a request
             fails, as in TF Serving.
         left: Signatures whose records are not run.
 
@@ -258,7 +258,7 @@ def write_records(directory: Path, records: Sequence[PredictionLog]) -> Path:
     """Write the warmup file of a version.
 
     Args:
-        directory: Of the version.
+        directory: Directory of the version.
         records: At most 1000, as TF Serving loads no more.
 
     Returns:

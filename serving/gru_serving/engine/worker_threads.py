@@ -71,8 +71,8 @@ class WorkerThreads:
     counting: half the cost per call, which is a large part of a request to a small model.
 
     Args:
-        count: Of threads.
-        name: Of the threads, for people with debuggers.
+        count: Number of threads.
+        name: Name of the threads, for people with debuggers.
     """
 
     def __init__(self, count: int, name: str) -> None:

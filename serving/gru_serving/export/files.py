@@ -46,7 +46,7 @@ def write_onnx(version: Path, model: NativeModel) -> Manifest:
 
     Args:
         version: The version's directory.
-        model: Of the task.
+        model: Model of the task.
 
     Returns:
         What was written.

@@ -166,9 +166,9 @@ class Inference:
         metrics: Metrics that count the runs.
 
     Attributes:
-        repository: As given.
-        threads: As given.
-        turns: As given.
+        repository: Models, as given.
+        threads: Worker threads, as given.
+        turns: Turns for long requests.
     """
 
     def __init__(

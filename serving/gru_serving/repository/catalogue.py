@@ -53,17 +53,17 @@ class Version:
     """One version ever seen.
 
     Attributes:
-        number: Of the version.
-        path: Its directory.
-        state: Where it is in its life.
+        number: Number of the version.
+        path: Directory of the version.
+        state: State in its life.
         error: Why it ended, when it was not asked to.
         predictor: While it is in memory.
         in_use: Requests that hold it.
         gone: At some time since it was first seen, it was not wanted.
-        retrying: Its load failed, and is tried again.
-        tried: Its files when it was loaded last.
-        seen: Its files when they were looked at last.
-        changed: Its load failed, and its files have changed since.
+        retrying: Whether its load failed, and is tried again.
+        tried: Files when it was loaded last.
+        seen: Files when they were looked at last.
+        changed: Whether its load failed, and its files have changed since.
     """
 
     number: int
@@ -200,11 +200,11 @@ class Lease:
 
     Args:
         held: Counted as in use already.
-        changed: Of the catalogue.
+        changed: Condition of the catalogue.
 
     Attributes:
         predictor: The version in memory.
-        number: Of the version.
+        number: Number of the version.
     """
 
     __slots__ = ("_changed", "_held", "number", "predictor")
@@ -266,7 +266,7 @@ class Catalogue:
         """Hold a version for the time of one request.
 
         Args:
-            name: Of the model.
+            name: Name of the model.
             version: Exactly that one; None for the highest that serves.
             label: The version that the label points to; not together with `version`.
 

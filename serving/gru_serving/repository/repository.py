@@ -67,7 +67,7 @@ def load_with_retries(
 
     Args:
         load: Loads it.
-        name: For the log.
+        name: Name in the log.
         tries: At most.
         may_retry: Waits before the next try; False for no more.
 
@@ -114,7 +114,7 @@ class VersionChanges:
     """Scans, loads and unloads; one thread at a time, except for `load_initial` and `close`.
 
     Args:
-        catalogue: Of the versions.
+        catalogue: Catalogue of the versions.
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
         loaded: Called for every version that is about to serve: model, number, directory.
@@ -376,7 +376,7 @@ class Repository(Catalogue):
         nothing.
 
         Args:
-            models: As for the class; an empty list unloads all models.
+            models: Models to serve; an empty list unloads all models.
 
         Raises:
             ServingError: With TF Serving's text: no models where some were configured, a label on

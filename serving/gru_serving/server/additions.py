@@ -24,14 +24,14 @@ class Additions:
     """Made from the flags of the additions; with none of them set it does nothing.
 
     Args:
-        flags: Which additions.
+        flags: Flags that ask for additions.
         repository: Models with their logging configurations.
         metrics: Metrics to which those with version and signature are added; None where no
             metrics are served.
         refusals: Counter of the requests that are refused.
 
     Attributes:
-        refusals: As given.
+        refusals: Counter of the requests that are refused.
         tokens: Tokens that requests need; None for none.
         observers: Functions that get the record of every request.
 

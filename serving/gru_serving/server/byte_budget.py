@@ -35,8 +35,8 @@ class ByteBudget:
     may therefore be exceeded by one request.
 
     Args:
-        one: Bytes of one request.
-        together: Bytes of all of them.
+        one: Most bytes of one request.
+        together: Most bytes of all of them.
         patience: Seconds to wait.
         refusals: Counter of the requests that are refused.
     """
@@ -93,7 +93,7 @@ class ByteBudget:
         """Count some bytes more, in steps.
 
         Args:
-            held: Who holds them.
+            held: Request that holds them.
             size: How many at least.
             in_memory: Whether they are in memory already.
 

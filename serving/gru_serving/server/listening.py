@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gru_serving.config.files import read_ssl_config
+from gru_serving.config.files import read_text_proto
 from gru_serving.errors import InvalidArgument, ServingError, Unavailable
 from gru_serving.protos.ssl_config_pb2 import SSLConfig
 
@@ -79,7 +79,7 @@ def tls_context(path: str, flag: str) -> ssl.SSLContext:
     Raises:
         ServingError: The file is missing or no SSLConfig, or its key, certificate or CA is invalid.
     """
-    config = read_ssl_config(path)
+    config = read_text_proto(path, SSLConfig())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

@@ -17,9 +17,8 @@ from gru_serving.config.batching_options import BatchingOptions, PoolOptions
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.config.files import (
     ServedModel,
-    read_batching_parameters,
     read_model_config,
-    read_monitoring_config,
+    read_text_proto,
     single_model,
 )
 from gru_serving.config.flags import Flags
@@ -30,6 +29,8 @@ from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import ServingError
 from gru_serving.inference.service import Inference
 from gru_serving.inference.turns import Turns
+from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
+from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
 from gru_serving.repository.repository import Repository, RepositoryOptions
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
@@ -87,7 +88,7 @@ def repository_options(flags: Flags) -> RepositoryOptions:
 def _batching(flags: Flags) -> tuple[BatchingOptions, PoolOptions]:
     if not flags.batching_parameters_file:
         return BatchingOptions(), PoolOptions()
-    parameters = read_batching_parameters(flags.batching_parameters_file)
+    parameters = read_text_proto(flags.batching_parameters_file, BatchingParameters())
     pool = PoolOptions.from_proto(parameters)
     if flags.enable_per_model_batching_parameters:
         return BatchingOptions(), pool
@@ -356,7 +357,7 @@ def _metrics_path(flags: Flags) -> str:
     """Where REST serves Prometheus' metrics; empty for nowhere."""
     if not flags.monitoring_config_file:
         return ""
-    config = read_monitoring_config(flags.monitoring_config_file).prometheus_config
+    config = read_text_proto(flags.monitoring_config_file, MonitoringConfig()).prometheus_config
     return (config.path or DEFAULT_PATH) if config.enable else ""
 
 

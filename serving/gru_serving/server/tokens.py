@@ -26,7 +26,7 @@ class Tokens:
     If the file becomes unreadable or empty, the previous tokens stay valid.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
 
     Raises:
         ServingError: There is no such file, or it holds no usable tokens.

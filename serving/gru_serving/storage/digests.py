@@ -36,8 +36,8 @@ class Digest(NamedTuple):
     """Of one file.
 
     Attributes:
-        size: In bytes.
-        sha256: Of its bytes, in lower-case hexadecimal.
+        size: Number of bytes.
+        sha256: SHA-256 of its bytes, in lower-case hexadecimal.
     """
 
     size: int
@@ -53,7 +53,7 @@ def write_digests(version: Path) -> Path:
     """Write the list of a version, whose files are complete.
 
     Args:
-        version: Its directory.
+        version: Directory of the version.
 
     Returns:
         The list.
@@ -77,7 +77,7 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
     """Compare a version's files with its list.
 
     Args:
-        version: Its directory, with a list.
+        version: Directory of the version, with a list.
         check: Called again and again meanwhile; may raise to end it.
 
     Returns:
@@ -150,7 +150,7 @@ def digest_of(
     """The digest of a file.
 
     Args:
-        path: Of the file; a link counts as what it points to.
+        path: Path of the file; a link counts as what it points to.
         at_most: Bytes after which it is too large to be the one expected, and is not read on.
         check: Called before every block; may raise to end it.
 

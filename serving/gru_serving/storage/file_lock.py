@@ -32,7 +32,7 @@ def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock.
 
     Args:
-        path: Of the lock file, in a directory that exists.
+        path: Path of the lock file, in a directory that exists.
 
     Raises:
         LockedError: Another process holds it.

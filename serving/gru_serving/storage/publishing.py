@@ -33,7 +33,8 @@ def publisher(base: Path) -> Iterator[Path]:
     Holds the base path's lock meanwhile; the lock of a process that died is free.
 
     Args:
-        base: Of the served model; made when absent, and removed again if nothing came of it.
+        base: Base path of the served model; made when absent, and removed again if nothing came of
+            it.
 
     Raises:
         PublishError: Another process is publishing to it, or it is no base path but a version.
@@ -69,9 +70,9 @@ def put_in_place(aside: Path, base: Path, number: int | None = None) -> Path:
     """Make what was built a version.
 
     Args:
-        aside: Of `publisher`, complete.
-        base: Of the served model.
-        number: Of the version; None for the one after the highest.
+        aside: Directory of `publisher`, complete.
+        base: Base path of the served model.
+        number: Number of the version; None for the one after the highest.
 
     Raises:
         PublishError: There is a version of that number.
@@ -103,7 +104,7 @@ def remove_old(
     """Remove all versions but the highest.
 
     Args:
-        base: Of the served model.
+        base: Base path of the served model.
         keep: Number of highest versions to keep, at least 1.
         protected: Versions that stay besides.
         dry_run: Remove nothing.
@@ -137,8 +138,8 @@ def find_version(path: Path, number: int | None = None) -> Path:
     """The version directory that a user means.
 
     Args:
-        path: Of a version, or a base path with versions in it.
-        number: Of the version in a base path; None for the highest.
+        path: Path of a version, or a base path with versions in it.
+        number: Number of the version in a base path; None for the highest.
 
     Raises:
         NotFound: There is none; the message says what to give instead.

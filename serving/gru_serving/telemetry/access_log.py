@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from gru_serving.errors import InvalidArgument
 from gru_serving.telemetry.background_writer import BackgroundWriter
@@ -18,6 +18,10 @@ from gru_serving.telemetry.request_record import RequestRecord
 STDOUT = "-"
 _LONGEST = 1024
 _EMPTY_ENTRY = 500  # bytes, roughly
+_FIELDS = (
+    *("transport", "method", "route", "model", "version", "signature", "status", "http_status"),
+    *("seconds", "request_bytes", "response_bytes", "client"),
+)
 
 
 class AccessLog:
@@ -26,7 +30,7 @@ class AccessLog:
     A file that was renamed or removed (for example by logrotate) is reopened.
 
     Args:
-        path: Of the file; "-" for standard output.
+        path: Path of the file; "-" for standard output.
 
     Raises:
         InvalidArgument: The file cannot be opened.
@@ -46,8 +50,9 @@ class AccessLog:
     def __call__(self, record: RequestRecord) -> None:
         """Have a line written for a request."""
         # Not the record itself, which may hold the whole request.
-        entry = _Entry.of(record)
-        self._writer.put(entry, entry.size)
+        fields = {name: _cut(getattr(record, name)) for name in _FIELDS}
+        size = sum(len(value) for value in fields.values() if isinstance(value, str))
+        self._writer.put((record.began, fields), _EMPTY_ENTRY + size)
 
     def close(self) -> None:
         """Write what waits and close the file."""
@@ -65,8 +70,8 @@ class AccessLog:
         # Unbuffered: lines go out whole, and a failure is known when it happens.
         self._file = self._path.open("ab", buffering=0)
 
-    def _write(self, entries: Sequence[_Entry]) -> None:
-        text = "".join(_line(entry) for entry in entries)
+    def _write(self, entries: Sequence[tuple[float, dict[str, Any]]]) -> None:
+        text = "".join(_line(*entry) for entry in entries)
         if self._path is not None and self._replaced():
             self._open()
         assert self._file is not None
@@ -98,61 +103,18 @@ class AccessLog:
         return (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino)
 
 
-class _Entry(NamedTuple):
-    """The fields of a line, in order; long names are truncated."""
-
-    began: float
-    transport: str
-    method: str
-    route: str
-    model: str
-    version: int | None
-    signature: str
-    status: str
-    http_status: int | None
-    seconds: float
-    request_bytes: int
-    response_bytes: int
-    client: str
-
-    @classmethod
-    def of(cls, record: RequestRecord) -> _Entry:
-        return cls(
-            record.began,
-            record.transport,
-            _cut(record.method),
-            _cut(record.route),
-            _cut(record.model),
-            record.version,
-            _cut(record.signature),
-            record.status,
-            record.http_status,
-            record.seconds,
-            record.request_bytes,
-            record.response_bytes,
-            record.client,
-        )
-
-    @property
-    def size(self) -> int:
-        names = (self.method, self.route, self.model, self.signature, self.client)
-        return _EMPTY_ENTRY + sum(map(len, names))
+def _cut(value: Any) -> Any:
+    """A field, cut where it is a long name."""
+    if not isinstance(value, str) or len(value) <= _LONGEST:
+        return value
+    return f"{value[:_LONGEST]}... ({len(value)} characters)"
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}... ({len(name)} characters)"
-
-
-def _line(entry: _Entry) -> str:
-    began = datetime.fromtimestamp(entry.began, UTC)
-    fields: dict[str, Any] = {
-        "time": began.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        **entry._asdict(),
-        "seconds": round(entry.seconds, 6),
-    }
-    del fields["began"]
+def _line(began: float, fields: dict[str, Any]) -> str:
+    time = datetime.fromtimestamp(began, UTC).isoformat(timespec="microseconds")
+    fields = {**fields, "seconds": round(fields["seconds"], 6)}
     present = {key: _whole(value) for key, value in fields.items() if value not in ("", None)}
-    return json.dumps(present) + "\n"
+    return json.dumps({"time": time.replace("+00:00", "Z"), **present}) + "\n"
 
 
 def _whole(value: Any) -> Any:

@@ -23,7 +23,7 @@ class BackgroundWriter(Generic[T]):
     and counted; requests go on.
 
     Args:
-        name: Of what is written, for the log.
+        name: Name of what is written, for the log.
         write: Writes some items; may raise OSError.
         limit: Items that may wait.
         limit_bytes: Their bytes together; an item beyond that waits if no other does.
@@ -61,7 +61,7 @@ class BackgroundWriter(Generic[T]):
         """Queue an item to be written; returns immediately.
 
         Args:
-            item: To be written.
+            item: Entry to be written.
             size: Bytes that it keeps in memory.
         """
         with self._changed:

@@ -106,10 +106,10 @@ class Histogram:
     Buckets are open above, as TensorFlow's: a value equal to a bound counts in the next bucket.
 
     Args:
-        name: Of the metric.
+        name: Name of the metric.
         labels: Their names.
         bounds: Between the buckets, ascending.
-        digits: Of the sum; TF Serving's has six, 17 lose nothing.
+        digits: Digits of the sum; TF Serving's has six, 17 lose nothing.
     """
 
     kind = "histogram"
@@ -264,7 +264,7 @@ class Metrics:
         """The sum of a counter over all its labels; 0 for what is no counter.
 
         Args:
-            path: As in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
+            path: Name as in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
         """
         name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
         return sum(

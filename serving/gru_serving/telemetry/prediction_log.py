@@ -33,7 +33,7 @@ class PredictionLogOptions:
     """Directory, sampling rate and limits of a prediction log.
 
     Attributes:
-        directory: Of the files; it is created if necessary.
+        directory: Directory of the files; it is created if necessary.
         sampling_rate: Part of the requests to log, 0 to 1, of models that say nothing themselves.
         file_bytes: A file that has grown to this size is followed by a new one.
         files: Kept per model; the oldest are removed.
@@ -49,10 +49,10 @@ class PredictionLogger:
     """Takes the records of requests, and logs some of them in the background.
 
     Args:
-        options: Where and how much.
+        options: Directory, rate and limits.
         configured: The `logging_config` of a model; None where it has none.
-        tags: Of the SavedModels, noted with every record.
-        count: Told the model and the outcome ("OK", "UNKNOWN") of every record.
+        tags: Tags of the SavedModels, noted with every record.
+        count: Function that gets the model and the outcome ("OK", "UNKNOWN") of every record.
 
     Raises:
         InvalidArgument: A file cannot be made in the directory, or a figure makes no sense.

@@ -11,9 +11,10 @@ from gru_serving.config.batching_options import (
     of_version,
 )
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.config.files import read_batching_parameters
+from gru_serving.config.files import read_text_proto
 from gru_serving.engine.batching.scheduler import BatchScheduler
 from gru_serving.errors import InvalidArgument, ResourceExhausted
+from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 
 FULL = """
 max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }
@@ -27,7 +28,7 @@ max_execution_batch_size { value: 32 }
 def read(tmp_path, text):
     path = tmp_path / "parameters"
     path.write_text(text)
-    return read_batching_parameters(str(path))
+    return read_text_proto(str(path), BatchingParameters())
 
 
 def test_defaults(tmp_path):

@@ -7,6 +7,9 @@ import pytest
 from gru_serving.config import files as config_files
 from gru_serving.config.files import ServedModel, VersionPolicy, read_model_config
 from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
+from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
+from gru_serving.protos.ssl_config_pb2 import SSLConfig
 
 GOOD = """
 # a comment
@@ -124,17 +127,20 @@ def test_no_list_is_not_an_empty_list(write):
 
 
 def test_other_files(write):
-    monitoring = config_files.read_monitoring_config(write("prometheus_config { enable: true }"))
+    monitoring = config_files.read_text_proto(
+        write("prometheus_config { enable: true }"), MonitoringConfig()
+    )
     assert monitoring.prometheus_config.enable
-    ssl = config_files.read_ssl_config(write('server_key: "k" server_cert: "c"'))
+    ssl = config_files.read_text_proto(write('server_key: "k" server_cert: "c"'), SSLConfig())
     assert (ssl.server_key, ssl.client_verify) == ("k", False)
-    batching = config_files.read_batching_parameters(
-        write("max_batch_size { value: 128 } allowed_batch_sizes: 1 allowed_batch_sizes: 128")
+    batching = config_files.read_text_proto(
+        write("max_batch_size { value: 128 } allowed_batch_sizes: 1 allowed_batch_sizes: 128"),
+        BatchingParameters(),
     )
     assert batching.max_batch_size.value == 128
     assert not batching.HasField("batch_timeout_micros")
     with pytest.raises(InvalidArgument):
-        config_files.read_ssl_config(write("client_verify: 7"))
+        config_files.read_text_proto(write("client_verify: 7"), SSLConfig())
 
 
 LOGGED = """model_config_list {{ config {{

@@ -199,7 +199,7 @@ class GrpcClient(Client):
     Args:
         address: `host:port` or `unix:/path`.
         tls: Whether to use TLS.
-        options: As of `connect`.
+        options: Options of `connect`.
     """
 
     def __init__(

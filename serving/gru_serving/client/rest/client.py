@@ -41,7 +41,7 @@ class RestClient(Client):
 
     Args:
         url: `http://host:port` or `https://host:port`.
-        options: As of `connect`.
+        options: Options of `connect`.
     """
 
     def __init__(self, url: str, options: ClientOptions | None = None) -> None:
@@ -68,7 +68,7 @@ class RestWire:
     """Requests as JSON.
 
     Args:
-        url: Of the server, for messages.
+        url: URL of the server, for messages.
     """
 
     def __init__(self, url: str) -> None:

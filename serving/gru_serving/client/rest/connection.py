@@ -141,9 +141,9 @@ class AnswerBody:
     """Takes the pieces of a body as they come.
 
     Args:
-        url: Of the server, for messages.
+        url: URL of the server, for messages.
         encoding: The answer's Content-Encoding.
-        announced: Its Content-Length; None where it has none.
+        announced: Content-Length of the answer; None where it has none.
         most: The largest body, unpacked, in bytes.
 
     Raises:

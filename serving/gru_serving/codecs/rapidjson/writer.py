@@ -54,8 +54,8 @@ def tokens(name: str, array: np.ndarray) -> list[str]:
     """The JSON texts of all elements, row by row.
 
     Args:
-        name: Of the output; one that ends in `_bytes` has its strings written in base64.
-        array: Any shape.
+        name: Name of the output; one that ends in `_bytes` has its strings written in base64.
+        array: Array of any shape.
 
     Raises:
         InvalidArgument: JSON has no form for elements of this type, and there are some.

@@ -44,7 +44,7 @@ class ServedModel:
     One version answers all rows: the one that the server names at the beginning.
 
     Args:
-        client: Of the server.
+        client: Client of the server.
         arguments: Model, version, label, signature, requests.
 
     Raises:

@@ -173,7 +173,7 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
 
     Args:
         ticks: The rows.
-        name: Of the file, for messages.
+        name: Name of the file, for messages.
 
     Raises:
         InvalidArgument: There is no tick.
@@ -277,9 +277,9 @@ class SeriesRows(NamedTuple):
     """The rows of a CSV.
 
     Attributes:
-        ticks: Those to forecast from.
-        ahead: Those after them that have no value to forecast, but known inputs.
-        columns: Of the model; None where it does not name them.
+        ticks: Rows to forecast from.
+        ahead: Rows after them that have no value to forecast, but known inputs.
+        columns: Columns of the model; None where it does not name them.
         notes: What to say of the rows.
     """
 
@@ -292,7 +292,7 @@ class SeriesRows(NamedTuple):
         """(1, H, F), the input `future` of the model; NaN after the last known row.
 
         Args:
-            name: Of the file, for messages.
+            name: Name of the file, for messages.
 
         Raises:
             InvalidArgument: No row has known inputs.

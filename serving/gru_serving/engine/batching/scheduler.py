@@ -28,7 +28,7 @@ class Waiter:
     """A coroutine that waits for the tasks of one request.
 
     Args:
-        answered: Of its event loop; gets a result when the last task has an answer.
+        answered: Future of its event loop; gets a result when the last task has an answer.
     """
 
     __slots__ = ("_others", "answered")
@@ -86,12 +86,12 @@ class Task:
 
     Attributes:
         inputs: Arrays with equal first dimensions.
-        size: That dimension.
+        size: Number of rows.
         deadline: `time.perf_counter()` at which nobody waits any more; None for never.
         enqueued: The same clock when it was handed in.
-        waiter: Who waits for the answer in an event loop; None where a thread does.
+        waiter: Coroutine that waits for the answer; None where a thread does.
         outputs: The answer, once there.
-        error: Or why there is none.
+        error: Error that came in place of an answer.
     """
 
     __slots__ = (
@@ -186,11 +186,11 @@ class BatchQueue:
         patient: Whether a batch waits to fill.
 
     Attributes:
-        feeds: As given.
-        fetches: As given.
-        patient: As given; may change.
+        feeds: Input tensors, as given.
+        fetches: Output tensors, as given.
+        patient: Whether a batch waits to fill; may change.
         turn: The number of its last batch among those of all queues; 0 before the first.
-        rows: Of tasks that wait.
+        rows: Rows of tasks that wait.
         running: Batches under way.
     """
 
@@ -227,7 +227,7 @@ class BatchQueue:
             inputs: Arrays with `size` rows.
             size: Rows.
             deadline: `time.perf_counter()` at which nobody waits any more; None for never.
-            waiter: Who waits for the answer in an event loop; None where a thread does.
+            waiter: Coroutine that waits for the answer; None where a thread does.
 
         Returns:
             Its tasks, and whether a thread should look.

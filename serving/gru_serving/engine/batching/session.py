@@ -140,9 +140,9 @@ class Pending:
 
     Args:
         scheduler: Runs the tasks.
-        queue: Where they wait.
-        tasks: In the order of their rows.
-        picks: Which outputs of the tasks the request wants, in its order; None for all as they are.
+        queue: Queue in which they wait.
+        tasks: Tasks in the order of their rows.
+        picks: Places of the outputs that the request wants, in its order; None for all as they are.
     """
 
     __slots__ = ("_picks", "_queue", "_scheduler", "tasks")
@@ -189,7 +189,7 @@ class Route(NamedTuple):
     """How requests that name their tensors in one order go through the queue that has another.
 
     Attributes:
-        queue: That of the tensors.
+        queue: Queue of the tensors.
         feeds: The order to bring inputs into; None where it is the queue's.
         picks: The place of each output among the queue's; None where they are the same.
     """
@@ -222,10 +222,10 @@ class BatchingSession:
         session: Runs the batches.
         scheduler: Forms them; shared with other sessions.
         options: How.
-        metrics: Where batches are counted.
+        metrics: Metrics that count the batches.
 
     Attributes:
-        signatures: Those of the session.
+        signatures: Signatures of the session.
     """
 
     def __init__(
@@ -304,10 +304,10 @@ class BatchingSession:
         """As `run`, without waiting.
 
         Args:
-            feeds: As for `run`.
-            fetches: As for `run`.
-            timeout_ms: As for `run`; the waiting caller enforces it.
-            waiter: Who waits in an event loop; None where this thread will.
+            feeds: Arrays by tensor, as for `run`.
+            fetches: Tensors wanted, as for `run`.
+            timeout_ms: Milliseconds allowed; the waiting caller enforces it.
+            waiter: Coroutine that waits for the answer; None where this thread will.
 
         Raises:
             ServingError: With TF Serving's text: the request cannot be batched, or not now.

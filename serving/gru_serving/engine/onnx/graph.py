@@ -21,8 +21,8 @@ def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
     """Whether an array has the type of the input that it is for.
 
     Args:
-        place: Of the input among those that are fed.
-        wanted: Of the input.
+        place: Place of the input among those that are fed.
+        wanted: Type of the input.
         array: What is fed.
 
     Raises:

@@ -38,7 +38,7 @@ class GraphCall:
     Attributes:
         graph: File of the graph, beside the manifest; None where the steps make all outputs.
         outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
-        steps: Of `gru_serving.engine.onnx.steps`.
+        steps: Steps before the graph, of the kinds in `gru_serving.engine.onnx.steps`.
         rows_per_run: Rows that the graph takes at once; None for any number.
     """
 
@@ -53,7 +53,7 @@ class Manifest:
     """What a version holds for ONNX Runtime.
 
     Attributes:
-        signatures: By name.
+        signatures: Calls by signature name.
         left: Why the others are left to TensorFlow, by name.
     """
 

@@ -45,7 +45,7 @@ class OnnxFileSession:
     """One graph; its methods may be called from several threads.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
 
     Attributes:
         signatures: `serving_default`, with the graph's inputs and outputs under their own names.
@@ -77,7 +77,7 @@ class OnnxFileSession:
         """The handle of a tensor: its name in the file.
 
         Args:
-            name: As in the file, or with `:0` behind it.
+            name: Tensor name as in the file, or with `:0` behind it.
 
         Raises:
             NotFound: The graph takes and gives no such tensor.

@@ -131,12 +131,12 @@ class Answer:
     """The graph and the steps of one signature.
 
     Args:
-        call: Of the manifest.
-        graph: Which it names, if any.
-        steps: Of the version.
+        call: Call of the manifest.
+        graph: Graph that the call names, if any.
+        steps: Steps of the version.
 
     Attributes:
-        brevity: Of its runs.
+        brevity: Brevity of its runs.
 
     Raises:
         InvalidArgument: A step is unknown.
@@ -167,10 +167,10 @@ class Answer:
 
         Args:
             values: The signature's inputs; what the steps make is added.
-            aliases: Of the outputs wanted.
-            watch: Of the model's runs.
-            deadline: As of `RunWatch.watching`.
-            threads: Among which rows may be divided.
+            aliases: Aliases of the outputs wanted.
+            watch: Watch of the model's runs.
+            deadline: Deadline of `RunWatch.watching`.
+            threads: Number of threads among which rows may be divided.
 
         Raises:
             ServingError: The inputs are refused, or the run ends early or fails.
@@ -263,15 +263,15 @@ class OnnxSession:
     """The graphs of a version; its methods may be called from several threads.
 
     Args:
-        version: Its directory.
-        manifest: Of the version.
-        signatures: Of the SavedModel.
+        version: Directory of the version.
+        manifest: Manifest of the version.
+        signatures: Signatures of the SavedModel.
         tensorflow: Opens what answers the signatures that are left, at the first request for one;
             None where nothing does.
         threads: Threads among which the rows of one run are divided; 0 for as many as CPUs.
 
     Attributes:
-        signatures: As given.
+        signatures: Signatures as given.
 
     Raises:
         ServingError: A graph cannot be loaded.
@@ -314,7 +314,7 @@ class OnnxSession:
         """The handle of a tensor that a signature has.
 
         Args:
-            name: In the SavedModel's graph, `x:0`; without a number its first output.
+            name: Tensor name in the SavedModel's graph, `x:0`; without a number its first output.
 
         Raises:
             NotFound: No signature has it.

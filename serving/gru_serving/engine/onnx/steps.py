@@ -38,7 +38,7 @@ def text_feature(examples: np.ndarray, name: str) -> np.ndarray:
 
     Args:
         examples: (B,) serialized tf.Examples.
-        name: Of a feature that holds exactly one string.
+        name: Name of a feature that holds exactly one string.
 
     Raises:
         InvalidArgument: With TensorFlow's text: an example cannot be read, or its feature is
@@ -182,7 +182,7 @@ class Steps:
     """The steps of the signatures of one version.
 
     Args:
-        folder: Where the files are that they name.
+        folder: Folder of the files that they name.
     """
 
     def __init__(self, folder: Path) -> None:

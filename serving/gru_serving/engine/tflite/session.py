@@ -38,7 +38,7 @@ def read_metadata(path: Path) -> SignatureDefMap:
     """The signatures in a file's metadata, as stored; empty where it has none.
 
     Args:
-        path: Of a file that an interpreter has accepted.
+        path: Path of a file that an interpreter has accepted.
 
     Raises:
         InvalidArgument: With TF Serving's text: the metadata cannot be read.
@@ -143,7 +143,7 @@ def tensors_by_name(details: Sequence[Details], kind: str) -> dict[str, Details]
     """The inputs or outputs of a file.
 
     Args:
-        details: As the interpreter gives them.
+        details: Tensors as the interpreter gives them.
         kind: `Input` or `Output`, for the error.
 
     Raises:
@@ -204,11 +204,11 @@ class TfliteSession:
     """A pool of interpreters of one model; its methods may be called from several threads.
 
     Args:
-        path: Of the `.tflite` file.
+        path: Path of the `.tflite` file.
         interpreters: Runs at once.
 
     Attributes:
-        signatures: Those in the file's metadata; else its native ones; else `serving_default`
+        signatures: Signatures in the file's metadata; else its native ones; else `serving_default`
             with all of its inputs and outputs.
 
     Raises:
@@ -246,7 +246,7 @@ class TfliteSession:
         """The handle of a tensor: its name in the file.
 
         Args:
-            name: As in the file, or with `:0` behind it.
+            name: Tensor name as in the file, or with `:0` behind it.
 
         Raises:
             NotFound: No signature has it.

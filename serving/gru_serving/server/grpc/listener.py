@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import grpc
 from grpc_reflection.v1alpha import reflection
 
-from gru_serving.config.files import read_ssl_config
+from gru_serving.config.files import read_text_proto
 from gru_serving.config.flags import Flags
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.inference.service import Inference
@@ -22,6 +22,7 @@ from gru_serving.protos.services import (
     PROFILER_SERVICE,
     generic_handler,
 )
+from gru_serving.protos.ssl_config_pb2 import SSLConfig
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.grpc.services import ModelService, PredictionService, refuse
@@ -267,7 +268,7 @@ def _credentials(path: str) -> Any:
             listen.
     """
     tls_context(path, "ssl_config_file")
-    config = read_ssl_config(path)
+    config = read_text_proto(path, SSLConfig())
     return grpc.ssl_server_credentials(
         [(config.server_key.encode(), config.server_cert.encode())],
         root_certificates=config.custom_ca.encode() or None,

@@ -51,7 +51,7 @@ def playground_routes(flags: Flags, metrics_path: str, repository: Repository) -
 
     Args:
         flags: `--enable_playground`, and what the page says of the server.
-        metrics_path: Where metrics can be read; empty for nowhere.
+        metrics_path: Path of the metrics page; empty for none.
         repository: The models.
     """
     if not flags.enable_playground:

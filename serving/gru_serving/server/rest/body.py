@@ -80,8 +80,8 @@ class PackedBody:
     """A body that is long once it is unpacked; unpacking is left to the thread that reads it.
 
     Args:
-        packed: As it came.
-        held: Counts the bytes.
+        packed: Body as it came.
+        held: Bytes counted for the request.
     """
 
     def __init__(self, packed: Body, held: Held) -> None:

@@ -216,10 +216,10 @@ def test_errors_are_the_same_as_without_batching(models, batched):
 def test_predictor_on_an_event_loop(batched):
     """Many requests are under way, none of them in a thread."""
     predictor = batched(max_batch_size=20, batch_timeout_micros=PATIENT)
-    assert predictor.batches
 
     async def ask_many(asked, count):
         runs = [asked.prepare({"x": np.array([[1, 2]])}, "", ["last"]) for _ in range(count)]
+        assert all(run.batched for run in runs)
         return await asyncio.wait_for(asyncio.gather(*(run.run_in_batch() for run in runs)), 20)
 
     assert asyncio.run(ask_many(predictor, 20)) == [{"last": np.array([5])}] * 20

@@ -1,6 +1,6 @@
 """docs/reference/server_flags.md: every flag, its effect, what differs, and the test of it.
 
-`python -m gru_serving.config.flag_page docs/reference/server_flags.md
+`python docs/sphinx/flag_page.py docs/reference/server_flags.md
 tests/serving/config/shown_flags.toml` writes the page again.
 """
 
@@ -82,7 +82,7 @@ def page(shown: Mapping[str, str]) -> str:
     """The page as Markdown.
 
     Args:
-        shown: By the name of a flag, the test that shows its effect: `module::function`.
+        shown: Test that shows the effect of a flag, `module::function`, by its name.
     """
     ours = [flag for flag in FLAGS if flag.metadata["honour"] is Honour.OURS]
     theirs = [flag for flag in FLAGS if flag not in ours]
