@@ -21,17 +21,18 @@ from typing import Any
 
 import keras
 import numpy as np
-import tyro
 from rich.console import Console
 
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
 from gru_training.classification.averages import f1
+from gru_training.command_settings import task_settings
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import load_data
 from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
+from gru_training.sentiment.task import TASK
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,11 +84,8 @@ def _measured(
 
 
 def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, float]:
-    config: SentimentConfig = tyro.cli(
-        SentimentConfig,
-        args=["--data", str(path), "--seed", str(seed), *shlex.split(settings)],
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    words = ["--data", str(path), "--seed", str(seed), *shlex.split(settings)]
+    config: SentimentConfig = task_settings(TASK, words, "gru-train sentiment")
     keras.utils.set_random_seed(seed)
     config = replace(config, run=replace(config.run, runs_dir=folder))
     data = load_data(config)
