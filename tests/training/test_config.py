@@ -93,4 +93,5 @@ def test_sentiment_presets_hold_their_name_and_differ_in_pretraining():
         assert alone.model.ngrams
         assert pretrained.model.ngrams
     found = task_settings(TASK, ["--preset", "imdb"], "gru-train sentiment")
+    assert found == preset("imdb", PRESETS)
     assert found.data.max_tokens == 1000

@@ -53,16 +53,16 @@ def test_intervals_say_which_quantiles_there_are():
 
 
 def test_presets_are_found_on_a_command_line():
-    def settings(*flags):
-        return task_settings(TASK, flags, "gru-train forecasting")
+    def parsed(*words):
+        return task_settings(TASK, words, "gru-train")
 
-    assert settings() == ForecastingConfig()
-    named = settings("--preset", "etth1-96")
-    assert named == settings("--preset=etth1-96") == preset("etth1-96", PRESETS)
+    assert parsed() == ForecastingConfig()
+    named = parsed("--preset", "etth1-96")
+    assert named == parsed("--preset=etth1-96") == preset("etth1-96", PRESETS)
     assert (named.preset, named.data.horizon) == ("etth1-96", 96)
     assert named.data.data is not None
     with pytest.raises(ConfigError, match=r"--preset must be one of co2, etth1-96, .*got 'nope'"):
-        settings("--preset", "nope")
+        parsed("--preset", "nope")
 
 
 @pytest.mark.parametrize(
