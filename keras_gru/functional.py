@@ -264,7 +264,7 @@ def sequence(
     if initial_state is None:
         h = tf.zeros([tf.shape(x)[0], units], x.dtype)
     else:
-        h = fitting("initial_state", initial_state, x.dtype, (None, units))
+        h = fitting("initial_state", initial_state, x.dtype, (batch, units))
         if h.shape[0] is None or h.shape[0] != batch:
             # Or rows that are padded would hide that there are too few, or too many.
             h = tf.broadcast_to(h, [tf.shape(x)[0], units], name="initial_state_of_each_row")

@@ -55,7 +55,7 @@ def _leave_out_foreign(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
     """What comes from Keras, scikit-learn or Python is documented there."""
-    hidden = not _is_own(obj) or type(obj).__name__.startswith("_Of") or _is_for_keras(name, obj)
+    hidden = not _is_own(obj) or _is_for_keras(name, obj)
     return True if what == "class" and hidden else None
 
 
