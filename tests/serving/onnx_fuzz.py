@@ -112,7 +112,7 @@ def ask(predictor, number):
         if rng.random() < 0.5 and signature.method_name in (CLASSIFY_METHOD, REGRESS_METHOD):
             examples = [example(rng) for _ in range(rng.choice((0, 1, 1, 3, 60)))]
             run = classify if signature.method_name == CLASSIFY_METHOD else regress
-            run(predictor, name, examples, PATIENCE_MS)
+            run(predictor, name, examples).run(PATIENCE_MS)
             return True
         predictor.predict(tensors(rng, signature), name, (), PATIENCE_MS)
     except ServingError:

@@ -265,7 +265,7 @@ def test_method_names(models, load):
             "Was: tensorflow/serving/predict"
         )
         with pytest.raises(InvalidArgument, match="required"):  # the example lacks the feature
-            method(free, signature, example)
+            method(free, signature, example).run()
     assert checked.predict({"text": np.array([b"good"], object)})["label"] == [b"positive"]
     first, _ = load(models / "half_plus_two" / "1", enable_signature_method_name_check=True)
     two = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[2.0]))}

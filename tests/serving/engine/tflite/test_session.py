@@ -116,12 +116,12 @@ def test_without_an_interpreter_the_extra_is_named(tmp_path, monkeypatch):
 
 def test_names_of_tensors_may_have_a_number(load, two_heads):
     predictor = load(two_heads)
-    answer = predictor.run({"x:0": np.float32([[1, 2]])}, ["Identity:0"])
+    answer = predictor.prepare_graph({"x:0": np.float32([[1, 2]])}, ["Identity:0"]).run()
     np.testing.assert_array_equal(answer["Identity:0"], [[11, 12]])
     with pytest.raises(ServingError, match="nix"):
-        predictor.run({"nix": np.float32([1])}, ["Identity"])
+        predictor.prepare_graph({"nix": np.float32([1])}, ["Identity"]).run()
     with pytest.raises(InvalidArgument, match=r"Missing TFLite tensor: Identity$"):
-        predictor.run({"Identity": np.float32([1])}, ["x"])
+        predictor.prepare_graph({"Identity": np.float32([1])}, ["x"]).run()
 
 
 def test_inputs_that_a_signature_leaves_out_are_zero(load, two_heads):
