@@ -19,9 +19,9 @@ import keras
 import numpy as np
 
 from gru_training.language.batches import ChunkBatch, DocumentChunks
-from gru_training.language.network.model import LanguageModel
-from gru_training.language.network.steps import carried_states, make_train_step
-from gru_training.loop.sparse_adam import SparseAdam
+from gru_training.language.model import LanguageModel
+from gru_training.language.training import carried_states, make_train_step
+from gru_training.loop.optimizers import SparseAdam
 
 OURS, THEIRS = "keras_gru.GRU", "keras.layers.GRU"
 

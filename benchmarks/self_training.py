@@ -28,9 +28,8 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from gru_training.predict.command import predict_file
-from gru_training.predict.config import PredictConfig
-from gru_training.presets import preset
+from gru_training.config import preset
+from gru_training.predict import PredictConfig, predict_file
 from gru_training.sentiment.config import PRESETS, SentimentConfig, SoftConfig
 from gru_training.sentiment.corpora import read_unlabelled
 from gru_training.sentiment.data import load_data

@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.forecasting_defaults.sets import SETS as SERIES
 from benchmarks.own_process import train
 from benchmarks.texts_of_ones_own.sets import write_set
-from gru_training.runs.whole_file import write_whole
+from gru_training.runs.directory import write_whole
 from gru_training.task import find_task
 
 _SST2_ROWS = 5000

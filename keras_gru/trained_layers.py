@@ -14,10 +14,10 @@ PACKAGE = "gru_training"
 """The package under which its layers are registered."""
 MODULES = {
     "AttentionPooling": "gru_training.sentiment.network.pooling",
-    "EpochDecay": "gru_training.loop.learning_rate",
+    "EpochDecay": "gru_training.loop.optimizers",
     "FeedbackGRU": "gru_training.forecasting.network.feedback_gru",
     "InChunks": "gru_training.sentiment.network.model",
-    "LanguageModel": "gru_training.language.network.model",
+    "LanguageModel": "gru_training.language.model",
     "LastPooling": "gru_training.sentiment.network.pooling",
     "MaskedMaxPooling": "gru_training.sentiment.network.pooling",
     "MaskedMeanPooling": "gru_training.sentiment.network.pooling",

@@ -18,8 +18,8 @@ from typing import Any
 
 from rich.console import Console
 
+from gru_training.config import preset
 from gru_training.errors import TrainingError
-from gru_training.presets import preset
 from gru_training.sentiment.config import PRESETS, SentimentConfig
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.rows import FOLDS

@@ -28,8 +28,8 @@ from gru_training.config import require_at_least
 from gru_training.errors import TrainingError
 from gru_training.loop.batches import Batch, LengthBucketedBatches
 from gru_training.loop.fit import fit, make_eval_step, make_train_step
+from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.progress import TrainingProgress
-from gru_training.loop.sparse_adam import SparseAdam
 from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,

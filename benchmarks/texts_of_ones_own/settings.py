@@ -1,7 +1,7 @@
 """Settings beside the defaults, on texts that no preset knows: a table.
 
     python -m benchmarks.texts_of_ones_own.settings --sets uci origin --seeds 0 1 2 \
-        --try="--no-spacing"
+        --try="--set spacing=no"
 
 For each set and seed a network is trained with the settings of `--base` (none by default) and with
 these and those of each `--try`, one after the other in one process, so that their times can be

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from gru_training.predict.command import predict_file
-from gru_training.predict.config import PredictConfig
+from gru_training.predict import PredictConfig, predict_file
 from gru_training.sentiment.grammar import generate_reviews
 
 

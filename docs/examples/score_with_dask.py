@@ -7,7 +7,7 @@ import sys
 
 import dask.dataframe as dd
 
-from gru_training.predict.run_scorer import RunScorer
+from gru_training.predict import RunScorer
 
 
 def main(run: str, source: str, target: str) -> None:

@@ -12,7 +12,6 @@ lists the metrics on the server's page for Prometheus, with their kinds and labe
 """
 
 import dataclasses
-import importlib
 import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +23,9 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-_SETTINGS = {"flag": 35, "default": 15, "meaning": 50}
+from gru_training.task import find_task
+
+_SETTINGS = {"setting": 35, "default": 15, "meaning": 50}
 
 
 class Settings(SphinxDirective):
@@ -35,18 +36,18 @@ class Settings(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The settings of the class itself, then a section for each part."""
-        module, _, name = self.arguments[0].rpartition(".")
-        config = getattr(importlib.import_module(module), name)
+        task = find_task(self.arguments[0])
+        config, name = task.settings, task.settings.__name__
         content: list[nodes.Node] = []
         own = [found for found in _fields(config) if not found[3]]
-        content.append(_table(_SETTINGS, map(_row, own)))
+        content.append(_table(_SETTINGS, (_row(one, None) for one in own)))
         for field, text, _, part in _fields(config):
             if part is None:
                 continue
-            title = f"{name.removesuffix('Config')}: {field.name}"
+            title = f"{name.removesuffix('Config')}: [{field.name}]"
             section = nodes.section("", nodes.title("", title), ids=[nodes.make_id(title)])
             section += nodes.paragraph(text, text)
-            rows = map(_row, _fields(part))
+            rows = (_row(one, task.flags) for one in _fields(part))
             section += _table(_SETTINGS, rows)
             self.state.document.note_implicit_target(section)
             content.append(section)
@@ -97,18 +98,22 @@ def _docstrings(config: type) -> dict[str, str]:
     return found
 
 
-def _row(found: tuple[dataclasses.Field[Any], str, Any, type | None]) -> Sequence[Any]:
+def _row(
+    found: tuple[dataclasses.Field[Any], str, Any, type | None], flags: Sequence[str] | None
+) -> Sequence[Any]:
     field, text, default, _ = found
-    flag = field.name.replace("_", "-")
-    flags = [f"--{flag}", f"--no-{flag}"] if isinstance(default, bool) else [f"--{flag}"]
-    return _code(*flags), _code(_shown(default, flags)), [nodes.Text(text)]
+    names = [field.name]
+    if flags is None or field.name in flags:
+        flag = field.name.replace("_", "-")
+        names += [f"--{flag}", f"--no-{flag}"] if isinstance(default, bool) else [f"--{flag}"]
+    return _code(*names), _code(_shown(default)), [nodes.Text(text)]
 
 
-def _shown(default: Any, flags: list[str]) -> str:
+def _shown(default: Any) -> str:
     if default is None or default is dataclasses.MISSING or default == ():
         return ""
     if isinstance(default, bool):
-        return flags[not default]
+        return str(default).lower()
     if isinstance(default, tuple):
         return " ".join(map(str, default))
     return str(default.as_posix() if isinstance(default, Path) else default)

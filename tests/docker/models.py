@@ -5,7 +5,7 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-TRAINING = ("--reviews=600", "--epochs=1", "--units=16", "--embedding-size=16")
+TRAINING = ("--set=reviews=600", "--epochs=1", "--units=16", "--set=embedding_size=16")
 HARDENED = ("--init", "--network=none", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL")
 NAMES = ("served", "next")
 

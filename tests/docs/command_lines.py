@@ -15,11 +15,11 @@ from gru_serving.config.command_line import HelpRequested, parse_flags
 from gru_serving.config.flags import check
 from gru_serving.errors import ServingError
 from gru_training import command_line
-from gru_training.check_command import CheckConfig
+from gru_training.command_line import CheckConfig
+from gru_training.command_settings import task_settings
 from gru_training.errors import TrainingError
-from gru_training.task import TASKS, find_task, task_settings
-from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import search_space
+from gru_training.task import TASKS, find_task
+from gru_training.tune.command import TuneConfig, search_space
 
 _OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ";;", "<", ">", ">>"}
 _QUOTED_SIGNS = re.compile(r"([\"'])([&|;()<>]+)\1")

@@ -24,7 +24,7 @@ from keras_gru import GRU
 layer = GRU(4)
 tf.function(layer)(np.zeros((2, 5, 3), "float32"))
 """
-CLASSIFIER = ["--epochs", "1", "--units", "4", "--embedding-size", "4", "--no-bidirectional"]
+CLASSIFIER = ["--epochs", "1", "--units", "4", "--set", "embedding_size=4", "--no-bidirectional"]
 FORECASTER = ["--epochs", "1", "--units", "4"]
 
 

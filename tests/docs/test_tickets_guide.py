@@ -7,7 +7,7 @@ import pytest
 from tests.docs.lesson import assert_prints, blocks, reader
 
 PAGE = "docs/tutorials/tickets.md"
-TINY = ("--epochs", "2", "--units", "6", "--embedding-size", "6")
+TINY = ("--epochs", "2", "--units", "6", "--set", "embedding_size=6")
 
 
 def labels(path):

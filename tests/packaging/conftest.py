@@ -50,7 +50,7 @@ def affine(tmp_path_factory):
 def exported(environment):
     """Base path of a text classifier that was trained and exported with the extra `train`."""
     train = environment("train")
-    small = ("--reviews", "300", "--epochs", "1", "--runs-dir", "runs", "--name", "small")
+    small = ("--set", "reviews=300", "--epochs", "1", "--runs-dir", "runs", "--name", "small")
     train.succeeds("gru-train", "sentiment", "--preset", "demo", *small)
     train.succeeds("gru-serve", "export", "runs/small", "--to", "models/small")
     return train.work / "models" / "small"

@@ -67,7 +67,7 @@ def project(tmp_path_factory):
     return Project(tmp_path_factory.mktemp("hostile") / "environment")
 
 
-SMALL = ("--epochs", "1", "--embedding-size", "4", "--units", "4", "--no-bidirectional")
+SMALL = ("--epochs", "1", "--set", "embedding_size=4", "--units", "4", "--no-bidirectional")
 
 
 @pytest.mark.parametrize("path", [{}, {"PYTHONPATH": "."}], ids=["installed", "path"])

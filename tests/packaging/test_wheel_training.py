@@ -6,7 +6,7 @@ Pieces and trackers add to the environment of `train`, which first says that the
 import pytest
 
 pytestmark = [pytest.mark.wheel, pytest.mark.slow]
-TINY = ("gru-train", "sentiment", "--preset", "demo", "--reviews", "200", "--epochs", "1",
+TINY = ("gru-train", "sentiment", "--preset", "demo", "--set", "reviews=200", "--epochs", "1",
         "--runs-dir", "runs")  # fmt: skip
 
 

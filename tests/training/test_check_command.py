@@ -12,9 +12,8 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.config import to_dict
-from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit_state import FitState
-from gru_training.runs.run_config import package_version
+from gru_training.loop.checkpoint import Checkpoint, FitState
+from gru_training.runs.directory import package_version
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig, SentimentRunConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import TASKS
@@ -23,7 +22,7 @@ from tests.training.conftest import write_waves
 REPOSITORY = Path(__file__).parents[2]
 GOOD = "text,label\n" + "".join(f"good {i},x\ngood -{i},y\n" for i in range(1, 9))
 BAD = GOOD + ",x\nno label,\nalone,z\n"
-TINY = ["--epochs", "1", "--units", "4", "--embedding-size", "4", "--no-bidirectional"]
+TINY = ["--epochs", "1", "--units", "4", "--set", "embedding_size=4", "--no-bidirectional"]
 HEAVY = {"h5py", "keras", "matplotlib", "scipy", "sklearn", "statsmodels", "tensorflow"}
 TABLES = {"pandas", "pyarrow"}
 """Which a table of texts is read without; a series is read with them."""
@@ -71,7 +70,7 @@ def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
     lines = path.read_text().splitlines()
     lines[7], lines[9] = lines[7].replace(",", ",x", 1), lines[8]
     path.write_text("\n".join(lines))
-    settings = ["--lookback", "24", "--horizon", "6", "--segment", "6"]
+    settings = ["--lookback", "24", "--horizon", "6", "--set", "segment=6"]
     arguments = [str(path)] if command == "check" else ["--data", str(path)]
     status, out, errors, imported = in_fresh_process(command, *arguments, *settings)
     assert status == 2

@@ -13,15 +13,14 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.command_line import find_command, parse
-from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit_state import FitState
+from gru_training.loop.checkpoint import Checkpoint, FitState
 from gru_training.runs.directory import RunDirectory
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import TASKS
 from tests.training.conftest import write_waves
 
-TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
+TINY = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4"]
 
 
 def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
@@ -66,7 +65,10 @@ def write(tmp_path, content):
         (lambda tmp: write(tmp, b"text,label\n,x\n"), "line 2: the text is empty"),
         (lambda tmp: write(tmp, b"text,label\na\x00,x\n"), "NUL"),
         (lambda tmp: write(tmp, b"text,label\n" + b"a,x\na,y\n" * 9), "at least one row for val"),
-        (lambda tmp: [*write(tmp, MANY), "--min-count", "99"], "(--min-count), got 12 times"),
+        (
+            lambda tmp: [*write(tmp, MANY), "--set", "min_count=99"],
+            "(--set min_count), got 12 times",
+        ),
         (lambda tmp: write_json(tmp, b"[" * 100_000), "line 1: not JSON"),
         (lambda tmp: write_json(tmp, b'{"text": "\\ud83d", "label": 1}'), "half a surrogate pair"),
         (lambda _: ["--name", "a\0b"], "--name must be a plain name"),
@@ -89,7 +91,7 @@ def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, mess
     [
         (["--no-such-option"], "--no-such-option"),
         (["--epochs", "ten"], "--epochs"),
-        (["--schedule", "linear"], "linear"),
+        (["--set", "schedule=linear"], "linear"),
     ],
 )
 def test_usage_errors_are_status_2(capsys, arguments, message):
@@ -108,7 +110,7 @@ def test_debug_shows_where_an_error_arose(tmp_path):
 def test_help_teaches(capsys):
     assert main(["sentiment", "--help"]) == 0
     text = capsys.readouterr().out
-    for word in ("--data", "--word-dropout", "--runs-dir", "Ctrl-C", "rt-polarity"):
+    for word in ("--data", "--dropout", "--runs-dir", "Ctrl-C", "rt-polarity"):
         assert word in text
 
 
@@ -205,7 +207,8 @@ def test_sigterm_in_a_trace_is_no_error_and_the_checkpoint_is_named(tmp_path, ca
 @pytest.mark.long
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     command = [sys.executable, "-m", "gru_training", "sentiment", "--epochs", "500", "--patience",
-               "500", "--reviews", "1000", "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
+               "500", "--set", "reviews=1000", "--runs-dir", str(tmp_path), "--name",
+               "a"]  # fmt: skip
     process = subprocess.Popen(
         command,
         cwd=Path(__file__).parents[2],
@@ -233,7 +236,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     def weights(name):
         return keras.models.load_model(tmp_path / name / "model.keras", compile=False).get_weights()
 
-    settings = ["--reviews", "1500", "--epochs", "6", "--patience", "6", "--units", "8",
+    settings = ["--set", "reviews=1500", "--epochs", "6", "--patience", "6", "--units", "8",
                 "--runs-dir", str(tmp_path)]  # fmt: skip
     assert main(["sentiment", *settings, "--name", "whole"]) == 0
     checkpoint = tmp_path / ".broken.checkpoint"
@@ -369,11 +372,11 @@ def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "value"), [([], None), (["--spacing"], True), (["--no-spacing"], False)]
+    ("arguments", "value"), [([], None), (["--ngrams"], True), (["--no-ngrams"], False)]
 )
 def test_a_switch_that_the_data_decide_by_default(arguments, value):
     """`--no-spacing` was refused: only `--spacing False` was known."""
     config = parse(find_command("sentiment", arguments), arguments)
-    assert config.data.spacing is value
-    flags = [each.replace("spacing", "channel-embedding") for each in arguments]
+    assert config.model.ngrams is value
+    flags = ["--set", f"channel_embedding={value}"]
     assert parse(find_command("forecasting", flags), flags).model.channel_embedding is value

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gru_training.config import from_dict, to_dict
+from gru_training.config import from_dict, preset, preset_in, to_dict
 from gru_training.errors import ConfigError
-from gru_training.presets import preset, preset_in
 from gru_training.sentiment.config import (
     PRESETS,
     ClassifierConfig,

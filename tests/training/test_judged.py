@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from gru_training.judged import judged, standard_error
+from gru_training.criterion import judged, standard_error
 
 
 def test_of_a_mean_it_is_the_error_of_a_mean_over_the_parts():

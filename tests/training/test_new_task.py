@@ -86,7 +86,7 @@ def test_it_is_exported_and_served(tmp_path, capsys):
     card = json.loads((models / "1" / "assets.extra" / "model_card.json").read_text("utf-8"))
     assert card["task"] == "tagging"
     assert card["config"]["data"]["sequences"] == 1000
-    tokens = run.test_tokens()[:50]
+    tokens = np.load(run.path / "test.npy")[:50]
     logits = run.load_model().predict(tokens, verbose=0).astype(np.float64)
     expected = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     flags = ("--model_name=tagging", f"--model_base_path={models}")

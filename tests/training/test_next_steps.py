@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from gru_training.__main__ import main
+from gru_training.command_line import _again, _served
+from gru_training.forecasting import task as forecasting_task
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.task import TASK as FORECASTING
+from gru_training.sentiment import task as sentiment_task
 from gru_training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.task import TASK as SENTIMENT
-from gru_training.train_command import _again, _served
 from tests.training.conftest import write_waves
 
 
@@ -37,24 +37,24 @@ def forecaster(own, best, linear_skip=False, loss="mse"):
 
 
 def test_a_classifier_below_a_baseline_is_offered_its_better_setting():
-    problem, flags = SENTIMENT.verdict(classifier(0.91, 0.943))
+    problem, flags = sentiment_task.verdict(classifier(0.91, 0.943))
     assert problem == "bag of words does better on the validation rows: 94.3% against 91.0%"
     assert flags == ("--ngrams",)
-    assert SENTIMENT.verdict(classifier(0.91, 0.943, ngrams=True)).flags == ()
-    assert SENTIMENT.verdict(classifier(0.95, 0.943)) is None
-    assert SENTIMENT.verdict(classifier(0.943, 0.943)) is None
+    assert sentiment_task.verdict(classifier(0.91, 0.943, ngrams=True)).flags == ()
+    assert sentiment_task.verdict(classifier(0.95, 0.943)) is None
+    assert sentiment_task.verdict(classifier(0.943, 0.943)) is None
 
 
 def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
-    problem, flags = FORECASTING.verdict(forecaster(1.2925, 0.4298))
+    problem, flags = forecasting_task.verdict(forecaster(1.2925, 0.4298))
     assert "ridge regression does better on the validation part" in problem
     assert "0.4298 against 1.2925" in problem
     assert flags == ("--linear-skip",)
-    assert FORECASTING.verdict(forecaster(1.2925, 0.4298, linear_skip=True)).flags == ()
+    assert forecasting_task.verdict(forecaster(1.2925, 0.4298, linear_skip=True)).flags == ()
     combined = forecaster(1.2925, 0.4298)
     combined.metrics["combination"] = {"shares": []}
-    assert FORECASTING.verdict(combined).flags == ()
-    assert FORECASTING.verdict(forecaster(0.1, 0.4298)) is None
+    assert forecasting_task.verdict(combined).flags == ()
+    assert forecasting_task.verdict(forecaster(0.1, 0.4298)) is None
 
 
 def test_a_forecaster_of_medians_is_judged_by_its_absolute_error():
@@ -63,9 +63,10 @@ def test_a_forecaster_of_medians_is_judged_by_its_absolute_error():
     median.metrics["model"]["validation"]["mae"] = 0.6
     floors["ridge regression"]["validation"]["mae"] = 0.7
     floors["seasonal naive"]["validation"]["mae"] = 0.9
-    assert FORECASTING.verdict(median) is None
+    assert forecasting_task.verdict(median) is None
     median.metrics["model"]["validation"]["mae"] = 0.8
-    assert "a mean absolute error of 0.7000 against 0.8000" in FORECASTING.verdict(median).problem
+    problem = forecasting_task.verdict(median).problem
+    assert "a mean absolute error of 0.7000 against 0.8000" in problem
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_the_next_training_has_the_same_settings_but_the_name():
 @pytest.mark.slow
 def test_a_training_below_a_baseline_does_not_end_in_a_plain_export(tmp_path, capsys):
     data = write_waves(tmp_path / "waves.csv")
-    sizes = ["--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6"]
+    sizes = ["--units", "4", "--set", "segment=6", "--lookback", "24", "--horizon", "6"]
     command = ["forecasting", *sizes, "--data", str(data), "--validation-fraction", "0.25",
                "--epochs", "1", "--no-combine",
                "--runs-dir", str(tmp_path / "my runs")]  # fmt: skip

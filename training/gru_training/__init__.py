@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gru_training.estimators.forecaster import Forecaster
     from gru_training.estimators.load import load_run
-    from gru_training.estimators.text_classifier import TextClassifier
-    from gru_training.estimators.text_regressor import TextRegressor
+    from gru_training.estimators.text import TextClassifier, TextRegressor
 
 __all__ = ["Forecaster", "TextClassifier", "TextRegressor", "load_run"]
 
 _MODULES = {
     "Forecaster": "gru_training.estimators.forecaster",
-    "TextClassifier": "gru_training.estimators.text_classifier",
-    "TextRegressor": "gru_training.estimators.text_regressor",
+    "TextClassifier": "gru_training.estimators.text",
+    "TextRegressor": "gru_training.estimators.text",
     "load_run": "gru_training.estimators.load",
 }
 

@@ -1,35 +1,59 @@
 """The command line of `gru-train`: finds the command, reads its settings and runs it.
 
-Only the module of the command that is asked for is imported, and only its parser is built.
+The trainings of tasks, `resume`, `check` and `report` are here; the other commands are imported
+when they are asked for.
 """
 
 import difflib
 import functools
 import importlib
+import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from shlex import quote
-from typing import Any
+import webbrowser
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import join, quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from gru_training.errors import InterruptedRun, InterruptedWork, TrainingError
-from gru_training.task import TASKS, Command, find_task, start_tensorflow, task_settings
+from gru_training.command_settings import (
+    UnknownSettingError,
+    task_settings,
+    without_lost_flags,
+)
+from gru_training.config import OptionalName
+from gru_training.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    ForeignDataError,
+    InterruptedRun,
+    InterruptedWork,
+    RunDirectoryError,
+    TrainingError,
+)
+from gru_training.task import (
+    TASKS,
+    Command,
+    Task,
+    Verdict,
+    find_task,
+    interrupted_training,
+    read_data,
+    start_tensorflow,
+)
 from gru_training.termination import INTERRUPTED, remembered_interrupts
 
-USAGE = "usage: gru-train COMMAND ..."
+if TYPE_CHECKING:
+    from rich.console import Console
 
-COMMANDS = {
-    "tune": "gru_training.tune.command:TUNE",
-    "check": "gru_training.check_command:CHECK",
-    "resume": "gru_training.train_command:RESUME",
-    "predict": "gru_training.predict.command:PREDICT",
-    "compare": "gru_training.compare.command:COMPARE",
-    "report": "gru_training.report_command:REPORT",
-}
-"""Where the commands are that belong to no task."""
+    from gru_training.data.check import DataCheck
+
+USAGE = "usage: gru-train COMMAND ..."
+WOULD_FAIL = 2
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -51,7 +75,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TrainingError as error:
         if "--debug" in arguments:
             raise
-        print(f"gru-train: error: {error}", file=sys.stderr)
+        print(f"gru-train: error: {_for_people(str(error), arguments)}", file=sys.stderr)
         return error.exit_code
     except InterruptedRun as stop:
         print(
@@ -69,24 +93,22 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def find_command(name: str, flags: Sequence[str]) -> Command | None:
-    """The command of this name; None where there is none.
+    """Find the command of this name; None where there is none.
 
     Args:
         name: First word of the command line.
-        flags: Words after it; a training names them in the next step that it prints.
+        flags: Words after it; a training repeats them in the next step that it prints.
     """
     if name in TASKS:
-        from gru_training.train_command import train
-
         run = functools.partial(train, name, flags=flags)
-        return Command(name, find_task(name).config_type, run, needs_tensorflow=False)
+        return Command(name, find_task(name).settings, run, needs_tensorflow=False)
     if name in COMMANDS:
         return _load(COMMANDS[name])
     return next((command for command in _task_commands() if command.name == name), None)
 
 
 def parse(command: Command, flags: Sequence[str]) -> Any:
-    """The settings of a command, as an instance of its class.
+    """Parse the settings of a command, as an instance of its class.
 
     Raises:
         SystemExit: The command does not have these settings, or help was asked for.
@@ -106,7 +128,9 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
     return replace(config, training_flags=tuple(others))
 
 
-def _load(place: str) -> Command:
+def _load(place: str | Command) -> Command:
+    if isinstance(place, Command):
+        return place
     module, _, attribute = place.partition(":")
     command: Command = getattr(importlib.import_module(module), attribute)
     return command
@@ -128,7 +152,7 @@ def _run(command: Command, config: Any) -> int:
 
 
 def _help() -> str:
-    types = {name: find_task(name).config_type for name in TASKS}
+    types = {name: find_task(name).settings for name in TASKS}
     types |= {name: _load(place).config_type for name, place in COMMANDS.items()}
     types |= {command.name: command.config_type for command in _task_commands()}
     width = max(map(len, types))
@@ -142,9 +166,281 @@ def _help() -> str:
     ])  # fmt: skip
 
 
+def _for_people(message: str, arguments: Sequence[str]) -> str:
+    """Name settings without a flag as the command of a task takes them."""
+    for name in TASKS:
+        if name in arguments:
+            return without_lost_flags(message, find_task(name))
+    return message
+
+
 def _unknown(name: str) -> str:
     """The error of a command that does not exist."""
     names = [*TASKS, *COMMANDS, *(command.name for command in _task_commands())]
     near = difflib.get_close_matches(name, names, 1)
     meant = f"; did you mean {near[0]}?" if near else ""
     return f"expected a command ({', '.join(names)}), got {name!r}{meant}"
+
+
+@dataclass(frozen=True)
+class ResumeConfig:
+    """Continue a training that was killed, with its original settings.
+
+    It continues from its last checkpoint, at most half a minute of training before it was killed,
+    and ends with the same weights as without the interruption. Data that have changed since are
+    refused. Distributed trainings write no checkpoints.
+    """
+
+    run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """Directory that the run was to have, such as runs/NAME."""
+    debug: bool = False
+    """Show TensorFlow's messages, and the traceback of an error."""
+
+
+def train(
+    name: str,
+    config: Any,
+    console: "Console",
+    flags: Sequence[str] | None = None,
+    resume: bool = False,
+) -> int:
+    """Check the data, train, and print what was made and what can come next.
+
+    Args:
+        name: Name of the task.
+        config: Settings of the training.
+        console: Console of the command.
+        flags: Flags from which the settings were read; None where a run gave them.
+        resume: Whether to continue from a checkpoint.
+
+    Returns:
+        The exit status.
+    """
+    task = find_task(name)
+    config.run.require_tracker()
+    data = read_data(task, config, console)
+    start_tensorflow(console, config.run.debug)
+    run = task.train(config, console, resume, data)
+    if run is None:
+        console.print("done; the first worker writes the run", highlight=False)
+        return 0
+    _show_next_steps(console, name, run, task.show_results(run, console), flags)
+    return INTERRUPTED if run.metrics["interrupted"] else 0
+
+
+def _resume(config: ResumeConfig, console: "Console") -> int:
+    found = interrupted_training(config.run_path)
+    if found.given is not None:
+        raise CheckpointError(
+            f"{config.run_path} was started in Python, with data in memory; continue it there with "
+            f"the estimator's resume({str(config.run_path)!r}, data)"
+        )
+    settings = replace(found.config, run=replace(found.config.run, debug=config.debug))
+    return train(found.task, settings, console, resume=True)
+
+
+def _show_next_steps(
+    console: "Console",
+    name: str,
+    run: Any,
+    verdict: Verdict | None,
+    flags: Sequence[str] | None,
+) -> None:
+    """Print where the run is and what can be done with it."""
+    lines = [""]
+    if run.metrics["interrupted"]:
+        lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
+    export = join(["gru-serve", "export", str(run.path), "--to", f"models/{_served(run, name)}"])
+    steps = [f"next    {export}"]
+    if verdict is not None:
+        lines += [verdict.problem, ""]
+        steps = [f"next    {export}  # though {verdict.problem.partition(':')[0]}"]
+        if verdict.flags:
+            again = join(_again(name, flags, verdict.flags))
+            steps = [f"next    {again}", f"or      {export}  # anyway"]
+    lines += [f"run     {run.path}", f"report  {run.path / 'report.html'}", *steps]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _served(run: Any, task: str) -> str:
+    """Name a model on a server after the user's data, or else after the task."""
+    data = getattr(getattr(run.config, "data", None), "data", None)
+    if data is None:
+        return task
+    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+
+
+def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> list[str]:
+    """Write the command of a training with further settings and without its --name."""
+    if flags is None:
+        return ["gru-train", name, "...", *further]
+    kept: list[str] = []
+    for flag in flags:
+        if kept and kept[-1] == "--name":
+            del kept[-1]
+        elif not flag.startswith("--name="):
+            kept.append(flag)
+    return ["gru-train", name, *kept, *further]
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """Check data before training: list everything that is wrong, and a summary.
+
+    Any setting of the training may follow DATA and is checked with it:
+
+    gru-train check tickets.csv --text-column body --label-column category
+
+    gru-train check sales.csv --target revenue --horizon 28
+
+    gru-train check tickets.csv --drop-bad --merge-labels
+
+    Exit status: 0 where training would begin, 2 where it would fail.
+    """
+
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    """A file or folder, as --data of a training."""
+    task: OptionalName = None
+    """What to train on it: sentiment, forecasting or language; default: what its columns suit."""
+    debug: bool = False
+    """Show where an error arose."""
+    training_flags: Annotated[tuple[str, ...], tyro.conf.Suppress, tyro.conf.Fixed] = ()
+    """Flags of the training."""
+
+
+def run_check(config: CheckConfig, console: "Console") -> int:
+    """Check data and print what was found.
+
+    Args:
+        config: File, flags of the training and, optionally, the task.
+        console: Console of the command.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        DataError: No task can read the data.
+        ConfigError: No such task, or a setting out of range.
+    """
+    if config.task is not None and config.task not in TASKS:
+        raise ConfigError(f"--task must be one of {', '.join(TASKS)}, got {config.task!r}")
+    settings = config.training_flags
+    _require_no_data_flag(config, settings)
+    flags = ["--data", str(config.path), *settings]
+    name, found = _check(flags, list(TASKS) if config.task is None else [config.task])
+    found.print(console)
+    if found.errors:
+        console.print("\ntraining would fail", style="bold red")
+        if found.remedies:
+            further = dict.fromkeys(found.remedies)
+            line = join(["gru-train", "check", str(config.path), *settings, *further])
+            console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
+        return WOULD_FAIL
+    line = join(["gru-train", name, "--data", str(config.path), *settings])
+    console.print(f"\nnext    {line}", markup=False, highlight=False)
+    return 0
+
+
+def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
+    """Raise ConfigError where the file follows --data, as in a training."""
+    given = [number for number, flag in enumerate(settings) if flag.split("=")[0] == "--data"]
+    if not given:
+        return
+    flag, *after = settings[given[0] :]
+    path = flag.partition("=")[2] or next(iter(after), "DATA")
+    task = f" --task {config.path}" if str(config.path) in TASKS else ""
+    raise ConfigError(
+        f"--data must be left out, as the first argument names the data: "
+        f"gru-train check {quote(path)}{task}"
+    )
+
+
+def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataCheck"]:
+    """Find the first task that has these settings and finds its columns in the file."""
+    foreign: dict[str, ForeignDataError] = {}
+    for name in names:
+        task = find_task(name)
+        settings = _settings_if_known(flags, task, quiet=len(names) > 1)
+        if settings is None:
+            continue
+        try:
+            found = task.read(settings)
+        except ForeignDataError as error:
+            foreign[name] = error
+            continue
+        if found is not None:
+            return name, found
+    if len(set(map(str, foreign.values()))) == 1:
+        raise next(iter(foreign.values()))
+    if foreign:
+        reasons = "".join(f"\n  {name}: {error}" for name, error in foreign.items())
+        raise DataError(f"{flags[1]}: no task can be trained on it{reasons}")
+    raise ConfigError(
+        f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(names))} "
+        "--help` shows what there is"
+    )
+
+
+def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
+    """Parse the settings of a task; None if it does not have them."""
+    try:
+        return task_settings(task, flags, "gru-train check DATA", shown=not quiet)
+    except (SystemExit, UnknownSettingError):
+        if not quiet:
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """Show where the page of a run's report is; write it if an older run has none.
+
+    The page is one file that needs no other, no server and no network. Works for runs and for
+    the folders of gru-train compare.
+
+    gru-train report runs/sentiment --open
+    """
+
+    run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The run, such as runs/NAME, or the folder of a comparison."""
+    open: bool = False
+    """Open the page in the browser."""
+    rewrite: bool = False
+    """Write the page again, as this version shows it."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+def run_report(config: ReportConfig, console: "Console") -> None:
+    """Print where the page is, and open it.
+
+    Raises:
+        RunDirectoryError: The folder holds no report, or the page cannot be written.
+    """
+    from gru_training.runs.report_page import PAGES, write_report_page
+
+    folder = config.run_path
+    if not folder.is_dir():
+        raise RunDirectoryError(f"there is no run directory {folder}")
+    page = next((folder / name for name in PAGES.values() if (folder / name).is_file()), None)
+    if page is None or config.rewrite:
+        page = write_report_page(folder)
+    if page is None:
+        raise RunDirectoryError(f"{folder}: expected {' or '.join(PAGES)}, got a folder without")
+    console.print(f"page    {page}", markup=False, highlight=False)
+    if config.open and not webbrowser.open(page.resolve().as_uri()):
+        console.print("no browser could be opened; open the page yourself", highlight=False)
+
+
+COMMANDS: dict[str, str | Command] = {
+    "tune": "gru_training.tune.command:TUNE",
+    "check": Command(
+        "check", CheckConfig, run_check, needs_tensorflow=False, takes_training_flags=True
+    ),
+    "resume": Command("resume", ResumeConfig, _resume, needs_tensorflow=False),
+    "predict": "gru_training.predict:PREDICT",
+    "compare": "gru_training.compare.command:COMPARE",
+    "report": Command("report", ReportConfig, run_report, needs_tensorflow=False),
+}
+"""Commands that belong to no task, or the places where they are."""

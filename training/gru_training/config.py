@@ -7,12 +7,14 @@ vocabulary, a scale) belong to the run directory, not here.
 """
 
 import dataclasses
+import importlib.util
+import json
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Optional, Protocol, TypeVar, cast
 
 import tyro
 
@@ -62,6 +64,17 @@ class RunConfig:
         ):
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"
+            )
+
+    def require_tracker(self) -> None:
+        """Raise ConfigError where the package of the tracker is not installed.
+
+        Called before data are read; the message names the extra that installs the package.
+        """
+        if self.track is not None and importlib.util.find_spec(self.track) is None:
+            raise ConfigError(
+                f"--track {self.track} needs {self.track}, which is not installed; install it with "
+                f"pip install 'keras-gru[{self.track}]'"
             )
 
     def _check_tracking(self) -> None:
@@ -119,6 +132,44 @@ class TaskConfig(Protocol):
     @property
     def run(self) -> RunConfig:
         """Where the result goes."""
+
+
+def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
+    """Return the settings of this name, with the name in their field `preset`.
+
+    Raises:
+        ConfigError: There is no such preset.
+    """
+    if name not in presets:
+        raise ConfigError(f"--preset must be one of {', '.join(presets)}, got {name!r}")
+    return cast(ConfigT, dataclasses.replace(cast(Any, presets[name]), preset=name))
+
+
+def sections(config: Any) -> dict[str, str]:
+    """Return the section of each setting of a task by the setting's name."""
+    return {
+        field.name: section.name
+        for section in dataclasses.fields(config)
+        if dataclasses.is_dataclass(getattr(config, section.name))
+        for field in dataclasses.fields(getattr(config, section.name))
+    }
+
+
+def toml_text(config: Any) -> str:
+    """Write the settings of a task as TOML, for `--config`, but for the place of the run.
+
+    TOML has no value for None, which settings have that nobody gave.
+    """
+    lines = []
+    for section, values in to_dict(config).items():
+        if isinstance(values, dict):
+            lines += ["", f"[{section}]"]
+            lines += [
+                f"{name} = {json.dumps(value, ensure_ascii=False)}"
+                for name, value in values.items()
+                if value is not None and name not in ("name", "runs_dir")
+            ]
+    return "\n".join(lines[1:]) + "\n"
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -1,30 +1,25 @@
-"""What a task is, and the one list of them.
+"""What a task is, and the list of them.
 
-A task is a folder: `training/<name>/` with a module `task.py` that holds it as `TASK`. The
-command line, `resume` and the export ask it through `Task` and know no task by name. A
-module `task.py` imports its settings and nothing heavy: the rest is imported by the functions
-that need it, so that help is there at once.
+A task is a folder, `training/<name>/`, with a module `task.py` that holds it as `TASK`. The command
+line, `resume` and the export ask it through `Task` and know no task by name. A module `task.py`
+imports its settings and nothing heavy: its methods import the rest, so that help appears at once.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-import tyro
-
-from gru_training.criterion import Criterion
 from gru_training.errors import TrainingError
-from gru_training.presets import preset_in
 from gru_training.quiet import load_tensorflow
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
+    from gru_training.criterion import Criterion, Judged
     from gru_training.data.check import DataCheck
-    from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
     from gru_training.runs.directory import TaskRun
     from gru_training.scoring.scorer import Scorer
@@ -35,21 +30,21 @@ TASKS = {
     "forecasting": "gru_training.forecasting.task",
     "language": "gru_training.language.task",
 }
-"""The module of each task by its name, which is also that in `config.json`."""
+"""The module of each task by its name, which is also the name in `config.json`."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A further command of the command line, beside those that train and resume."""
+    """A command of `gru-train`, beside those that train a task."""
 
     name: str
     config_type: type
-    """A dataclass of its settings, with a field `debug`."""
+    """A dataclass of its settings, with a field `debug`; its docstring is the command's help."""
     run: Callable[[Any, "Console"], int | None]
-    """Does it, prints what came of it, and returns the exit status; None stands for 0."""
+    """Runs the command, prints its result and returns the exit status; None stands for 0."""
     check: Callable[[Any, "Console"], Any] | None = None
-    """Does what can be done before, so that errors show at once; `run` gets what this returns in
-    place of the settings."""
+    """Checks what can be checked before TensorFlow is loaded; `run` gets what this returns in place
+    of the settings."""
     needs_tensorflow: bool = True
     """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
     takes_training_flags: bool = False
@@ -57,168 +52,190 @@ class Command:
 
 
 class Verdict(NamedTuple):
-    """What speaks against using a run as it is."""
+    """A reason not to use a run as it is."""
 
     problem: str
-    """One line: what does better, and by how much."""
+    """What does better than the run, and by how much, in one line."""
     flags: tuple[str, ...] = ()
-    """Settings to train with again that may do better; none where there are no others."""
+    """Settings of another training that may do better; none where there are none to try."""
 
 
-class Task(Protocol):
-    """What can be trained, resumed and exported; a task derives from it."""
+class Task(ABC):
+    """What can be trained, resumed and exported.
 
-    @property
-    def config_type(self) -> type:
-        """The dataclass of its settings (`gru_training.config.TaskConfig`).
+    A task that can do more derives from `Searchable`, `Scorable` or `Comparable` as well.
+    """
 
-        The docstring is the help of the command of the task's name.
-        """
+    settings: ClassVar[type]
+    """The dataclass of its settings (`gru_training.config.TaskConfig`); its docstring is the help
+    of the command that has the task's name."""
+    presets: ClassVar[Mapping[str, Any]] = {}
+    """Settings by the names that `--preset` takes."""
+    flags: ClassVar[Sequence[str] | None] = None
+    """Settings with a flag of their own; None: all. The others are given with `--set` or in a file
+    (`gru_training.command_settings`)."""
+    commands: ClassVar[Sequence[Command]] = ()
+    """Further commands for its runs."""
 
-    @property
-    def presets(self) -> Mapping[str, Any]:
-        """Settings by the names that `--preset` takes."""
-
-    @property
-    def commands(self) -> Sequence[Command]:
-        """What the command line can do with its runs, training apart."""
-
-    @property
-    def scored_columns(self) -> Mapping[str, Sequence[str]]:
-        """What of a table's rows `scorer` reads: inputs, and how their columns are called.
-
-        Columns go by these names where the caller names none. Empty where runs of this task do
-        not answer rows.
-        """
-
-    def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
-        """Read the data and look at them, without TensorFlow; None where nothing can be wrong.
-
-        Args:
-            config: The settings.
+    def read(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
+        """Read and check the data without TensorFlow; None for made-up data, which need no check.
 
         Raises:
             ForeignDataError: The columns of the file are those of another task.
         """
         return None
 
+    @abstractmethod
     def train(
         self, config: Any, console: "Console", resume: bool, data: Any = None
     ) -> "TaskRun | None":
         """Train and write a run directory.
 
         Args:
-            config: The settings.
-            console: Where to show progress.
-            resume: Go on from the checkpoint of a run of this name that was cut short.
-            data: What `check` has read; read anew by default.
+            config: Settings of the task.
+            console: Console that shows progress.
+            resume: Whether to continue from the checkpoint of an interrupted run of this name.
+            data: Data from `read`; read again by default.
 
         Returns:
-            The run; None in a process of several that train together which writes none.
+            The run; None in those of several processes training together that write none.
         """
 
-    def criterion(self, config: Any, data: Any) -> Criterion:
-        """What `try_settings` returns for these settings and data, of `check`."""
+    @abstractmethod
+    def open_run(self, path: Path) -> "TaskRun":
+        """Open a run directory of this task."""
 
-    def contents(self, data: Any) -> Iterable["str | np.ndarray"]:
-        """All that data of `check` say, for a digest."""
+    @abstractmethod
+    def servable(self, run: Any) -> "Servable":
+        """Build what is exported of a run from `open_run`."""
 
+    def show_results(self, run: Any, console: "Console") -> Verdict | None:  # noqa: ARG002
+        """Print what a run achieved; return a reason not to use it, or None."""
+        return None
+
+
+class Searchable(ABC):
+    """A task whose settings `gru-train tune` can search."""
+
+    @abstractmethod
+    def criterion(self, config: Any, data: Any) -> "Criterion":
+        """Choose the criterion of a search with these settings and data from `Task.read`."""
+
+    @abstractmethod
     def try_settings(
         self,
         config: Any,
         data: Any,
-        criterion: Criterion,
+        criterion: "Criterion",
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
-        """Train without writing a run, and judge it by its validation rows; no test row is read.
+        """Train without writing a run, and judge the model on validation rows only.
 
         Args:
-            config: The settings.
-            data: What `check` has read.
-            criterion: Of the search, from `criterion`; the settings tried may have another one.
-            after_epoch: Told the number of each epoch and the criterion after it; may end the
-                trial by an error.
+            config: Settings to try.
+            data: Data from `Task.read`.
+            criterion: Criterion of the search; the settings to try may suggest another.
+            after_epoch: Function called after each epoch with its number and the criterion; it may
+                end the trial by an error.
 
         Raises:
             TrainingError: These settings cannot be used.
         """
 
-    def reseeded(self, config: Any, seed: int) -> Any:
-        """The settings with another seed, and the same rows in each part of the data."""
-        return replace(config, training=replace(config.training, seed=seed))
 
-    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
-        """Print what a run achieved, from its `metrics.json`."""
+class Scorable(ABC):
+    """A task whose runs answer the rows of tables."""
 
-    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
-        """What speaks against using a run, as that a simple model does better; None for nothing.
+    scored_columns: ClassVar[Mapping[str, Sequence[str]]]
+    """Names by which each input is found among a table's columns."""
 
-        Args:
-            run: That `train` returned.
-        """
-        return None
-
-    def open_run(self, path: Path) -> "TaskRun":
-        """Open a run directory of this task."""
-
-    def servable(self, run: Any) -> "Servable":
-        """What to export of a run that `open_run` opened."""
+    @abstractmethod
+    def scorer(self, run: Any) -> "Scorer":
+        """Load what answers rows with a run from `open_run`."""
 
     def graph_scorer(self, run: Any) -> "Scorer | None":  # noqa: ARG002
-        """What answers the rows of tables without TensorFlow; None where a run holds no graph.
-
-        Args:
-            run: A run that `open_run` opened.
-        """
+        """Load what answers rows without TensorFlow; None where the run holds no such graph."""
         return None
 
-    def scorer(self, run: Any) -> "Scorer":
-        """What answers the rows of tables with a run that `open_run` opened.
 
-        Raises:
-            TrainingError: Runs of this task do not answer rows.
-        """
+class Comparable(ABC):
+    """A task whose runs `gru-train compare` can compare."""
 
+    @abstractmethod
     def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
-        """What a run answers to test rows, for a comparison with other runs.
+        """Answer test rows with a run.
 
         Args:
-            run: Of `open_run`.
-            data: A test file; None for the test rows that the run held out.
-            like: The run it is compared with, whose classes, scale and the like it takes over.
+            run: Run from `open_run`.
+            data: Test file; None for the test rows that the run held out.
+            like: Run to compare with, whose classes or scale are taken over.
 
         Raises:
-            TrainingError: The two cannot be compared, or not on these data; names the run.
+            TrainingError: The two runs cannot be compared on these data; names the run.
         """
 
 
-def task_settings(task: Task, flags: Sequence[str], prog: str, shown: bool = True) -> Any:
-    """The settings of a task, from flags of its training.
-
-    Args:
-        task: Whose.
-        flags: Of the command line.
-        prog: What the usage calls the command.
-        shown: Whether usage and errors are printed.
+def find_task(name: str) -> Task:
+    """Import the task of this name.
 
     Raises:
-        SystemExit: The task does not have these settings, or help was asked for.
+        TrainingError: There is no such task.
     """
-    return tyro.cli(
-        task.config_type,
-        prog=prog,
-        default=preset_in(flags, task.presets, task.config_type()),
-        args=list(flags),
-        config=(tyro.conf.OmitArgPrefixes,),
-        console_outputs=shown,
-    )
+    if name not in TASKS:
+        raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")
+    return cast(Task, importlib.import_module(TASKS[name]).TASK)
+
+
+def read_data(task: Task, config: Any, console: "Console") -> Any:
+    """Read the data of a training, print notes on them, and return them; None if there are none.
+
+    Raises:
+        DataProblemsError: The data cannot be trained on.
+    """
+    with console.status("checking the data ..."):
+        found = task.read(config)
+    if found is None:
+        return None
+    found.raise_errors()
+    found.print_notes(console)
+    return found.data
+
+
+class Interrupted(NamedTuple):
+    """A training that was interrupted and left a checkpoint."""
+
+    task: str
+    config: Any
+    given: dict[str, Any] | None
+    """Record of data that were given in memory; None where the settings name the data."""
+
+
+def interrupted_training(run: Path, names: Sequence[str] = ()) -> Interrupted:
+    """Read the settings of a training from the checkpoint of its run.
+
+    Args:
+        run: Directory that the run was to have.
+        names: Tasks to accept; all by default.
+
+    Raises:
+        TrainingError: There is no checkpoint of a run of these tasks.
+    """
+    from gru_training.loop.checkpoint import existing_checkpoint, read_settings
+    from gru_training.runs.directory import read_config
+
+    checkpoint = existing_checkpoint(run)
+    written = read_settings(checkpoint)
+    types = {name: find_task(name).settings for name in names or TASKS}
+    config = read_config(written, types, checkpoint)
+    place = replace(config.run, runs_dir=run.parent, name=run.name)
+    return Interrupted(written["task"], replace(config, run=place), written.get("given"))
 
 
 def start_tensorflow(console: "Console", debug: bool) -> None:
     """Load TensorFlow for a command, and print its version and devices.
 
     Args:
-        console: Where to print.
+        console: Console of the command.
         debug: Whether to show the messages of its C++ parts.
     """
     with console.status("loading TensorFlow ..."):
@@ -230,14 +247,3 @@ def start_tensorflow(console: "Console", debug: bool) -> None:
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
         highlight=False,
     )
-
-
-def find_task(name: str) -> Task:
-    """The task of this name.
-
-    Raises:
-        TrainingError: There is none.
-    """
-    if name not in TASKS:
-        raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")
-    return cast(Task, importlib.import_module(TASKS[name]).TASK)

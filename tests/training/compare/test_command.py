@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gru_training.__main__ import main
-from gru_training.compare.command import compare_runs, flags, ordered, run_names
-from gru_training.compare.config import CompareConfig
+from gru_training.compare.command import CompareConfig, compare_runs, flags, ordered, run_names
 from gru_training.errors import ConfigError
 from gru_training.task import TASKS
 
@@ -136,7 +135,7 @@ def test_forecasters_are_compared_window_by_window(forecasting_run, tmp_path, ca
 
 @pytest.mark.slow
 def test_a_task_of_ones_own(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")
+    monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.answering")
     for name, epochs in (("short", "1"), ("long", "25")):
         command = ["tagging", "--sequences", "600", "--learning-rate", "0.02", "--epochs", epochs]
         assert main([*command, "--runs-dir", str(tmp_path), "--name", name]) == 0

@@ -2,8 +2,12 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from gru_training.compare.comparison import compare_outcomes, differing, on_the_same_rows
-from gru_training.compare.mcnemar import mcnemar_test
+from gru_training.compare.comparison import (
+    compare_outcomes,
+    differing,
+    mcnemar_test,
+    on_the_same_rows,
+)
 from gru_training.errors import RunDirectoryError
 from tests.training.compare.answers import text_outcomes, window_outcomes
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gru_training.compare.mcnemar import mcnemar_test
+from gru_training.compare.comparison import mcnemar_test
 
 
 def pair(both, gained, lost, neither):

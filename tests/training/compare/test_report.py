@@ -6,8 +6,13 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from gru_training.compare.comparison import compare_outcomes
-from gru_training.compare.picture import draw_differences
-from gru_training.compare.report import aligned, print_tables, write_comparison, write_markdown
+from gru_training.compare.report import (
+    aligned,
+    draw_differences,
+    print_tables,
+    write_comparison,
+    write_markdown,
+)
 from gru_training.errors import RunDirectoryError
 from tests.training.compare.answers import text_outcomes, window_outcomes
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from gru_training import Forecaster, TextClassifier, TextRegressor
 from gru_training.errors import ConfigError, DataError
-from gru_training.estimators.text_settings import SETTINGS
+from gru_training.estimators.text import SETTINGS
 from gru_training.sentiment.class_weights import class_weights
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.targets import WeightedTarget, make_target

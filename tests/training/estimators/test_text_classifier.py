@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -315,6 +316,30 @@ def test_saved_and_loaded(fitted, tmp_path):
     with pytest.raises(RunDirectoryError, match="tickets exists already"):
         fitted.save(path)
     assert [each.name for each in (tmp_path / "mine").iterdir()] == ["tickets"]
+
+
+@pytest.mark.slow
+def test_a_report_is_written_when_it_is_asked_for(fitted, tmp_path):
+    classifier = TextClassifier(**TINY, runs_dir=tmp_path)
+    classifier.fit(tickets(), text="body", label="category")
+    run = classifier.run_.path
+    reported = {each.name for each in fitted.run_.path.iterdir()}
+    pages = {"report.md", "report.html", "explanations.html", "marked_texts.json"}
+    missing = reported - {each.name for each in run.iterdir()}
+    assert missing == pages | {name for name in reported if name.endswith(".png")}
+    assert len(missing) > len(pages)
+    with pytest.raises(RunDirectoryError, match=r"has no report: call report\(\) of the estimator"):
+        TextClassifier.load(run).report()
+    before = classifier.run_.metrics
+    assert "deciding_words" not in before
+    whole = str(classifier.report())
+    speed = re.compile(r"took .*? per\s+second", re.S)
+    assert speed.sub("", whole) == speed.sub("", str(fitted.report()))
+    assert {each.name for each in run.iterdir()} == reported
+    assert set(classifier.run_.metrics) - set(before) == {"deciding_words", "doubtful_labels"}
+    assert str(TextClassifier.load(run).report()) == whole
+    saved = TextClassifier.load(classifier.save(tmp_path / "mine"))
+    assert saved.run_.metrics["deciding_words"] == fitted.run_.metrics["deciding_words"]
 
 
 def test_the_report_in_a_notebook_has_its_pictures(fitted):

@@ -11,7 +11,7 @@ from gru_training.forecasting.run import ForecastingRun
 from gru_training.loop.checkpoint import Checkpoint
 from tests.training.conftest import write_waves
 
-TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6",
+TINY = ["--epochs", "1", "--units", "4", "--set", "segment=6", "--lookback", "24", "--horizon", "6",
         "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     for result in (model, *floors.values()):
         assert f"{result['validation']['mse']:.4f} {result['test']['mse']:.4f}" in out
     assert "3 cells of the file are missing values" in out
-    unread = "inputs that the network does not read: up; --no-channel-independent reads them"
+    unread = "inputs that the network does not read: up; --set channel_independent=no reads them"
     assert f"note: {unread}" in out
     assert f"Note: {unread}." in (run.path / "report.md").read_text("utf-8")
     # One epoch of four units cannot beat it; the screen must say so.
@@ -43,7 +43,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
     data = write_waves(tmp_path / "waves.csv", rows=500)
     monkeypatch.setattr("gru_training.forecasting.combination.plan._LONGEST_NETWORK", 24)
     command = ["forecasting", "--data", str(data), "--horizon", "6", "--epochs", "3"]
-    command += ["--units", "4", "--networks", "1", "--no-refit"]
+    command += ["--units", "4", "--set", "networks=1", "--no-refit"]
     command += ["--runs-dir", str(tmp_path / "runs")]
     assert main([*command, "--name", "whole"]) == 0
     save = Checkpoint.save
@@ -85,7 +85,7 @@ def hours(rows, cell="{}"):
         (lambda tmp: csv(tmp, hours(90).replace("01:00", "00:00", 1)), "expected each time once"),
         (lambda _: ["--preset", "none"], "--preset must be one of"),
         (lambda _: ["--horizon", "0"], "--horizon must be at least 1, got 0"),
-        (lambda _: ["--segment", "99"], "--segment must be at most the look-back of 24"),
+        (lambda _: ["--set", "segment=99"], "--set segment must be at most the look-back of 24"),
     ],
 )
 def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, message):
@@ -102,7 +102,7 @@ def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, mess
 def test_help_teaches_and_presets_change_the_defaults(capsys):
     assert main(["forecasting", "--help"]) == 0
     text = capsys.readouterr().out
-    for word in ("--target", "--linear-skip", "--train-stride", "Ctrl-C", "etth1-96"):
+    for word in ("--target", "--linear-skip", "--set", "train_stride=Ctrl-C", "etth1-96"):
         assert word in text
     assert "ETTh1.csv" not in text
     assert main(["forecasting", "--preset", "etth1-96", "--help"]) == 0

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gru_training.config import from_dict, to_dict
+from gru_training.config import from_dict, preset, preset_in, to_dict
 from gru_training.errors import ConfigError
 from gru_training.forecasting.config import (
     ForecastingConfig,
@@ -12,7 +12,6 @@ from gru_training.forecasting.config import (
 )
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.presets import PRESETS
-from gru_training.presets import preset, preset_in
 
 
 def test_json_round_trip():

@@ -23,7 +23,8 @@ def test_holds_what_it_promises(forecasting_run):
         "residuals.png", "curves.png", "future.png", "test_part.png",
     }  # fmt: skip
     assert names == pictures | {
-        "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",
+        "config.json", "settings.toml", "series.json", "scaler.json", "calibration.npz",
+        "test_windows.npz",
         "last_window.npz",
         "test_errors.npz", "model.keras", "metrics.json", "history.json", "report.md",
         "report.html", "manifest.json",

@@ -31,7 +31,7 @@ def searched(tmp_path_factory):
 def test_every_trial_has_the_measure_of_the_search(searched, tried, combine):
     """Searches with `--loss mae` compared squared errors."""
     task, seen = find_task("forecasting"), []
-    data = task.check(searched).data
+    data = task.read(searched).data
     criterion = task.criterion(searched, data)
     assert criterion.name == "mean absolute error"
     settings = with_loss(searched, tried)
@@ -51,7 +51,7 @@ def test_every_trial_has_the_measure_of_the_search(searched, tried, combine):
 )
 def test_means_are_judged_by_squares_and_medians_by_absolute_errors(searched, loss, name):
     task, settings = find_task("forecasting"), with_loss(searched, loss)
-    assert task.criterion(settings, task.check(settings).data).name == name
+    assert task.criterion(settings, task.read(settings).data).name == name
 
 
 def test_too_few_windows_to_choose_by_are_told(tmp_path):
@@ -62,6 +62,6 @@ def test_too_few_windows_to_choose_by_are_told(tmp_path):
         path = tmp_path / f"{rows}.csv"
         pd.DataFrame({"time": times, "value": values}).to_csv(path, index=False)
         config = ForecastingConfig(data=SeriesConfig(path))
-        caution = task.criterion(config, task.check(config).data).caution
+        caution = task.criterion(config, task.read(config).data).caution
         assert caution.startswith(told)
         assert bool(caution) == bool(told)

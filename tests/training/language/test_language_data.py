@@ -9,8 +9,7 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.language.config import LanguageDataConfig
-from gru_training.language.data import load_language_data
-from gru_training.language.sources import built_in_documents
+from gru_training.language.data import built_in_documents, load_language_data
 
 LINES = [f"number {n} of the lines" for n in range(40)]
 

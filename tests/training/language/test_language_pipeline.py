@@ -81,7 +81,8 @@ def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeyp
 def test_the_command_line_trains_resumes_and_scores(
     corpus, language_run, tmp_path, capsys, monkeypatch
 ):
-    flags = ["--data", str(corpus), "--document", "line", "--units", "5", "--embedding-size", "4",
+    flags = ["--data", str(corpus), "--document", "line", "--units", "5",
+             "--embedding-size", "4",
              "--unit", "characters", "--epochs", "3", "--runs-dir", str(tmp_path),
              "--name", "a"]  # fmt: skip
     save = Checkpoint.save
@@ -117,7 +118,7 @@ def test_the_command_line_trains_resumes_and_scores(
 def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
     task, told = find_task("language"), []
     config = config_of(tmp_path, epochs=2)
-    data = task.check(config).data
+    data = task.read(config).data
     criterion = task.criterion(config, data)
     found = task.try_settings(config, data, criterion, lambda *each: told.append(each))
     assert [epoch for epoch, _ in told] == [1, 2]
@@ -132,7 +133,10 @@ def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
         (["--steps", "0"], "--steps must be at least 1, got 0"),
         (["--average", "1"], "--average must be at least 0 and below 1"),
         (["--text-column", "body"], "--text-column need --data"),
-        (["--track", "tensorboard", "--track-histograms"], "--track-histograms is for sentiment"),
+        (
+            ["--track", "tensorboard", "--set", "track_histograms=yes"],
+            "--set track_histograms is for sentiment",
+        ),
         (["--data", "none.txt"], "none.txt"),
     ],
 )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gru_training.language.baselines.kneser_ney import KneserNey
+from gru_training.language.config import PRESETS
 from gru_training.language.data import load_language_data
-from gru_training.language.network.training import train_model
-from gru_training.language.presets import PRESETS
+from gru_training.language.kneser_ney import KneserNey
 from gru_training.language.reading import END_ID, read_tokens
+from gru_training.language.training import train_model
 
 
 @pytest.mark.long

@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from gru_training.errors import CheckpointError
 from gru_training.loop.batches import LengthBucketedBatches
-from gru_training.loop.checkpoint import Checkpoint, checkpoint_path, read_settings
+from gru_training.loop.checkpoint import Checkpoint, FitState, checkpoint_path, read_settings
 from gru_training.loop.fit import fit, make_eval_step, make_train_step
-from gru_training.loop.fit_state import FitState
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model
 from gru_training.sentiment.targets import accuracy, cross_entropy

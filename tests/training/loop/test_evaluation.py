@@ -6,8 +6,7 @@ import tensorflow as tf
 from sklearn.metrics import f1_score
 
 from gru_training.loop.batches import Batch
-from gru_training.loop.evaluation import evaluate
-from gru_training.loop.fit import make_eval_step
+from gru_training.loop.fit import evaluate, make_eval_step
 
 
 def test_a_measure_is_of_all_rows_whatever_the_batches():

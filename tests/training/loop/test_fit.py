@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from gru_training.errors import DivergenceError
 from gru_training.loop.batches import Batch, LengthBucketedBatches
-from gru_training.loop.evaluation import evaluate
-from gru_training.loop.fit import fit, make_eval_step, make_train_step
+from gru_training.loop.fit import evaluate, fit, make_eval_step, make_train_step
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model
 from gru_training.sentiment.targets import accuracy, cross_entropy

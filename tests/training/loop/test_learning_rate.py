@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gru_training.forecasting.config import ForecastingTrainingConfig
-from gru_training.loop.learning_rate import learning_rate_schedule
+from gru_training.loop.optimizers import learning_rate_schedule
 
 
 def test_learning_rates():

@@ -16,9 +16,9 @@ from tests.ports import free_ports
 from tests.training.conftest import write_waves
 
 ROOT = Path(__file__).parents[3]
-TRAIN = ["--epochs", "2", "--units", "6", "--segment", "6", "--dropout", "0", "--lookback", "24",
-         "--horizon", "6", "--batch-size", "33", "--validation-fraction", "0.25", "--no-combine",
-         "--no-refit"]  # fmt: skip
+TRAIN = ["--epochs", "2", "--units", "6", "--set", "segment=6", "--dropout", "0", "--lookback",
+         "24", "--horizon", "6", "--batch-size", "33", "--validation-fraction", "0.25",
+         "--no-combine", "--no-refit"]  # fmt: skip
 MIRRORED_ON_TWO_CPU_DEVICES = """
 import sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -58,7 +58,7 @@ def test_two_workers_and_two_devices_train_as_one(tmp_path):
 
     workers = [
         start(
-            arguments(f"worker{index}", "--distribute", "workers"),
+            arguments(f"worker{index}", "--set", "distribute=workers"),
             TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         )
         for index in range(2)
@@ -67,7 +67,7 @@ def test_two_workers_and_two_devices_train_as_one(tmp_path):
     assert "the first worker writes the run" in outputs[1]
     assert not (tmp_path / "worker1").exists()
     finish(start(arguments("one")))
-    finish(start(arguments("two", "--distribute", "mirrored"), MIRRORED_ON_TWO_CPU_DEVICES))
+    finish(start(arguments("two", "--set", "distribute=mirrored"), MIRRORED_ON_TWO_CPU_DEVICES))
 
     one = ForecastingRun.open(tmp_path / "one" / "run")
     for name in ("worker0", "two"):

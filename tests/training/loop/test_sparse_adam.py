@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.loop.sparse_adam import SparseAdam
+from gru_training.loop.optimizers import SparseAdam
 
 RNG = np.random.default_rng(2)
 ROWS, WIDTH, STEPS, RATE = 6, 3, 5, 0.1

@@ -1,7 +1,7 @@
 import pytest
 from matplotlib.image import imread
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.plots.learning_curves import draw_curves
 
 

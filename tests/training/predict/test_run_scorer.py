@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import gru_training.predict as run_scorer
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.predict import run_scorer
-from gru_training.predict.run_scorer import RunScorer
+from gru_training.predict import RunScorer
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.task import TASK
 

@@ -20,7 +20,8 @@ def copied_run(tiny_run, tmp_path):
 def test_holds_what_it_promises(tiny_run):
     names = {path.name for path in tiny_run.path.iterdir()}
     assert names == {
-        "config.json", "classes.json", "vocabulary.txt", "model.keras", "metrics.json",
+        "config.json", "settings.toml", "classes.json", "vocabulary.txt", "model.keras",
+        "metrics.json",
         "history.json", "test_predictions.jsonl", "test_baselines.json", "curves.png",
         "confusion_matrix.png", "precision_recall.png", "explanations.html", "decision.json",
         "text_rules.json", "marked_texts.json",

@@ -9,8 +9,7 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.errors import RunDirectoryError
-from gru_training.runs.page_data import page_data
-from gru_training.runs.report_page import write_report_page
+from gru_training.runs.report_page import page_data, write_report_page
 
 HOSTILE = "</script><script>alert(1)</script>__DATA____BODY__"
 

@@ -4,9 +4,9 @@ import time
 import pytest
 import tensorflow as tf
 
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.loop.fit import FitResult
-from gru_training.loop.fit_state import EpochRecord
-from gru_training.runs.summary import run_summary
+from gru_training.runs.writer import run_summary
 
 
 def test_tensorflow_may_come_in_a_package_of_another_name(monkeypatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gru_training.errors import RunDirectoryError
-from gru_training.runs import run_config
-from gru_training.runs.run_config import read_config
+from gru_training.runs import directory
+from gru_training.runs.directory import read_config
 
 SOURCE = Path("runs/old/config.json")
 
@@ -23,7 +23,7 @@ def read(monkeypatch):
     """Reads settings that one version wrote with another."""
 
     def call(written_by, read_by, **values):
-        monkeypatch.setattr(run_config, "package_version", lambda: read_by)
+        monkeypatch.setattr(directory, "package_version", lambda: read_by)
         content = {"task": "toy", "keras_gru": written_by, **values}
         return read_config(content, {"toy": Settings}, SOURCE)
 

@@ -37,7 +37,7 @@ def test_random_lengths_are_compiled_for_a_few_times(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "keras_gru", "compilations", tmp_path / "train.py", "sentiment",
          "--data", tmp_path / "texts.csv", "--runs-dir", tmp_path, "--name", "run",
-         "--no-ngrams", "--epochs", "3", "--units", "8", "--embedding-size", "8",
+         "--no-ngrams", "--epochs", "3", "--units", "8", "--set", "embedding_size=8",
          "--batch-size", "16"],
         cwd=REPOSITORY, capture_output=True, text=True, check=False,
     )  # fmt: skip

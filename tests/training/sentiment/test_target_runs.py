@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 
 from gru_training import TextClassifier, TextRegressor
 from gru_training.errors import ConfigError
-from gru_training.runs.page_data import page_data
+from gru_training.runs.report_page import page_data
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
 from gru_training.sentiment.pipeline import train_sentiment

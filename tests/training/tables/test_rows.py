@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gru_training.check_command import CheckConfig, run_check
+from gru_training.command_line import CheckConfig, run_check
 from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
-from gru_training.estimators.text_settings import SETTINGS
+from gru_training.estimators.text import SETTINGS
 from gru_training.estimators.text_source import Columns, text_source
 from gru_training.language.config import LanguageDataConfig
-from gru_training.language.sources import read_documents
+from gru_training.language.data import read_documents
 from gru_training.scoring.file_job import FileJob
 from gru_training.sentiment.config import SentimentDataConfig
 from gru_training.sentiment.labelled_files import read_labelled_files

@@ -16,9 +16,8 @@ import pytest
 
 from gru_training.errors import DataError
 from gru_training.tables import table_file
-from gru_training.tables.output_file import file_kind
 from gru_training.tables.table_file import is_json, open_table
-from gru_training.tables.table_writer import table_writer
+from gru_training.tables.table_writer import file_kind, table_writer
 
 AWKWARD = [
     "plain",

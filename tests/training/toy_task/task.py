@@ -1,46 +1,47 @@
-"""Tagging as a task."""
+"""A minimal task: which digits of a made-up sequence are lower than the digit before."""
 
+from dataclasses import dataclass, field
+
+from gru_training.config import OptionalName, RunConfig, TrainingConfig
 from gru_training.task import Task
-from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
+
+
+@dataclass(frozen=True)
+class TaggingDataConfig:
+    sequences: int = 200
+    """How many sequences to make up."""
+
+
+@dataclass(frozen=True)
+class TaggingConfig:
+    """Train a sequence tagger on made-up sequences."""
+
+    preset: OptionalName = None
+    data: TaggingDataConfig = field(default_factory=TaggingDataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
-SCORED = {"tokens": ("tokens", "digits")}
-
 
 class TaggingTask(Task):
-    config_type = TaggingConfig
-    presets = PRESETS
-    commands = ()
-    scored_columns = SCORED
+    settings, presets = TaggingConfig, PRESETS
 
     def train(self, config, console, resume, data=None):
-        from tests.training.toy_task.pipeline import train_tagging
+        from .training import train_tagging
 
         return train_tagging(config, console, resume)
 
-    def print_results(self, metrics, console):
-        console.print(f"tags right: {metrics['model']['test']['accuracy']:.1%}")
-
     def open_run(self, path):
-        from tests.training.toy_task.run import TaggingRun
+        from .training import TaggingRun
 
         return TaggingRun.open(path)
 
     def servable(self, run):
-        from tests.training.toy_task.run import TaggingServable
+        from .training import TaggingServable
 
         return TaggingServable(run)
-
-    def scorer(self, run):
-        from tests.training.toy_task.scorer import TaggingScorer
-
-        return TaggingScorer(run)
-
-    def outcomes(self, run, data, like):
-        from tests.training.toy_task.outcomes import tagging_outcomes
-
-        return tagging_outcomes(run, data)
 
 
 TASK = TaggingTask()

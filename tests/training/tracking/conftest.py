@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 from tests.training.conftest import tiny_config
 
 

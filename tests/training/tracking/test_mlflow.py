@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from gru_training.errors import DivergenceError, TrackingError
 from gru_training.estimators.forecaster import Forecaster
-from gru_training.estimators.text_estimator import TextEstimator
+from gru_training.estimators.text import TextEstimator
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.tracking.mlflow_tracker import MLflowTracker

@@ -7,7 +7,6 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.config import RunConfig
 from gru_training.errors import ConfigError
-from gru_training.tracking.package import require_package
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch, tmp_path, 
         f"pip install 'keras-gru[{name}]'"
     )
     with pytest.raises(ConfigError) as caught:
-        require_package(RunConfig(track=name))
+        RunConfig(track=name).require_tracker()
     assert str(caught.value) == message
     assert main(["sentiment", "--track", name, "--runs-dir", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")

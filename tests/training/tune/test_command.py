@@ -18,11 +18,10 @@ from gru_training.loop.checkpoint import checkpoint_path
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import find_task
-from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import search_space
+from gru_training.tune.command import TuneConfig, search_space
 from gru_training.tune.study import Study
 
-SMALL = ["--epochs", "1", "--embedding-size", "4", "--reviews", "120", "--no-bidirectional"]
+SMALL = ["--epochs", "1", "--set", "embedding_size=4", "--set", "reviews=120", "--no-bidirectional"]
 UNITS = ["--only", "--vary", "units=4:8:4"]
 
 
@@ -60,7 +59,7 @@ def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
 @pytest.mark.parametrize(("metric", "measure"), [("accuracy", "accuracy"), (None, "log loss")])
 def test_test_rows_are_not_read(metric, measure):
     task, config = find_task("sentiment"), SentimentConfig()
-    data = task.check(config).data
+    data = task.read(config).data
 
     class Unread:
         def __getattribute__(self, name):
@@ -127,7 +126,7 @@ def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
 
 def _settings_and_data():
     config = SentimentConfig()
-    return config, find_task("sentiment").check(config).data
+    return config, find_task("sentiment").read(config).data
 
 
 def test_settings_that_cannot_be_searched(tmp_path, capsys):

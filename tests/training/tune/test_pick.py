@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from gru_training.criterion import Criterion
-from gru_training.judged import judged
-from gru_training.tune.pick import pick
+from gru_training.criterion import Criterion, judged
 from gru_training.tune.report import summary, write_report
+from gru_training.tune.study import pick
 
 from .studies import SPACE, opened, run_trial
 

@@ -15,7 +15,7 @@ from gru_training.tune.search_space import SearchSpace
 
 @pytest.fixture(params=TASKS)
 def config(request):
-    return find_task(request.param).config_type()
+    return find_task(request.param).settings()
 
 
 def test_default_ranges_hold_the_defaults_and_make_settings_that_can_be_trained(config):

@@ -10,8 +10,8 @@ from optuna.trial import TrialState
 
 from gru_training.criterion import Criterion
 from gru_training.errors import ConfigError, RunDirectoryError
-from gru_training.tune.pick import pick
 from gru_training.tune.report import FinalRun, summary, write_report
+from gru_training.tune.study import pick
 from gru_training.tune.worker import worker_name
 
 from .studies import SPACE, near_96_units, opened, run_trial
@@ -112,7 +112,7 @@ def test_a_process_is_not_ended_before_its_trial_has_its_name(tmp_path):
         import os, signal, sys
         from pathlib import Path
         from tests.training.tune.studies import ACCURACY, SPACE
-        from gru_training.tune.sampler import NumberedSampler
+        from gru_training.tune.study import NumberedSampler
         from gru_training.tune.worker import Job, run_trials
         # Called when a trial has begun, before it is given to the objective.
         NumberedSampler.before_trial = lambda *_: os.kill(os.getpid(), signal.SIGTERM)

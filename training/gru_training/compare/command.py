@@ -1,18 +1,67 @@
 """`gru-train compare`; imports nothing heavy before its arguments are checked."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from gru_training.compare.config import CompareConfig
-from gru_training.config import to_dict
+import tyro
+
+from gru_training.config import require_at_least, require_seed, to_dict
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.task import Command, find_task
+from gru_training.task import TASKS, Command, Comparable, Task, find_task
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from gru_training.compare.comparison import Comparison
+    from gru_training.runs.directory import RunDirectory
+
+
+_FEWEST_RESAMPLES = 999
+
+
+@dataclass(frozen=True)
+class CompareConfig:
+    """Compare runs on the same test rows: a table, a picture, and what chance may explain.
+
+    All runs are compared with one, the first unless --reference names another. Without --data the
+    test rows are those that the runs held out, which must be the same. For example:
+
+    gru-train compare runs/small runs/large
+
+    gru-train compare runs/* --reference small --data new-tickets.csv --output small-against-all
+
+    Texts and other rows that are independent of each other get bootstrap intervals and McNemar's
+    test of the accuracies; forecasts get the Diebold-Mariano test and its intervals.
+    """
+
+    run_paths: Annotated[
+        tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN RUN ...")
+    ]
+    """Two or more run directories of one task."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Test file that no run was trained on, with the columns of the runs; of a series only what
+    comes after the runs' validation rows counts. Default: the test rows that the runs held out."""
+    reference: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """The run that the others are compared with, a path or a name; default: the first."""
+    output: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """New folder for report, picture and figures; default: beside the reference, named after it."""
+    resamples: int = 9_999
+    """Number of times that the bootstrap draws the rows."""
+    seed: int = 0
+    """Seed of the bootstrap."""
+    debug: bool = False
+    """Show TensorFlow's messages, and where an error arose."""
+
+    def __post_init__(self) -> None:
+        if len(self.run_paths) < 2:
+            raise ConfigError(
+                "compare needs at least two run directories, got "
+                + (str(self.run_paths[0]) if self.run_paths else "none")
+            )
+        require_at_least("--resamples", self.resamples, _FEWEST_RESAMPLES)
+        require_seed(self.seed)
 
 
 def check_comparison(config: CompareConfig, _: "Console") -> CompareConfig:
@@ -27,7 +76,7 @@ def check_comparison(config: CompareConfig, _: "Console") -> CompareConfig:
                 f"{run.path}: expected a {runs[0].task} run as {runs[0].path}, got one of the task "
                 f"{run.task!r}"
             )
-    find_task(runs[0].task)
+    comparable_task(runs[0])
     if config.data is not None and not config.data.is_file():
         raise DataError(f"--data: there is no file {config.data}")
     output = output_folder(config)
@@ -78,7 +127,7 @@ def compare_runs(
         from rich.console import Console
 
         console = Console(quiet=True)
-    task = find_task(RunDirectory.open(paths[0]).task)
+    task = comparable_task(RunDirectory.open(paths[0]))
     names = run_names(paths)
     runs = [task.open_run(path) for path in paths]
     settings = {name: flags(run.config) for name, run in zip(names, runs, strict=True)}
@@ -90,6 +139,26 @@ def compare_runs(
     with console.status("comparing ..."):
         source = None if data is None else str(data)
         return compare_outcomes(outcomes, settings, source, resamples, seed)
+
+
+class ComparableTask(Task, Comparable):
+    """A task whose runs can be compared."""
+
+
+def comparable_task(run: "RunDirectory") -> ComparableTask:
+    """Find the task of a run.
+
+    Raises:
+        RunDirectoryError: Runs of this task cannot be compared.
+    """
+    task = find_task(run.task)
+    if not isinstance(task, Comparable):
+        known = [name for name in TASKS if isinstance(find_task(name), Comparable)]
+        raise RunDirectoryError(
+            f"{run.path}: gru-train compare knows runs of {' and '.join(known)}, got one of the "
+            f"task {run.task}; its figures are in its report"
+        )
+    return cast(ComparableTask, task)
 
 
 def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:

@@ -1,25 +1,60 @@
-"""A forecaster to train on tables and to ask what comes next."""
+"""The estimator that learns from series and forecasts them."""
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rich.console import Console
 
-from gru_training.estimators.run_estimator import (
-    load_tensorflow,
-)
-from gru_training.estimators.series_table import (
-    recent_rows,
-    tested_rows,
-)
-from gru_training.estimators.series_training import SETTINGS, SeriesTraining
-from gru_training.estimators.settings import in_python, takes
+from gru_training.data.even_series import ExpectedSeries
+from gru_training.data.long_form import LongColumns
+from gru_training.data.problems import Problems
+from gru_training.data.series import Series
+from gru_training.data.series_frame import NAME, series_of_frame
+from gru_training.errors import DataError
+from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
+from gru_training.estimators.settings import Settings, in_python, takes
+from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.presets import PRESETS
+from gru_training.task import interrupted_training
+from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.utils import Tags
+
+    from gru_training.forecasting.data import ForecastingData
+    from gru_training.forecasting.future.recent import Recent
+    from gru_training.forecasting.run import ForecastingRun
+
+SETTINGS = Settings(
+    ForecastingConfig,
+    PRESETS,
+    {
+        "data": "give the data to fit",
+        "time_column": "give it to fit as time=",
+        "time_format": "give it to fit",
+        "debug": "errors of Python show where they arose",
+    },
+)
+
+
+class Times(NamedTuple):
+    """Where the times of a table are, and how they are written; None: found by itself."""
+
+    column: str | None = None
+    format: str | None = None
+
+    @classmethod
+    def of_run(cls, given: Mapping[str, Any] | None) -> Self:
+        """Those of a run, from what is known of its table."""
+        return cls() if given is None else cls(given.get("time"), given.get("time_format"))
 
 
 @takes(SETTINGS)
-class Forecaster(SeriesTraining):
+class Forecaster(RunEstimator):
     """A GRU forecaster, as `gru-train forecasting` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
@@ -41,8 +76,134 @@ class Forecaster(SeriesTraining):
         >>> forecaster.predict()  # the 24 hours after the last one
     """
 
+    _task = "forecasting"
+    _settings = SETTINGS
+    _shared = frozenset({"_series", "_loaded"})
+    _series: Series | None = None
+
     def __init__(self, **settings: Any):
-        super().__init__(**settings)
+        self._set(settings)
+
+    def fit(
+        self,
+        data: Any = None,
+        *,
+        time: str | None = None,
+        time_format: str | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
+
+        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
+        on with `resume` if its run was to be kept.
+
+        Args:
+            data: A table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
+                spaced, and columns of numbers, where missing values may be; or a long one with the
+                columns `unique_id`, `ds` and `y`; or the path of a file as for `--data`.
+                By default what the preset reads, else the weekly CO2 of Mauna Loa.
+            time: The column of times; found by itself when called date, time, ds, ...
+            time_format: Of times that are texts, as `%d.%m.%Y`; found by itself where it is
+                unambiguous.
+            progress: Show how it goes; by default in a terminal or a notebook only.
+
+        Raises:
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
+        """
+        with in_python():
+            config, table = self._source(data, time, time_format)
+            return self._train_on(config, progress, table, Times(time, time_format))
+
+    def tune(
+        self,
+        data: Any = None,
+        *,
+        time: str | None = None,
+        time_format: str | None = None,
+        minutes: float | None = None,
+        trials: int | None = None,
+        vary: Sequence[str] = (),
+        study: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Search for settings, and train with those that do best on the validation part.
+
+        Where chance may explain what they gain over the defaults, these are kept. Settings
+        that are not the defaults stay as they are. The test part is not looked at before the
+        training at the end. Called again with the same data and settings, a search whose study is
+        kept goes on.
+
+        Args:
+            data: As for `fit`; so are the next two.
+            time: Likewise.
+            time_format: Likewise.
+            minutes: Time for the search; by default 30, or what `trials` take.
+            trials: Most trials.
+            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            study: Folder of the study; by default in `runs_dir`, or none is kept.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: Settings, data or study cannot be used.
+        """
+        from gru_training.forecasting.data import read_series
+
+        with in_python():
+            search = TuneConfig(
+                self._task, minutes=minutes, trials=trials, vary=tuple(vary),
+                study=None if study is None else Path(study),
+            )  # fmt: skip
+            config, table = self._source(data, time, time_format)
+            times = Times(time, time_format)
+            series = (
+                read_series(config.data)
+                if table is None
+                else trained_series(table, times, config.data)
+            )
+            self._search(config, series, search, progress)
+        return self.fit(data, time=time, time_format=time_format, progress=progress)
+
+    @classmethod
+    def resume(
+        cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
+    ) -> Self:
+        """Go on with a training that was killed, to the weights it would have had.
+
+        Args:
+            path: Where the run was to be, as `runs/NAME`.
+            data: The same table as before, where it was given in memory.
+            progress: As for `fit`.
+
+        Raises:
+            CheckpointError: There is no checkpoint, or the data are others.
+        """
+        _, config, given = interrupted_training(Path(path), [cls._task])
+        if given is not None and data is None:
+            raise DataError(f"{path} was begun with data given in memory; give them again")
+        if given is None and data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        with in_python():
+            estimator = cls(**cls._settings.values(config))
+            return estimator._train_on(config, progress, data, Times.of_run(given), resume=True)
+
+    def __sklearn_tags__(self) -> "Tags":
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a table with times
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _source(
+        self, data: Any, time: str | None, time_format: str | None
+    ) -> tuple[ForecastingConfig, Any]:
+        """The settings of a training, and the table where it is in memory."""
+        several = "target", "future", "past", "calendar"
+        listed = {name: _listed(getattr(self, name)) for name in several}
+        values = {**vars(self), **listed}
+        if data is not None and not isinstance(data, str | os.PathLike):
+            return self._settings.config(values, data={"data": None}), data
+        columns = {"data": data, "time_column": time, "time_format": time_format}
+        named = {name: value for name, value in columns.items() if value is not None}
+        return self._settings.config(values, data=named), None
 
     def predict(
         self, horizon: int | None = None, *, data: Any = None, future: Any = None
@@ -132,3 +293,139 @@ class Forecaster(SeriesTraining):
             like_run = tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
         return fold_table(found, run.levels, like_run.plain)
+
+    def _train_on(
+        self,
+        config: ForecastingConfig,
+        progress: bool | None,
+        table: Any,
+        times: Times,
+        resume: bool = False,
+    ) -> Self:
+        """Train on a table in memory, or on the data that the settings name."""
+        if table is None:
+            self._series = None
+            return self._train(config, progress, resume)
+        series = trained_series(table, times, config.data)
+        given = {"time": times.column, "time_format": times.format}
+        self._train(config, progress, resume, series, given)
+        self._series = series
+        return self
+
+    def _training(self) -> "Callable[..., ForecastingRun | None]":
+        from gru_training.forecasting.pipeline import train_forecasting
+
+        return train_forecasting
+
+
+def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
+    """The series to train on, with calendar columns if the settings want them.
+
+    Raises:
+        DataError: It cannot be used.
+    """
+    from gru_training.forecasting.sources.sets import as_wanted
+
+    problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
+    return as_wanted(_read(table, times, settings, problems), settings)
+
+
+def newer_series(
+    name: str,
+    table: Any,
+    times: Times,
+    settings: SeriesConfig,
+    expected: ExpectedSeries,
+    long: LongColumns | None = None,
+) -> Series:
+    """Newer rows of the series of a run, or its known inputs.
+
+    Args:
+        name: Of the table, for messages.
+        table: Of pandas, Polars or PyArrow.
+        times: Of the run.
+        settings: Of the run.
+        expected: Columns and spacing.
+        long: The columns of a table in long form; by default those of the run.
+
+    Raises:
+        DataError: It has other columns, or cannot be used.
+    """
+    return _read(table, times, settings, Problems(name, unit="row"), expected, long)
+
+
+def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
+    """The steps from which a forecast begins, and the known inputs after them.
+
+    Args:
+        run: Complete.
+        data: Newer values, a table or the path of a file; None: the end of the run's own series.
+        future: Known inputs likewise; None: those that come with the values.
+
+    Raises:
+        DataError: They do not fit the run, or are too few.
+    """
+    from gru_training.forecasting.future import recent as of_run
+    from gru_training.forecasting.future.forecast import require_known
+
+    reading = Times.of_run(run.given), run.config.data
+    if data is None:
+        recent = of_run.recent_of_run(run)
+    elif isinstance(data, str | os.PathLike):
+        recent = of_run.recent_of_file(run, Path(data))
+    else:
+        newer = newer_series("data", data, *reading, of_run.expected_series(run))
+        recent = of_run.recent_of_series(run, newer)
+    if isinstance(future, str | os.PathLike):
+        recent = of_run.with_future_file(run, recent, Path(future))
+    elif future is not None:
+        expected = of_run.expected_future(run), of_run.future_form(run)
+        recent = of_run.with_future(
+            run, recent, newer_series("future", future, *reading, *expected)
+        )
+    require_known(run, recent)
+    return recent
+
+
+def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
+    """The series on which a run is tested, with its scale and its borders.
+
+    Args:
+        run: Complete.
+        data: A table or the path of a file; None: as it was trained on.
+        series: What it was trained on, where that is at hand.
+
+    Raises:
+        TrainingError: The data are not those of the run.
+    """
+    from gru_training.forecasting.backtests.backtest import data_of_run
+    from gru_training.forecasting.data import prepare, read_series
+
+    settings = run.config.data
+    if isinstance(data, str | os.PathLike):
+        settings = replace(settings, data=Path(data))
+        series = read_series(settings)
+    elif data is not None:
+        series = trained_series(data, Times.of_run(run.given), settings)
+    elif series is None and run.given is not None:
+        raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
+    return data_of_run(run, prepare(series or read_series(settings), settings))
+
+
+def _read(
+    table: Any,
+    times: Times,
+    settings: SeriesConfig,
+    problems: Problems,
+    expected: ExpectedSeries | None = None,
+    long: LongColumns | None = None,
+) -> Series:
+    long = long or settings.long
+    series = series_of_frame(table, *times, problems, expected, long, settings.times)
+    problems.raise_errors()
+    return series
+
+
+def _listed(target: Any) -> Any:
+    """One column is as good as a list of one."""
+    return (target,) if isinstance(target, str) else target

@@ -1,14 +1,20 @@
-"""What the estimators have in common: settings, and the run that they stand for once fitted."""
+"""Settings, searches and the run of a fitted estimator, for all estimators.
 
+A run that is not to be kept lies in a temporary folder, which goes with the last reference to it.
+"""
+
+import base64
 import copy
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,21 +31,53 @@ from gru_training.errors import (
     TrainingError,
 )
 from gru_training.estimators.settings import Settings
-from gru_training.estimators.temporary import (
-    remove_with,
-    run_files,
-    temporary_folder,
-    written_run,
-)
-from gru_training.loop.checkpoint import existing_checkpoint, read_settings
-from gru_training.runs.directory import TaskRun
-from gru_training.runs.report import Report
-from gru_training.runs.run_config import read_config
-from gru_training.task import find_task
-from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import conclude, search_space, tune
+from gru_training.runs.directory import RunDirectory, TaskRun
+from gru_training.task import find_task, read_data
+from gru_training.tune.command import TuneConfig, tune
 
 _EXPORTED = "exported "
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
+
+
+@cache
+def load_tensorflow() -> None:
+    """Load TensorFlow, which takes seconds, without its messages."""
+    quiet.load_tensorflow()
+
+
+def progress_console(progress: bool | None) -> Console:
+    """Make the console of a training.
+
+    Args:
+        progress: Whether progress is shown; None: only in a terminal or a notebook.
+    """
+    console = Console(soft_wrap=True)
+    shown = console.is_terminal or console.is_jupyter if progress is None else progress
+    return console if shown else Console(quiet=True)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run's `report.md`: as a string its Markdown, in a notebook the page with its pictures."""
+
+    path: Path
+    """Path of the file; the pictures lie beside it."""
+    run: RunDirectory | None = field(default=None, repr=False, compare=False)
+    """The run, whose folder may be temporary and lasts as long as this object."""
+
+    def __str__(self) -> str:
+        return self.path.read_text("utf-8")
+
+    def _repr_markdown_(self) -> str:
+        """Return the page with the pictures inside, as a notebook has another folder."""
+        return _PICTURE.sub(self._embedded, str(self))
+
+    def _embedded(self, link: re.Match[str]) -> str:
+        picture = self.path.parent / link[2]
+        if not picture.is_file():
+            return link[0]
+        data = base64.b64encode(picture.read_bytes()).decode()
+        return f"![{link[1]}](data:image/png;base64,{data})"
 
 
 class RunEstimator(BaseEstimator):
@@ -47,7 +85,7 @@ class RunEstimator(BaseEstimator):
 
     A run is kept in `runs_dir`, or under `name` in `runs/`. Where neither is set, it lies in a
     temporary folder that is removed with the last estimator that uses it. A pickle of the estimator
-    holds all files of its run.
+    holds all files of its run. The report of a run without a name is written when it is asked for.
 
     Attributes:
         run_: The run directory; only of a fitted estimator.
@@ -69,7 +107,7 @@ class RunEstimator(BaseEstimator):
     @property
     def size_(self) -> int:
         """Bytes of the run's files, which a pickle of this estimator holds."""
-        return sum(path.stat().st_size for path in self._run().path.iterdir() if path.is_file())
+        return sum(map(len, run_files(self._run()).values()))
 
     def _set(self, given: dict[str, Any]) -> None:
         for name, value in self._settings.with_defaults(given, type(self).__name__).items():
@@ -123,6 +161,7 @@ class RunEstimator(BaseEstimator):
         """
         target = Path(path)
         run = self._run()
+        run.write_report()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
@@ -195,18 +234,28 @@ class RunEstimator(BaseEstimator):
             self._settings.values(each) for each in (config, self._settings.config_type())
         )
         fixed = [name for name, value in values.items() if value != defaults[name]]
-        space = search_space(search, config, fixed)
-        study = tune(search, space, data, folder, console)
-        from gru_training.tune.pick import pick
-
-        picked = pick(study, space.defaults())
-        if picked is not None:
-            conclude(space, study, picked, folder, (), "", console)
-            self.set_params(**picked.trial.settings)
+        found = tune(search, config, fixed, data, folder, console)
+        if found is not None:
+            found.conclude(console)
+            self.set_params(**found.picked.trial.settings)
 
     def report(self) -> Report:
-        """The run's report: print it, read its `path`, or let a notebook show it."""
-        return Report(self._run().path / "report.md", self._run())
+        """Return the run's report: print it, read its `path`, or let a notebook show it.
+
+        It is written now, unless the run has a `name`, a tracker, or was written by `gru-train`.
+
+        Raises:
+            RunDirectoryError: The run was trained in another process, and its report not asked for.
+        """
+        run = self._run()
+        run.write_report()
+        path = run.path / "report.md"
+        if not path.is_file():
+            raise RunDirectoryError(
+                f"{run.path} has no report: call report() of the estimator that is fitted, or give "
+                "the run a name"
+            )
+        return Report(path, run)
 
     def _run(self) -> Any:
         """The run; raises NotFittedError where there is none."""
@@ -228,18 +277,40 @@ class RunEstimator(BaseEstimator):
             return None
         return RunConfig().runs_dir if self.runs_dir is None else Path(self.runs_dir)
 
-    def _run_of(self, config: Any, train: Callable[[Any], TaskRun | None]) -> TaskRun:
-        """Train, in a temporary folder unless the run is to be kept.
+    def _train(
+        self,
+        config: Any,
+        progress: bool | None,
+        resume: bool = False,
+        data: Any = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Train and take over the run, in a temporary folder unless it is to be kept.
 
         Args:
             config: Settings of the training.
-            train: From the settings to a run.
+            progress: Whether to show progress; None: only in a terminal or a notebook.
+            resume: Whether to continue from a checkpoint.
+            data: Data that were given in memory, as the task reads them; None: as the settings say.
+            given: Record of data that were given in memory, for `config.json`.
 
         Raises:
             TrainingError: Settings, data or folder cannot be used; nothing is left behind.
         """
-        if self._kept_in is not None:
-            run = train(config)
+        console = progress_console(progress)
+        config.run.require_tracker()
+        if given is None:
+            data = read_data(find_task(self._task), config, console)
+        else:
+            for note in data.notes:
+                console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        load_tensorflow()
+        train = self._training()
+        kept = self._kept_in is not None
+        later = self.name is None and config.run.track is None
+        run: TaskRun | None
+        if kept:
+            run = train(config, console, resume, data, given, later)
         else:
             folder = temporary_folder()
             place = replace(config.run, runs_dir=folder)
@@ -249,7 +320,7 @@ class RunEstimator(BaseEstimator):
                     tracked /= "tensorboard"
                 place = replace(place, track_to=str(tracked))
             try:
-                run = train(replace(config, run=place))
+                run = train(replace(config, run=place), console, resume, data, given, later)
             except BaseException as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 if isinstance(error, InterruptedRun):  # there is nothing to go on from
@@ -261,7 +332,19 @@ class RunEstimator(BaseEstimator):
                 remove_with(run, folder)
         if run is None:
             raise TrainingError("this process of several wrote no run; the first one has it")
-        return run
+        self._fitted(run)
+        if run.metrics["interrupted"]:
+            console.print(
+                f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
+                highlight=False,
+            )
+        if kept:
+            console.print(f"run {run.path}", markup=False, highlight=False)
+        return self
+
+    def _training(self) -> Callable[..., TaskRun | None]:
+        """Import the function that trains a run of the task."""
+        raise NotImplementedError
 
     def __copy__(self) -> Self:
         twin = type(self).__new__(type(self))
@@ -295,61 +378,79 @@ class RunEstimator(BaseEstimator):
                 raise
             remove_with(run, path.parent)
 
-    def _finish(self, run: TaskRun, console: Console) -> Self:
-        """Take over a run that has just been trained, and say how it went."""
-        self._fitted(run)
-        if run.metrics["interrupted"]:
-            console.print(
-                f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
-                highlight=False,
-            )
-        if self._kept_in is not None:
-            console.print(f"run {run.path}", markup=False, highlight=False)
-        return self
 
-
-def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[Any, Any]:
-    """The settings of a run that was cut short, and what is known of data given in memory.
+def temporary_folder() -> Path:
+    """Make a folder in the system's folder of temporary files.
 
     Raises:
-        TrainingError: There is no checkpoint of a run of this task.
+        RunDirectoryError: Nothing can be written there.
     """
-    run = Path(path)
-    checkpoint = existing_checkpoint(run)
-    written = read_settings(checkpoint)
-    config = read_config(written, {task: config_type}, checkpoint)
-    place = replace(config.run, runs_dir=run.parent, name=run.name)
-    return replace(config, run=place), written.get("given")
+    try:
+        return Path(tempfile.mkdtemp(prefix="keras-gru-"))
+    except OSError as error:
+        raise _unwritable(error) from error
 
 
-@cache
-def load_tensorflow() -> None:
-    """Load it, which takes seconds, without its messages."""
-    quiet.load_tensorflow()
+def remove_with(owner: object, folder: Path) -> None:
+    """Remove a folder when an object is collected, or at the end of this process.
 
-
-def progress_console(progress: bool | None) -> Console:
-    """Where a training shows how it goes.
+    Unlike `weakref.finalize`, this also runs at the end of worker processes, and never in a
+    process that was forked from this one.
 
     Args:
-        progress: Whether it does; None: only to a person, in a terminal or a notebook.
+        owner: Object that the folder belongs to.
+        folder: Folder to remove.
     """
-    console = Console(soft_wrap=True)
-    shown = console.is_terminal or console.is_jupyter if progress is None else progress
-    return console if shown else Console(quiet=True)
+    Finalize(owner, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=0)
 
 
-def tuning(
-    task: str,
-    minutes: float | None,
-    trials: int | None,
-    vary: Sequence[str],
-    study: str | os.PathLike[str] | None,
-) -> TuneConfig:
-    """The settings of a search.
+def run_files(run: RunDirectory) -> dict[str, bytes]:
+    """Read all files of a run by name, its report among them.
 
     Raises:
-        ConfigError: One is out of range.
+        RunDirectoryError: A file cannot be read.
     """
-    folder = None if study is None else Path(study)
-    return TuneConfig(task, minutes=minutes, trials=trials, vary=tuple(vary), study=folder)
+    run.write_report()
+    try:
+        files = sorted(path for path in run.path.iterdir() if path.is_file())
+        return {path.name: path.read_bytes() for path in files}
+    except OSError as error:
+        raise RunDirectoryError(
+            f"cannot read {run.path}, which the estimator was fitted into: "
+            f"{error.strerror or error}; load the run from where it is now, or fit again"
+        ) from error
+
+
+def written_run(name: str, files: Mapping[str, bytes]) -> Path:
+    """Write the files of a run to a temporary folder of its own.
+
+    Args:
+        name: Name of the run's directory.
+        files: Contents by file name, as of `run_files`.
+
+    Returns:
+        The run directory, inside the temporary folder.
+
+    Raises:
+        RunDirectoryError: They cannot be written; nothing is left behind.
+    """
+    folder = temporary_folder()
+    path = folder / name
+    try:
+        path.mkdir()
+        for file, content in files.items():
+            (path / file).write_bytes(content)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise _unwritable(error, sum(map(len, files.values()))) from error
+    return path
+
+
+def _unwritable(error: OSError, size: int | None = None) -> RunDirectoryError:
+    """Say that there is no place for a run, and how to give it another."""
+    room = "" if size is None else f" of {size:,} bytes"
+    place = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
+    return RunDirectoryError(
+        f"cannot write a run{room} to {place}: {error.strerror or error}; set TMPDIR to a folder "
+        "that can be written and has room"
+    )

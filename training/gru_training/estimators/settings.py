@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gru_training.config import from_dict, to_dict
+from gru_training.config import from_dict, preset, sections, to_dict
 from gru_training.data.frames import label_name
 from gru_training.errors import ConfigError, TrainingError
-from gru_training.presets import preset
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -39,14 +38,8 @@ class Settings:
 
     def sections(self) -> dict[str, str]:
         """The section of each setting by its name."""
-        default = self.config_type()
-        return {
-            field.name: section.name
-            for section in dataclasses.fields(self.config_type)
-            if dataclasses.is_dataclass(getattr(default, section.name))
-            for field in dataclasses.fields(getattr(default, section.name))
-            if field.name not in self.elsewhere
-        }
+        known = sections(self.config_type())
+        return {name: part for name, part in known.items() if name not in self.elsewhere}
 
     def values(self, config: Any) -> dict[str, Any]:
         """The settings of a config by name."""
@@ -78,12 +71,12 @@ class Settings:
                     f"it has {', '.join(known)}")  # fmt: skip
                 raise ConfigError(f"{owner} has no setting {name!r}; {hint}")
 
-    def config(self, values: Mapping[str, Any], **sections: Mapping[str, Any]) -> Any:
+    def config(self, values: Mapping[str, Any], **further: Mapping[str, Any]) -> Any:
         """The config with these settings.
 
         Args:
             values: By name, as of `with_defaults`.
-            sections: Further values, of what is not set here, by section.
+            further: Further values, of what is not set here, by section.
 
         Raises:
             ConfigError: A value is of the wrong type, out of range, or contradicts another.
@@ -91,11 +84,11 @@ class Settings:
         chosen = values["preset"]
         begun = self.config_type() if chosen is None else self._preset(chosen)
         nested = to_dict(begun)
-        for section, more in sections.items():
+        for section, more in further.items():
             nested[section].update({name: _plain(value) for name, value in more.items()})
         for name, section in self.sections().items():
             left = name in _IN_PYTHON and values[name] is None
-            if name not in sections.get(section, {}) and not left:
+            if name not in further.get(section, {}) and not left:
                 nested[section][name] = _plain(values[name])
         with in_python():
             return from_dict(self.config_type, nested)

@@ -34,6 +34,7 @@ def train_forecasting(
     resume: bool = False,
     series: Series | None = None,
     given: Mapping[str, Any] | None = None,
+    report_later: bool = False,
 ) -> ForecastingRun | None:
     """Train a forecaster and write its run directory.
 
@@ -47,6 +48,7 @@ def train_forecasting(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: Of these settings where it has been read, and its notes shown.
         given: Of a series that no setting names, what `config.json` is to say of it.
+        report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -74,7 +76,9 @@ def train_forecasting(
     name = run_name(config, "forecasting", config.data.data or built_in)
     with (
         Tracked(config, "forecasting", console, resume) as tracked,
-        TrainingRunWriter(config, "forecasting", name, resume, given, asked) as writer,
+        TrainingRunWriter(
+            config, "forecasting", name, resume, given, asked, report_later
+        ) as writer,
     ):
         show_data(data, () if series is None else series.notes, console)
         show_plan(plan, console)
@@ -98,7 +102,7 @@ def train_forecasting(
             console,
         )
         replicas.wait()
-        run = ForecastingRun.open(writer.publish())
+        run = ForecastingRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
 
@@ -152,6 +156,6 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         return data
     note = (
         f"inputs that the network does not read: {', '.join(unread)}; "
-        "--no-channel-independent reads them"
+        "--set channel_independent=no reads them"
     )
     return data.noting((note,))

@@ -36,8 +36,7 @@ from gru_training.forecasting.scores.metrics import (
 from gru_training.forecasting.scores.outcomes import stored_errors
 from gru_training.forecasting.stored import description, known_inputs, stored_windows
 from gru_training.plots import learning_curves
-from gru_training.runs.summary import run_summary
-from gru_training.runs.writer import TrainingRunWriter
+from gru_training.runs.writer import TrainingRunWriter, run_summary
 
 
 @dataclass(frozen=True)
@@ -132,23 +131,28 @@ def write_run_files(
     writer.write_model(model, result)
     if delivered is not None:
         delivered.save(writer.path / DELIVERED)
-    learning_curves.draw_curves(
-        result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
-    )
-    forecast_pictures.draw_all(data, predict, offsets, levels, test, baselines.results, writer.path)
-    if data.preprocessor.known is not None:
-        draw_known_inputs(data, writer.path / "known_inputs.png")
-    ahead = predict if delivered is None else make_predictor(delivered, data.preprocessor)
-    draw_future(
-        data,
-        future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
-        _future(data, kept, ahead, offsets, levels),
-        levels,
-        shown_columns(test),
-        writer.path / "future.png",
-    )
-    writer.write_text("report.md", forecasting_report.write_markdown(metrics))
     writer.write_json("metrics.json", metrics)
+
+    def report() -> None:
+        folder = writer.path
+        learning_curves.draw_curves(
+            result.epochs, result.best_epoch, ("loss", "mse"), folder / "curves.png"
+        )
+        forecast_pictures.draw_all(data, predict, offsets, levels, test, baselines.results, folder)
+        if data.preprocessor.known is not None:
+            draw_known_inputs(data, folder / "known_inputs.png")
+        ahead = predict if delivered is None else make_predictor(delivered, data.preprocessor)
+        draw_future(
+            data,
+            future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
+            _future(data, kept, ahead, offsets, levels),
+            levels,
+            shown_columns(test),
+            folder / "future.png",
+        )
+        writer.write_text("report.md", forecasting_report.write_markdown(metrics))
+
+    writer.report(report)
 
 
 def _model_name(config: ForecastingConfig, shares: Collection[Share]) -> str:

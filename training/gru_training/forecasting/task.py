@@ -1,27 +1,24 @@
 """Forecasting as a task; see `gru_training.task`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
-from gru_training.criterion import FEWEST_PARTS, Criterion, caution
-from gru_training.errors import TrainingError
 from gru_training.forecasting.backtests.config import BacktestConfig
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.future.config import ForecastConfig
 from gru_training.forecasting.presets import PRESETS
-from gru_training.task import Command, Task, Verdict
+from gru_training.task import Command, Comparable, Searchable, Task, Verdict
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
+    from gru_training.criterion import Criterion, Judged
     from gru_training.data.check import DataCheck
     from gru_training.data.series import Series
     from gru_training.forecasting.export.servable import ForecastingServable
     from gru_training.forecasting.future.command import ForecastJob
     from gru_training.forecasting.run import ForecastingRun
-    from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
 
 
@@ -50,18 +47,26 @@ def _backtest(config: BacktestConfig, console: "Console") -> None:
 _ERRORS = {"mse": "squared", "mae": "absolute"}
 
 
-class ForecastingTask(Task):
+class ForecastingTask(Task, Searchable, Comparable):
     """A series in, its next steps with intervals out."""
 
-    config_type = ForecastingConfig
+    settings = ForecastingConfig
     presets = PRESETS
+    flags = (
+        "data", "time_column", "time_format", "separator", "encoding", "id_column",
+        "value_column", "target", "future", "past", "static", "timezone", "frequency",
+        "duplicates", "resample", "drop_bad", "sort_rows", "calendar", "holidays",
+        "lookback", "horizon", "transform", "validation_fraction", "test_fraction",
+        "architecture", "units", "layers", "dropout", "normalisation", "linear_skip",
+        "loss", "combine", "refit", "epochs", "batch_size", "learning_rate", "seed",
+        "warm_start", "runs_dir", "name", "debug", "track",
+    )  # fmt: skip
     commands = (
         Command("forecast", ForecastConfig, _forecast, _check_forecast),
         Command("backtest", BacktestConfig, _backtest),
     )
-    scored_columns: Mapping[str, Sequence[str]] = {}
 
-    def check(self, config: ForecastingConfig) -> "DataCheck":
+    def read(self, config: ForecastingConfig) -> "DataCheck":
         """Read the series, and look at times, gaps and columns."""
         from gru_training.forecasting.check import check_forecasting
 
@@ -79,8 +84,9 @@ class ForecastingTask(Task):
 
         return train_forecasting(config, console, resume, data)
 
-    def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
-        """The squared or absolute error, by the loss, of standardised values."""
+    def criterion(self, config: ForecastingConfig, data: "Series") -> "Criterion":
+        """Choose the squared or absolute error of standardised values, by the loss."""
+        from gru_training.criterion import FEWEST_PARTS, Criterion, caution
         from gru_training.forecasting.sources.sets import borders_of, steps_of
 
         measure = config.model.measure
@@ -90,15 +96,11 @@ class ForecastingTask(Task):
         few = "" if enough else caution(f"only {apart} validation windows do not overlap")
         return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure, few)
 
-    def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
-        """Columns, times and values."""
-        return data.contents()
-
     def try_settings(
         self,
         config: ForecastingConfig,
         data: "Series",
-        criterion: Criterion,
+        criterion: "Criterion",
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a forecaster and measure it on the validation windows."""
@@ -106,10 +108,11 @@ class ForecastingTask(Task):
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
-    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
+    def show_results(self, run: "ForecastingRun", console: "Console") -> Verdict | None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from gru_training.forecasting.reports.report import coverage_remarks, not_better_than_naive
 
+        metrics = run.metrics
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
         measure = metrics.get("measure", "mse")  # absent in runs of earlier versions
         heading = f"mean {_ERRORS[measure]} error"
@@ -129,22 +132,7 @@ class ForecastingTask(Task):
         warning = not_better_than_naive(metrics)
         if warning:
             console.print(f"\n{warning}", style="bold red", highlight=False)
-
-    def verdict(self, run: "ForecastingRun") -> Verdict | None:
-        """That a baseline has a lower error on the validation part, squared unless by the loss."""
-        measure = run.config.model.measure
-        own = run.metrics["model"]["validation"][measure]
-        floors = run.metrics["baselines"]
-        name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
-        best = floors[name]["validation"][measure]
-        if best >= own:
-            return None
-        problem = (
-            f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
-            f"{best:.4f} against {own:.4f}"
-        )
-        best_already = run.metrics.get("combination") or run.config.model.linear_skip
-        return Verdict(problem, () if best_already else ("--linear-skip",))
+        return verdict(run)
 
     def open_run(self, path: Path) -> "ForecastingRun":
         """Open a run directory."""
@@ -158,12 +146,6 @@ class ForecastingTask(Task):
 
         return ForecastingServable(run)
 
-    def scorer(self, run: "ForecastingRun") -> NoReturn:
-        """None: a forecaster reads a series, not rows."""
-        raise TrainingError(
-            f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
-        )
-
     def outcomes(
         self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
     ) -> "Outcomes":
@@ -173,4 +155,21 @@ class ForecastingTask(Task):
         return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
-TASK: Task = ForecastingTask()
+def verdict(run: "ForecastingRun") -> Verdict | None:
+    """Say that a baseline has a lower error on the validation part, where one has."""
+    measure = run.config.model.measure
+    own = run.metrics["model"]["validation"][measure]
+    floors = run.metrics["baselines"]
+    name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
+    best = floors[name]["validation"][measure]
+    if best >= own:
+        return None
+    problem = (
+        f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
+        f"{best:.4f} against {own:.4f}"
+    )
+    best_already = run.metrics.get("combination") or run.config.model.linear_skip
+    return Verdict(problem, () if best_already else ("--linear-skip",))
+
+
+TASK = ForecastingTask()

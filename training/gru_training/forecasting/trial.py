@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from rich.console import Console
 
+from gru_training.criterion import PARTS, Judged, judged
 from gru_training.data.series import Series
 from gru_training.forecasting.combination.plan import independent_windows, make_plan
 from gru_training.forecasting.combination.training import train_plan, validation_errors
 from gru_training.forecasting.config import ForecastingConfig
-from gru_training.judged import PARTS, Judged, judged
 from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import Replicas
 

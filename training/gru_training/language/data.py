@@ -2,20 +2,114 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from gru_training.data.problems import counted
-from gru_training.errors import DataError
-from gru_training.language.config import LanguageDataConfig
-from gru_training.language.sources import (
-    BUILT_IN,
-    built_in_documents,
-    is_imdb,
-    read_documents,
-    read_imdb,
-)
+from gru_training.data.check import DataCheck, DataTable
+from gru_training.data.digest import data_digest
+from gru_training.data.known_sets.imdb import imdb_test, imdb_unlabelled
+from gru_training.data.problems import DataProblemsError, counted
+from gru_training.data.text_files import find_column
+from gru_training.errors import DataError, ForeignDataError
+from gru_training.language.config import LanguageConfig, LanguageDataConfig
+from gru_training.tables.file_form import read_text
+from gru_training.tables.rows import cell_text, read_rows
+from gru_training.tables.text_columns import TEXT_COLUMNS, column_called
+
+BUILT_IN = "python-help"
+"""What the documents are called that come with Python."""
+_TEXT = (".txt", ".txt.gz", ".txt.zst")
+_IMDB = ("imdb_unsup.tsv.gz", "imdb_train.tsv.gz", "imdb_test.tsv.gz")
+
+
+def built_in_documents() -> list[str]:
+    """The texts that `help()` shows on Python's syntax and built-in types, one document each.
+
+    About 500 kB of English with code in it, `pydoc_data.topics` of the running Python; each version
+    of Python has slightly others.
+    """
+    from pydoc_data.topics import topics
+
+    return [topics[name] for name in sorted(topics)]
+
+
+def is_imdb(path: Path) -> bool:
+    """Whether a folder holds IMDB's reviews."""
+    return path.is_dir() and all((path / name).is_file() for name in _IMDB)
+
+
+def read_imdb(folder: Path) -> tuple[list[str], list[str]]:
+    """IMDB's training and unlabelled reviews, none of which is a test review; and those.
+
+    Raises:
+        DataError: A file is unreadable or malformed.
+    """
+    return imdb_unlabelled(folder), imdb_test(folder)
+
+
+def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> list[str]:
+    """The documents of a file or folder, without empty ones.
+
+    Args:
+        path: As of `--data`.
+        config: The column of tables, and what a document is.
+        notes: Gets what a reader should know.
+
+    Raises:
+        ForeignDataError: A table has no column of texts.
+        DataError: There is nothing that can be read; names the file.
+    """
+    if path.is_dir():
+        files = [each for each in sorted(path.rglob("*")) if each.name.endswith(_TEXT)]
+        if not files:
+            raise DataError(f"{path}: expected .txt files, or IMDB's {', '.join(_IMDB)}; got none")
+    else:
+        files = [path]
+    documents: list[str] = []
+    empty = 0
+    for file in files:
+        for text in _documents_of(file, config, notes):
+            if text.strip():
+                documents.append(text)
+            else:
+                empty += 1
+    if empty:
+        notes.append(f"{path}: {counted(empty, 'empty document')} left out")
+    if not documents:
+        raise DataError(f"{path}: expected texts, got none")
+    return documents
+
+
+def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> Iterator[str]:
+    if path.name.endswith(_TEXT):
+        text, said = read_text(path, config.encoding)
+        if said:
+            notes.append(f"{path}: {said}")
+        yield from [text] if config.document == "file" else _lines(text)
+        return
+    table = read_rows(path, config.text_format, bounded=True)
+    notes += [f"{path}: {note}" for note in table.form.notes]
+    columns, rows = table.with_columns()
+    if (
+        len(columns) == 1
+        and config.text_column is None
+        and not column_called(TEXT_COLUMNS, columns)
+    ):
+        raise ForeignDataError(
+            f"{path}: expected a folder, or a file name ending in .txt, or a table with a column "
+            f"of texts (see --text-column), got the column {columns[0]!r:.40} alone"
+        )
+    if columns:
+        column = find_column(path, columns, config.text_column, TEXT_COLUMNS, "text")
+        for _, cells in rows:
+            yield cell_text(cells.get(column)) or ""
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from text.removesuffix("\n").split("\n")
+
 
 _FEW = 20
 """Fewer documents are cut, each into three parts, in place of being dealt out whole."""
@@ -158,3 +252,45 @@ def _next_blank(text: str, place: int) -> int:
 def source_of(config: LanguageDataConfig) -> Path | str:
     """What the data are called in messages and names of runs."""
     return config.data or BUILT_IN
+
+
+def check_language(config: LanguageConfig) -> DataCheck:
+    """Read and split what a language model would be trained on.
+
+    Raises:
+        ForeignDataError: A table has no column of texts.
+    """
+    source = str(source_of(config.data))
+    data: LanguageData | None = None
+    errors: tuple[str, ...] = ()
+    try:
+        data = load_language_data(config.data, config.training.seed)
+    except ForeignDataError:
+        raise
+    except DataProblemsError as error:
+        errors = error.messages
+    except DataError as error:
+        errors = (str(error),)
+    if data is None:
+        return DataCheck(source, "nothing that could be read", None, errors, (), (), None)
+    notes = data.notes
+    if config.data.data is None:
+        notes = (*notes, f"texts of {source}: SHA-256 {data_digest(data.contents())[:16]}")
+    return DataCheck(source, _summary(data), partial(_table, data), (), (), notes, data)
+
+
+def _summary(data: LanguageData) -> str:
+    counts = ", ".join(f"{len(rows):,} {part}" for part, rows in data.parts().items())
+    letters = sum(len(text) for rows in data.parts().values() for text in rows)
+    return f"{letters:,} characters; documents: {counts}"
+
+
+def _table(data: LanguageData) -> DataTable:
+    """Each part with its documents, characters and words."""
+    rows = []
+    for part, documents in data.parts().items():
+        lengths = [len(text) for text in documents]
+        words = sum(len(text.split()) for text in documents)
+        cells = len(documents), sum(lengths), words, max(lengths)
+        rows.append((part, *(f"{cell:,}" for cell in cells)))
+    return DataTable(("part", "documents", "characters", "words", "longest"), rows)

@@ -1,20 +1,21 @@
 """From documents to a run directory: the language pipeline."""
 
 import time
+from collections.abc import Callable
 
 import keras
 from rich.console import Console
 
+from gru_training.criterion import Judged
 from gru_training.data.digest import data_digest
 from gru_training.language.config import LanguageConfig
 from gru_training.language.data import LanguageData, load_language_data, source_of
-from gru_training.language.evaluation.figures import baseline_figures
-from gru_training.language.evaluation.report import Reported, write_report
-from gru_training.language.network.training import train_model
+from gru_training.language.evaluation import Reported, baseline_figures, write_report
 from gru_training.language.reading import read_tokens
 from gru_training.language.run import LanguageRun
-from gru_training.runs.summary import run_summary
-from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.language.training import SHOWN, train_model
+from gru_training.loop.progress import EpochFollower
+from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked import Tracked
 from gru_training.tracking.tracker import TrackedData
 
@@ -90,3 +91,24 @@ def train_language(
         run = LanguageRun.open(writer.publish())
         tracked.complete(run.path)
         return run
+
+
+def try_settings(
+    config: LanguageConfig, data: LanguageData, after_epoch: Callable[[int, float], None]
+) -> Judged:
+    """Bits per token of the validation documents; no test document is measured.
+
+    Args:
+        config: Every setting.
+        data: What to learn.
+        after_epoch: Told the number of each epoch and the bits after it; may end the trial by an
+            error.
+
+    Raises:
+        TrainingError: These settings cannot be used.
+    """
+    keras.utils.set_random_seed(config.training.seed)
+    read = read_tokens(data, config.data)
+    follower = EpochFollower(SHOWN, after_epoch)
+    _, result, _ = train_model(read, config, Console(quiet=True), followers=(follower,))
+    return Judged(result.epochs[result.best_epoch - 1].validation[SHOWN])

@@ -1,14 +1,15 @@
 """Documents as numbers of words or characters."""
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gru_training.language.baselines.spelling import Spelling
 from gru_training.language.config import LanguageDataConfig, Unit
 from gru_training.language.data import LanguageData
+from gru_training.words.tokens import NEW_LINE
 from gru_training.words.vocabulary import (
     RESERVED,
     UNKNOWN,
@@ -17,6 +18,70 @@ from gru_training.words.vocabulary import (
     build_vocabulary,
     index_tokens,
 )
+
+_STOP = ""
+"""Stands for the end of a word."""
+_LETTERS = 0x110000
+"""Code points that Unicode has; each could be the next."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A unigram model of the letters of rare words, with the end of the word as a letter."""
+
+    counts: Mapping[str, int]
+    total: int
+
+    @classmethod
+    def of(cls, words: Mapping[str, int]) -> "Spelling":
+        """Count letters.
+
+        Args:
+            words: Rare words with how often they occur.
+        """
+        counts: Counter[str] = Counter()
+        for word, n in words.items():
+            for letter in (*word, _STOP):
+                counts[letter] += n
+        return cls(counts, sum(counts.values()))
+
+    def bits(self, word: str) -> float:
+        """What a word costs, in bits.
+
+        A letter that was never counted is one of all code points: these share one count.
+        """
+        return sum(map(self._bits, (*word, _STOP)))
+
+    def bits_of(self, words: Mapping[str, int]) -> float:
+        """What words cost, each as often as it occurs."""
+        return sum(n * self.bits(word) for word, n in words.items())
+
+    def _bits(self, letter: str) -> float:
+        count = self.counts.get(letter, 0)
+        if not count:
+            return math.log2(self.total + 1) + math.log2(_LETTERS)
+        return math.log2(self.total + 1) - math.log2(count)
+
+
+_CLOSING = frozenset((*".,!?;:)]}%'\u2019", "...", "n't", "'s", "'re", "'ve", "'ll", "'d", "'m"))
+"""Words and marks without a blank before them."""
+
+
+def shown_texts(tokens: Sequence[str], unit: Unit) -> list[str]:
+    """What each token adds to the text before it: a word its blank, the end nothing."""
+    return ["" if token == END else _shown(token, unit) for token in tokens]
+
+
+def joined(tokens: Iterable[str], unit: Unit) -> str:
+    """A text of these tokens."""
+    return "".join(shown_texts(list(tokens), unit)).removeprefix(" " if unit == "words" else "")
+
+
+def _shown(token: str, unit: Unit) -> str:
+    if unit == "characters":
+        return "\n" if token == NEW_LINE else token
+    return token if token in _CLOSING else f" {token}"
+
 
 END = "[END]"
 """What the end of a document is called, which is also what a document begins behind."""

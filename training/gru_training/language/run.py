@@ -19,7 +19,7 @@ from gru_training.language.config import LanguageConfig, Unit
 from gru_training.runs.directory import TaskRun
 
 if TYPE_CHECKING:
-    from gru_training.language.network.model import LanguageModel
+    from gru_training.language.model import LanguageModel
     from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
@@ -63,7 +63,7 @@ class LanguageRun(TaskRun):
         Raises:
             RunDirectoryError: The file is damaged, or knows another number of tokens than the run.
         """
-        from gru_training.language.network.model import LanguageModel
+        from gru_training.language.model import LanguageModel
 
         model = super().load_model()
         if not isinstance(model, LanguageModel):
@@ -79,7 +79,7 @@ class LanguageRun(TaskRun):
 
     def held_out_texts(self) -> list[str]:
         """The first test documents, each cut behind 2,000 characters."""
-        from gru_training.language.evaluation.report import TEXTS
+        from gru_training.language.evaluation import TEXTS
 
         texts = self._json(TEXTS)
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

@@ -1,40 +1,40 @@
 """Language modelling as a task; see `gru_training.task`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
-from gru_training.criterion import Criterion
-from gru_training.errors import TrainingError
-from gru_training.language.config import LanguageConfig
-from gru_training.language.presets import PRESETS
+from gru_training.language.config import PRESETS, LanguageConfig
 from gru_training.tables.text_columns import TEXT_COLUMNS
-from gru_training.task import Command, Task, Verdict
+from gru_training.task import Scorable, Searchable, Task, Verdict
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
+    from gru_training.criterion import Criterion, Judged
     from gru_training.data.check import DataCheck
-    from gru_training.judged import Judged
     from gru_training.language.data import LanguageData
     from gru_training.language.run import LanguageRun
-    from gru_training.language.served.scorer import LanguageScorer
-    from gru_training.language.served.servable import LanguageServable
+    from gru_training.language.served import LanguageScorer, LanguageServable
 
 
-class LanguageTask(Task):
+class LanguageTask(Task, Searchable, Scorable):
     """Texts in, what comes next out."""
 
-    config_type = LanguageConfig
+    settings = LanguageConfig
     presets = PRESETS
-    commands: tuple[Command, ...] = ()
-    scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
+    flags = (
+        "data", "more_data", "validation", "test", "text_column", "separator", "encoding",
+        "document", "unit", "max_vocabulary", "min_count", "validation_fraction",
+        "test_fraction", "split_seed", "embedding_size", "units", "layers", "dropout",
+        "epochs", "patience", "batch_size", "learning_rate", "schedule", "seed", "steps",
+        "weight_decay", "average", "runs_dir", "name", "debug", "track",
+    )  # fmt: skip
+    scored_columns: ClassVar = {"text": TEXT_COLUMNS}
 
-    def check(self, config: LanguageConfig) -> "DataCheck":
+    def read(self, config: LanguageConfig) -> "DataCheck":
         """Read and split the documents."""
-        from gru_training.language.check import check_language
+        from gru_training.language.data import check_language
 
         return check_language(config)
 
@@ -50,38 +50,27 @@ class LanguageTask(Task):
 
         return train_language(config, console, resume, data)
 
-    def criterion(self, config: LanguageConfig, data: "LanguageData") -> Criterion:  # noqa: ARG002
-        """Bits per token."""
-        return Criterion(f"bits per {config.data.reads[:-1]}", False, ".4f", "bits")
+    def criterion(self, config: LanguageConfig, data: "LanguageData") -> "Criterion":  # noqa: ARG002
+        """Choose the bits per token."""
+        from gru_training.criterion import Criterion
 
-    def contents(self, data: "LanguageData") -> "Iterable[str | np.ndarray]":
-        """The documents of each part."""
-        return data.contents()
+        return Criterion(f"bits per {config.data.reads[:-1]}", False, ".4f", "bits")
 
     def try_settings(
         self,
         config: LanguageConfig,
         data: "LanguageData",
-        criterion: Criterion,  # noqa: ARG002  it is the only one
+        criterion: "Criterion",  # noqa: ARG002  it is the only one
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a language model and measure it on the validation documents."""
-        from gru_training.language.trial import try_settings
+        from gru_training.language.pipeline import try_settings
 
         return try_settings(config, data, after_epoch)
 
-    def reseeded(self, config: LanguageConfig, seed: int) -> LanguageConfig:
-        """The settings with another seed, with the documents dealt out as before."""
-        drawn = config.data.drawn_with(config.training.seed)
-        return replace(
-            config,
-            data=replace(config.data, split_seed=drawn),
-            training=replace(config.training, seed=seed),
-        )
-
-    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
-        """Print how well the model and the baselines predict."""
-        models = {"GRU": metrics["model"], **metrics["baselines"]}
+    def show_results(self, run: "LanguageRun", console: "Console") -> Verdict | None:
+        """Print how well the model and the baselines predict the documents held out."""
+        models = {"GRU": run.metrics["model"], **run.metrics["baselines"]}
         for key, heading, style in (
             ("perplexity", "perplexity", ",.2f"),
             ("bits_per_character", "bits per character", ".3f"),
@@ -91,18 +80,13 @@ class LanguageTask(Task):
             for name, parts in models.items():
                 cells = [format(parts[part][key], style) for part in ("validation", "test")]
                 console.print(f"{name:{width}}  {cells[0]:>10}  {cells[1]:>8}", highlight=False)
-
-    def verdict(self, run: "LanguageRun") -> Verdict | None:
-        """That n-grams do better on the validation documents."""
-        own = run.metrics["model"]["validation"]["perplexity"]
-        floors = run.metrics["baselines"]
-        name = min(floors, key=lambda name: float(floors[name]["validation"]["perplexity"]))
-        best = floors[name]["validation"]["perplexity"]
-        if best >= own:
+        own, *floors = ((parts["validation"]["perplexity"], name) for name, parts in models.items())
+        best, name = min(floors)
+        if best >= own[0]:
             return None
         return Verdict(
             f"{name} does better on the validation documents: a perplexity of {best:,.2f} against "
-            f"{own:,.2f}"
+            f"{own[0]:,.2f}"
         )
 
     def open_run(self, path: Path) -> "LanguageRun":
@@ -112,23 +96,16 @@ class LanguageTask(Task):
         return LanguageRun.open(path)
 
     def servable(self, run: "LanguageRun") -> "LanguageServable":
-        """The model with its signatures."""
-        from gru_training.language.served.servable import LanguageServable
+        """Build the model with its signatures."""
+        from gru_training.language.served import LanguageServable
 
         return LanguageServable(run)
 
     def scorer(self, run: "LanguageRun") -> "LanguageScorer":
-        """What says how likely the texts of a table are."""
-        from gru_training.language.served.scorer import LanguageScorer
+        """Load what says how likely the texts of a table are."""
+        from gru_training.language.served import LanguageScorer
 
         return LanguageScorer(run)
 
-    def outcomes(self, run: "LanguageRun", data: Path | None, like: Any) -> NoReturn:  # noqa: ARG002
-        """None: a text has no right answer; the figures of runs stand in their reports."""
-        raise TrainingError(
-            f"{run.path}: gru-train compare knows runs of sentiment and forecasting, got a "
-            "language model; its perplexity is in its report, beside those of n-grams"
-        )
 
-
-TASK: Task = LanguageTask()
+TASK = LanguageTask()

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gru_training.loop.batches import Batch
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.loop.fit import PerRowFunction
 from gru_training.loop.fit import Progress as FitProgress
-from gru_training.loop.fit_state import EpochRecord
 
 if TYPE_CHECKING:
     import keras

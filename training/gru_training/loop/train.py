@@ -12,18 +12,19 @@ from rich.console import Console
 from gru_training.config import TrainingConfig
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.evaluation import Measure, Step
 from gru_training.loop.fit import (
     FitResult,
+    Measure,
     PerRowFunction,
     Progress,
     Score,
+    Step,
     TrainingBatches,
     fit,
     make_eval_step,
     make_train_step,
 )
-from gru_training.loop.learning_rate import learning_rate_schedule
+from gru_training.loop.optimizers import learning_rate_schedule
 from gru_training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
 from gru_training.loop.replicas import Replicas
 from gru_training.loop.twin import Twin, twin_of

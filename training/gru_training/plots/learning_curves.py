@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.plots.picture import save_figure
 
 _TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"

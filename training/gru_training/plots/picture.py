@@ -2,12 +2,15 @@
 
 import unicodedata
 import warnings
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
+from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-
-from gru_training.plots.fonts import has_letter, own_letters, use_fallback_fonts
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
 
 _MOST_LETTERS = 20
 
@@ -44,3 +47,57 @@ def _shown(character: str) -> str:
     if kind == "So":
         return f":{name}:"
     return character if has_letter(character) else f"⟨{ord(character):04X}⟩"
+
+
+def has_letter(letter: str) -> bool:
+    """Whether the font of the pictures or another one of the system has a letter."""
+    return ord(letter) in own_letters() or _font_with(letter) is not None
+
+
+def use_fallback_fonts(figure: Figure) -> None:
+    """Write each letter of a figure that its font lacks in one of the system's that has it."""
+    for text in figure.findobj(Text):
+        families = _fallbacks(text.get_text())
+        if families:
+            text.set_fontfamily([*text.get_fontfamily(), *families])
+
+
+@cache
+def own_letters() -> frozenset[int]:
+    """The code points that the font of the pictures has."""
+    return _letters(font_manager.findfont(font_manager.FontProperties()))
+
+
+def _fallbacks(text: str) -> list[str]:
+    """The families of what the font of the pictures lacks in a text."""
+    found = (_font_with(each) for each in text if ord(each) not in own_letters())
+    return list(dict.fromkeys(family for family in found if family is not None))
+
+
+@cache
+def _font_with(letter: str) -> str | None:
+    """The first family of the system, by name, that has a letter in upright, regular type."""
+    for family, path in _regular_fonts():
+        if ord(letter) in _letters(path):
+            return family
+    return None
+
+
+def _regular_fonts() -> Iterable[tuple[str, str]]:
+    """Families with the files of their regular type; those with many scripts come first."""
+    fonts = {
+        (each.name, each.fname)
+        for each in font_manager.fontManager.ttflist
+        if not each.name.startswith("Last Resort")  # it has a box for every letter
+        and each.style == "normal"
+        and str(each.weight) in ("400", "normal", "regular", "book")
+    }
+    return sorted(fonts, key=lambda font: (not font[0].startswith(("Noto", "Source Han")), font))
+
+
+@cache
+def _letters(path: str) -> frozenset[int]:
+    try:
+        return frozenset(FT2Font(path).get_charmap())
+    except (OSError, RuntimeError):  # a font file that cannot be read, such as one of bitmaps
+        return frozenset()

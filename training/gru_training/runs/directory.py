@@ -2,6 +2,7 @@
 
 =========================  ====================================================================
 config.json                task, version and settings; `gru_training.config.from_dict` reads them
+settings.toml              the settings for people, which `gru-train TASK --config` reads
 model.keras                the model of the best epoch
 metrics.json               what it achieves, baselines, counts, versions
 history.json               one record per epoch
@@ -25,17 +26,78 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from gru_training.errors import RunDirectoryError
-from gru_training.runs.run_config import read_config
+from gru_training.config import from_dict
+from gru_training.errors import ConfigError, RunDirectoryError
 
 if TYPE_CHECKING:
     import keras
+
+
+def package_version() -> str:
+    """That of keras_gru, found without loading TensorFlow."""
+    try:
+        return metadata.version("keras-gru")
+    except metadata.PackageNotFoundError:  # a checkout that was never installed
+        import keras_gru
+
+        return keras_gru.__version__
+
+
+def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
+    """The settings that a run or a checkpoint was written with.
+
+    Args:
+        values: JSON values; of gru_training.config.to_dict, with the task and the version.
+        config_types: The dataclass of each task that will do.
+        source: Where the values come from, for messages.
+
+    Raises:
+        RunDirectoryError: They are of another task or major version, or not as expected.
+    """
+    values = dict(values) if isinstance(values, dict) else {}
+    task = values.pop("task", None)
+    values.pop("given", None)
+    if task not in config_types:
+        raise RunDirectoryError(
+            f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
+        )
+    version = package_version()
+    made_by = str(values.pop("keras_gru", version))
+    if made_by.partition(".")[0] != version.partition(".")[0]:
+        raise RunDirectoryError(
+            f"{source}: expected a run of the major version of keras_gru "
+            f"{version}, got one of {made_by}; train again with this version, "
+            "or use it with the version that wrote it"
+        )
+    try:
+        return from_dict(config_types[task], values)
+    except ConfigError as error:
+        raise RunDirectoryError(f"{source}: {error}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file under another name first: it is the old one or the new one, never half.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
 
 MANIFEST = "manifest.json"
 
@@ -48,20 +110,27 @@ class RunDirectory:
     """A complete run of any task.
 
     Args:
-        path: Where it lies; `open` checks it.
+        path: Path of the run; `open` checks it.
+        report: Function that writes the report, where the training put that off.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, report: Callable[[], None] | None = None):
+        self.path, self._report = path, report
 
     @classmethod
-    def open(cls: type[RunT], path: str | os.PathLike[str]) -> RunT:
+    def open(
+        cls: type[RunT], path: str | os.PathLike[str], report: Callable[[], None] | None = None
+    ) -> RunT:
         """Open a run and check that all its files are there at their full size.
+
+        Args:
+            path: Path of the run.
+            report: Function that writes the report, where the training put that off.
 
         Raises:
             RunDirectoryError: There is no run, or it is not whole; names what is missing.
         """
-        run = cls(Path(path))
+        run = cls(Path(path), report)
         if not run.path.is_dir():
             raise RunDirectoryError(f"there is no run directory {path}")
         if not (run.path / MANIFEST).is_file():
@@ -106,6 +175,13 @@ class RunDirectory:
     def history(self) -> list[dict[str, Any]]:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
+
+    def write_report(self) -> None:
+        """Write the report where the training put that off."""
+        if self._report is not None:
+            self._report()
+            self._report = None
+            self.__dict__.pop("metrics", None)  # the report adds to them
 
     def load_model(self) -> "keras.Model":
         """The model of the best epoch.
@@ -255,8 +331,7 @@ class RunWriter:
         Raises:
             RunDirectoryError: A run of this name has come into being meanwhile.
         """
-        files = sorted(self.path.iterdir())
-        self.write_json(MANIFEST, {file.name: file.stat().st_size for file in files})
+        self.write_manifest()
         for file in self.path.iterdir():
             _to_disk(file)
         self._require_free()
@@ -265,6 +340,11 @@ class RunWriter:
         self.path = self.final
         _to_disk(self.final.parent)
         return self.final
+
+    def write_manifest(self) -> None:
+        """Write the names and sizes of the run's files."""
+        files = sorted(path for path in self.path.iterdir() if path.name != MANIFEST)
+        self.write_json(MANIFEST, {file.name: file.stat().st_size for file in files})
 
     def _require_free(self) -> None:
         if os.path.lexists(self.final):

@@ -2,26 +2,28 @@
 
 import glob
 import itertools
+import platform
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gru_training.config import TaskConfig, to_dict
+import keras
+import numpy as np
+import tensorflow as tf
+
+from gru_training.config import TaskConfig, to_dict, toml_text
 from gru_training.errors import DivergenceError, InterruptedRun, RunDirectoryError
 from gru_training.loop.checkpoint import Checkpoint, checkpoint_path
 from gru_training.loop.fit import FitResult
-from gru_training.runs.directory import RunWriter
+from gru_training.runs.directory import RunWriter, package_version
 from gru_training.runs.lock import RunLock
 from gru_training.runs.report_page import write_report_page
-from gru_training.runs.run_config import package_version
 from gru_training.termination import interrupted
-
-if TYPE_CHECKING:
-    import keras
 
 
 def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
@@ -51,6 +53,7 @@ class TrainingRunWriter(RunWriter):
         given: What is known of data that no setting names, as JSON values.
         asked: The settings as they were given, where `config` says what they left open: those that
             `resume` goes on with, to decide the same again.
+        report_later: Whether the report is written only when `write_report` is called.
     """
 
     def __init__(
@@ -61,14 +64,16 @@ class TrainingRunWriter(RunWriter):
         resume: bool,
         given: Mapping[str, Any] | None = None,
         asked: TaskConfig | None = None,
+        report_later: bool = False,
     ):
         super().__init__(config.run.runs_dir, name)
         self._settings = {"task": task, "keras_gru": package_version(), **to_dict(config)}
         if given is not None:
             self._settings["given"] = dict(given)
         self._asked = self._settings if asked is None else {**self._settings, **to_dict(asked)}
-        self._named = config.run.name is not None
+        self._config, self._named = config, config.run.name is not None
         self._resume = resume
+        self._reports, self._report_later = list[Callable[[], None]](), report_later
         self._place(self.final)
 
     def _place(self, final: Path) -> None:
@@ -97,6 +102,7 @@ class TrainingRunWriter(RunWriter):
                 shutil.rmtree(left, ignore_errors=True)
         super()._begin()
         self.write_json("config.json", self._settings)
+        self.write_text("settings.toml", toml_text(self._config))
 
     def _clear(self) -> None:
         super()._clear()
@@ -129,9 +135,58 @@ class TrainingRunWriter(RunWriter):
         model.save(self.path / "model.keras")
         self.write_json("history.json", [to_dict(record) for record in result.epochs])
 
+    def report(self, write: Callable[[], None]) -> None:
+        """Add a part of the report.
+
+        Args:
+            write: Function that writes pictures and pages to the writer's `path`, or changes files
+                that are there already.
+        """
+        self._reports.append(write)
+
+    def write_report(self) -> None:
+        """Write the report, also of a run that is published already.
+
+        Raises:
+            RunDirectoryError: A file cannot be written.
+        """
+        try:
+            while self._reports:
+                self._reports.pop(0)()
+            write_report_page(self.path)
+            if self.path == self.final:
+                self.write_manifest()
+        except OSError as error:
+            raise RunDirectoryError(
+                f"cannot write the report of {self.final}: {error.strerror or error}"
+            ) from error
+
     def publish(self) -> Path:
-        """As of the base class, with the report as a page; then the checkpoint can go."""
-        write_report_page(self.path)
+        """Publish the run, with its report unless that is put off, and remove the checkpoint."""
+        if not self._report_later:
+            self.write_report()
         place = super().publish()
         self._checkpoint.unlink(missing_ok=True)
         return place
+
+
+def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
+    """How a training went, and with which versions.
+
+    Args:
+        result: Result of `gru_training.loop.fit.fit`.
+        seed: Of the run.
+        started: When the run began, on the clock of `time.perf_counter`.
+    """
+    return {
+        "best_epoch": result.best_epoch,
+        "epochs": len(result.epochs),
+        "interrupted": result.interrupted,
+        "seed": seed,
+        "seconds": round(result.earlier_seconds + time.perf_counter() - started, 2),
+        "versions": {
+            "Python": platform.python_version(),
+            # Not of the installed packages: TensorFlow comes in several, tensorflow-cpu for one.
+            **{module.__name__: module.__version__ for module in (tf, keras, np)},
+        },
+    }

@@ -19,11 +19,6 @@ from gru_training.sentiment.grammar import generate_reviews
 from gru_training.sentiment.labelled_files import read_labelled_files, read_table, require_targets
 from gru_training.sentiment.rows import Parts, Row, SentimentRows, numbers_of, split, target_array
 from gru_training.sentiment.soft import SoftTable, SoftTexts, read_soft
-from gru_training.sentiment.warm_start import (
-    starting_run,
-    with_learned_in_training,
-    with_start_settings,
-)
 
 
 @dataclass(frozen=True)
@@ -140,6 +135,8 @@ def read_data(
         return source, None
     parts = split_parts(source, config.data, seed, problems)
     if config.training.warm_start is not None:
+        from gru_training.sentiment.warm_start import with_learned_in_training
+
         parts = with_learned_in_training(parts, source, config, problems)
     held_out = [row.text for row in (*parts.validation, *parts.test)]
     texts = read_soft(config, source.classes, source.kind, held_out, problems, soft)
@@ -271,6 +268,8 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         except DataError as error:
             problems.error(str(error))
     if config.training.warm_start is not None and data is not None:
+        from gru_training.sentiment.warm_start import starting_run, with_start_settings
+
         try:
             with_start_settings(config, starting_run(config))
         except TrainingError as error:

@@ -16,16 +16,15 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
+from gru_training.criterion import Judged, judged
 from gru_training.data.digest import data_digest
-from gru_training.judged import Judged, judged
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress
+from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.progress import EpochFollower
-from gru_training.loop.sparse_adam import SparseAdam
 from gru_training.loop.train import train
-from gru_training.runs.summary import run_summary
-from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData, load_data
@@ -60,6 +59,7 @@ def train_sentiment(
     resume: bool = False,
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
+    report_later: bool = False,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -73,6 +73,7 @@ def train_sentiment(
         resume: Whether to go on from the checkpoint of a run of this name that was cut short.
         data: Rows of these settings that were read already, and their notes shown.
         given: Values for `config.json` that describe data which no setting names.
+        report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -90,7 +91,9 @@ def train_sentiment(
     name = run_name(config, "sentiment", config.data.data or _source_name(data, given))
     with (
         Tracked(initial.config, "sentiment", console, resume) as tracked,
-        TrainingRunWriter(initial.config, "sentiment", name, resume, given, asked) as writer,
+        TrainingRunWriter(
+            initial.config, "sentiment", name, resume, given, asked, report_later
+        ) as writer,
     ):
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
@@ -137,7 +140,7 @@ def train_sentiment(
             )
         if given is None:  # an estimator keeps its model loaded
             write_graph(writer, model)
-        run = SentimentRun.open(writer.publish())
+        run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
 

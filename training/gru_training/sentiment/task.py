@@ -1,22 +1,18 @@
 """Sentiment as a task; see `gru_training.task`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gru_training.criterion import Criterion, caution
 from gru_training.sentiment.config import PRESETS, SentimentConfig
-from gru_training.sentiment.evaluation.markdown import model_name
 from gru_training.tables.text_columns import TEXT_COLUMNS
-from gru_training.task import Command, Task, Verdict
+from gru_training.task import Comparable, Scorable, Searchable, Task, Verdict
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
+    from gru_training.criterion import Criterion, Judged
     from gru_training.data.check import DataCheck
-    from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
     from gru_training.scoring.scorer import Scorer
     from gru_training.sentiment.data import SentimentData
@@ -32,15 +28,24 @@ _UNEQUAL = 3
 """Times the rows of the smallest class from which on the macro F1 is shown, too."""
 
 
-class SentimentTask(Task):
+class SentimentTask(Task, Searchable, Scorable, Comparable):
     """Texts in, a label and its probability out."""
 
-    config_type = SentimentConfig
+    settings = SentimentConfig
     presets = PRESETS
-    commands: tuple[Command, ...] = ()
-    scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
+    flags = (
+        "data", "more_data", "validation", "test", "text_column", "label_column",
+        "label_columns", "label_separator", "target_type", "separator", "encoding",
+        "drop_near_duplicates", "group_column", "time_column", "drop_bad",
+        "drop_duplicates", "drop_small_classes", "merge_labels", "fold",
+        "max_tokens", "unlabelled", "vectors", "soft_data", "units", "layers",
+        "bidirectional", "pooling", "dropout", "ngrams", "epochs", "patience", "batch_size",
+        "learning_rate", "seed", "class_weight", "metric", "warm_start", "runs_dir", "name",
+        "debug", "track",
+    )  # fmt: skip
+    scored_columns: ClassVar = {"text": TEXT_COLUMNS}
 
-    def check(self, config: SentimentConfig) -> "DataCheck":
+    def read(self, config: SentimentConfig) -> "DataCheck":
         """Read the texts, and look at rows and classes."""
         from gru_training.sentiment.data import check_sentiment
 
@@ -58,12 +63,13 @@ class SentimentTask(Task):
 
         return train_sentiment(config, console, resume, data)
 
-    def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
-        """The metric that is asked for; of classes and labels else the log loss.
+    def criterion(self, config: SentimentConfig, data: "SentimentData") -> "Criterion":
+        """Choose the metric that is asked for, else the log loss of classes and labels.
 
         Of many trials the one with the most right answers to a few hundred rows is mostly the
         luckiest. The log loss changes less from rows to rows.
         """
+        from gru_training.criterion import Criterion, caution
         from gru_training.sentiment.class_weights import for_unequal_classes
         from gru_training.sentiment.measures import LOG_LOSS, chosen_metric
 
@@ -79,15 +85,11 @@ class SentimentTask(Task):
             "" if rows >= _FEWEST_ROWS else caution(f"only {rows} validation rows"),
         )
 
-    def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":
-        """Classes, texts and labels."""
-        return data.contents()
-
     def try_settings(
         self,
         config: SentimentConfig,
         data: "SentimentData",
-        criterion: Criterion,
+        criterion: "Criterion",
         after_epoch: Callable[[int, float], None],
     ) -> "Judged":
         """Train a classifier and measure it on the validation rows."""
@@ -95,19 +97,9 @@ class SentimentTask(Task):
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
-    def reseeded(self, config: SentimentConfig, seed: int) -> SentimentConfig:
-        """The settings with another seed, drawing the rows as before."""
-        if seed == config.training.seed:
-            return config
-        drawn = config.data.drawn_with(config.training.seed)
-        return replace(
-            config,
-            data=replace(config.data, split_seed=drawn),
-            training=replace(config.training, seed=seed),
-        )
-
-    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
-        """Print how good the model and the baselines are."""
+    def show_results(self, run: "SentimentRun", console: "Console") -> Verdict | None:
+        """Print how good the model and the baselines are on held-out rows."""
+        metrics = run.metrics
         for key, heading, style in _shown(metrics):
             rows = {
                 name: (parts["validation"][key], parts["test"][key])
@@ -121,20 +113,7 @@ class SentimentTask(Task):
                 console.print(
                     f"{name:{width}}  {validation:>10{style}}  {test:>6{style}}", highlight=False
                 )
-
-    def verdict(self, run: "SentimentRun") -> Verdict | None:
-        """That a baseline does better on the validation rows."""
-        key, _, style = _shown(run.metrics)[0]
-        own = run.metrics["model"]["validation"][key]
-        sign = -1 if key in _LOWER else 1
-        floors = run.metrics["baselines"]
-        name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
-        best = floors[name][f"validation_{key}"]
-        if sign * best <= sign * own:
-            return None
-        problem = f"{name} does better on the validation rows: {best:{style}} against {own:{style}}"
-        combined = "gru_alone" in run.metrics or "shares" in run.metrics
-        return Verdict(problem, () if run.config.model.ngrams or combined else ("--ngrams",))
+        return verdict(run)
 
     def open_run(self, path: Path) -> "SentimentRun":
         """Open a run directory."""
@@ -192,10 +171,27 @@ def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of what was trained, by what it is called."""
+    from gru_training.sentiment.run import model_name
+
     model = metrics["model"]
     if "gru_alone" in metrics:
         return {model_name(metrics): model, "GRU alone": metrics["gru_alone"]}
     return {model_name(metrics): model}
 
 
-TASK: Task = SentimentTask()
+def verdict(run: "SentimentRun") -> Verdict | None:
+    """Say that a baseline does better on the validation rows, where one does."""
+    key, _, style = _shown(run.metrics)[0]
+    own = run.metrics["model"]["validation"][key]
+    sign = -1 if key in _LOWER else 1
+    floors = run.metrics["baselines"]
+    name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
+    best = floors[name][f"validation_{key}"]
+    if sign * best <= sign * own:
+        return None
+    problem = f"{name} does better on the validation rows: {best:{style}} against {own:{style}}"
+    combined = "gru_alone" in run.metrics or "shares" in run.metrics
+    return Verdict(problem, () if run.config.model.ngrams or combined else ("--ngrams",))
+
+
+TASK = SentimentTask()

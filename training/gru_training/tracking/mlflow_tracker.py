@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
-LOADER = "gru_training.estimators.mlflow_model"
+LOADER = "gru_training.estimators.load"
 """Loads a run as a model of MLflow."""
 _STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 _PLACE = "keras_gru.run"
@@ -166,7 +166,7 @@ def _patient() -> Iterator[None]:
 
 
 def _version() -> str:
-    from gru_training.runs.run_config import package_version
+    from gru_training.runs.directory import package_version
 
     return package_version()
 

@@ -2,24 +2,27 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
+import tensorflow as tf
 from rich.console import Console
 
-from gru_training.config import TaskConfig, to_dict
+from gru_training.config import RunConfig, TaskConfig, to_dict
 from gru_training.errors import TrackingError, TrainingError
 from gru_training.loop.batches import Batch
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.loop.fit import PerRowFunction, Progress
-from gru_training.loop.fit_state import EpochRecord
-from gru_training.runs.run_config import package_version
-from gru_training.tracking.choice import make_tracker
-from gru_training.tracking.histograms import gates_and_gradients
-from gru_training.tracking.package import require_package
+from gru_training.runs.directory import package_version
+from gru_training.tracking.mlflow_tracker import MLflowTracker
+from gru_training.tracking.tensorboard_tracker import TensorBoardTracker
 from gru_training.tracking.tracker import (
     Beginning,
     FinishedRun,
@@ -28,6 +31,98 @@ from gru_training.tracking.tracker import (
     Tracker,
     flat,
 )
+from gru_training.tracking.wandb_tracker import WandbTracker
+from keras_gru import GRU
+from keras_gru.introspection import gates_over_time
+
+PROJECT = "keras-gru"
+
+
+def make_tracker(config: RunConfig, name: str) -> Tracker | None:
+    """The tracker of these settings; None where they ask for none.
+
+    Args:
+        config: Where the result goes.
+        name: Of the run.
+    """
+    if config.track is None:
+        return None
+    project = config.track_project or PROJECT
+    if config.track == "tensorboard":
+        folder = config.runs_dir / "tensorboard" if config.track_to is None else config.track_to
+        return TensorBoardTracker(Path(folder) / name)
+    if config.track == "mlflow":
+        return MLflowTracker(config.track_to, project, config.register)
+    return WandbTracker(Path(config.track_to or config.runs_dir), project)
+
+
+class _Call(NamedTuple):
+    layer: GRU
+    inputs: Any
+    initial_state: Any
+    mask: Any
+
+
+def gates_and_gradients(
+    model: keras.Model, loss: PerRowFunction, batch: Batch
+) -> dict[str, np.ndarray]:
+    """All values of the gates of each GRU, and of the gradient of each weight.
+
+    The model answers as in use, without dropout, so that the random numbers of the training stay
+    what they are.
+
+    Args:
+        model: That is trained.
+        loss: What it minimises.
+        batch: B rows.
+
+    Returns:
+        By `gates/LAYER/update` and `gates/LAYER/reset` the values at all steps that are not masked;
+        by `gradients/WEIGHT` those of the mean loss.
+    """
+    with _calls(model) as calls, tf.GradientTape() as tape:
+        outputs = model(batch.inputs, training=False)
+        objective = tf.reduce_mean(loss(tf.convert_to_tensor(batch.targets), outputs))
+    weights = model.trainable_variables
+    gradients = tape.gradient(objective, weights)
+    gates = defaultdict(list)
+    for call in calls:
+        activity = gates_over_time(call.layer, call.inputs, call.initial_state, call.mask)
+        layer = call.layer.cell.kernel.path.rsplit("/", 2)[0]  # as gradients are named
+        for name, gate in (("update", activity.z), ("reset", activity.r)):
+            gates[f"gates/{layer}/{name}"].append(gate[~np.isnan(gate)])
+    found = {name: np.concatenate(values) for name, values in gates.items()}
+    for weight, gradient in zip(weights, gradients, strict=True):
+        if gradient is not None:
+            found[f"gradients/{weight.path}"] = np.ravel(tf.convert_to_tensor(gradient))
+    return found
+
+
+@contextmanager
+def _calls(model: keras.Model) -> Iterator[list[_Call]]:
+    """Within, the calls of the model's GRU layers are noted, however deep they are nested."""
+    calls: list[_Call] = []
+    layers = [each for each in model._flatten_layers() if isinstance(each, GRU)]
+
+    def noting(layer: GRU) -> Any:
+        called = layer.call
+
+        def call(
+            sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+        ) -> Any:
+            calls.append(_Call(layer, sequences, initial_state, mask))
+            return called(sequences, initial_state=initial_state, mask=mask, training=training)
+
+        return call
+
+    for layer in layers:
+        object.__setattr__(layer, "call", noting(layer))
+    try:
+        yield calls
+    finally:
+        for layer in layers:
+            object.__delattr__(layer, "call")
+
 
 _ROWS = 32
 _BATCHES = 8
@@ -53,7 +148,7 @@ class Tracked:
     """
 
     def __init__(self, config: TaskConfig, task: str, console: Console, resume: bool = False):
-        require_package(config.run)
+        config.run.require_tracker()
         self._config, self._task = config, task
         self._console, self._resume = console, resume
         self._tracker: Tracker | None = None

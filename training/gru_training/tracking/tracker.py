@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 
 Outcome = Literal["finished", "interrupted", "failed"]
 """Interrupted by Ctrl-C or SIGTERM, whether or not a run was kept."""

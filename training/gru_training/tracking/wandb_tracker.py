@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gru_training.loop.fit_state import EpochRecord
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
 _EXIT_CODES = {"finished": 0, "interrupted": 130, "failed": 1}

@@ -2,22 +2,27 @@
 
 import csv
 import io
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib import pyplot, rc_context
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
+from optuna.visualization.matplotlib import plot_optimization_history, plot_slice
 
 from gru_training.errors import RunDirectoryError
+from gru_training.plots.picture import save_figure
+from gru_training.runs.directory import TaskRun, write_whole
 from gru_training.runs.report_page import write_report_page
-from gru_training.runs.whole_file import write_whole
 from gru_training.search_ranges import written
-from gru_training.tune.pick import Pick
-from gru_training.tune.pictures import draw_history, draw_settings
+from gru_training.task import Comparable, Task
 from gru_training.tune.search_space import SearchSpace
-from gru_training.tune.study import Study
+from gru_training.tune.study import Pick, Study
 
 _FEWEST_FOR_IMPORTANCE = 8
 _SHOWN_TRIALS = 20
@@ -29,9 +34,18 @@ class FinalRun:
 
     path: Path
     seed: int
-    measure: str
-    test: float
-    style: str
+    measure: str = ""
+    """Name of the measure on test rows; empty where the task compares no runs."""
+    test: float = math.nan
+    style: str = ".4f"
+
+    @classmethod
+    def of(cls, task: Task, run: TaskRun, seed: int) -> "FinalRun":
+        """Record a run of this seed."""
+        if not isinstance(task, Comparable):
+            return cls(run.path, seed)
+        measure = task.outcomes(run, None, run).model.measures[0]
+        return cls(run.path, seed, measure.name, measure.value, measure.style)
 
 
 def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]:
@@ -62,7 +76,7 @@ def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]
             "The defaults are kept: chance alone often gives the best of many trials a gain of "
             "less than a standard error."
         )
-    if finals:
+    if finals and finals[0].measure:
         values = np.array([each.test for each in finals])
         first = finals[0]
         spread = "" if len(finals) == 1 else f" ± {values.std(ddof=1):{first.style}}"
@@ -99,8 +113,7 @@ def write_report(
     """
     importances = _importances(study)
     try:
-        draw_history(study, folder / "history.png")
-        draw_settings(space, study, importances, folder / "settings.png")
+        _draw(space, study, folder)
         write_whole(folder / "trials.csv", _table(space, study))
         page = _markdown(space, study, picked, finals, importances, again)
         write_whole(folder / "report.md", page)
@@ -133,7 +146,7 @@ def _markdown(
     if again:
         them = "those of the best trial all the same" if picked.keeps_defaults else "them again"
         lines += ["", f"To train with {them}:", "", f"```\n{again}\n```"]
-    if finals:
+    if finals and finals[0].measure:
         lines += ["", "## Final training", "", f"| run | seed | test {finals[0].measure} |"]
         lines += ["|---|---:|---:|"]
         lines += [f"| {each.path.name} | {each.seed} | {each.test:{each.style}} |"
@@ -165,6 +178,36 @@ def _table(space: SearchSpace, study: Study) -> str:
         settings = [each.settings.get(name, "") for name in space.choices]
         writer.writerow([each.number, each.state, each.value, each.seconds, *settings, each.reason])
     return text.getvalue()
+
+
+def _draw(space: SearchSpace, study: Study, folder: Path) -> None:
+    """Draw the trials over time and over each setting."""
+    name = study.criterion.name
+    pictures: dict[str, Callable[[], Any]] = {
+        "history": lambda: plot_optimization_history(study.study, target_name=name),
+        "settings": lambda: plot_slice(study.study, list(space.choices), target_name=name),
+    }
+    for picture, plot in pictures.items():
+        with rc_context(), warnings.catch_warnings():  # it sets a style for the whole process
+            warnings.simplefilter("ignore")  # it is experimental; settings may have one value alone
+            drawn: Any = plot()
+        axes = np.ravel(drawn)
+        figure = axes[0].figure
+        for each in axes:
+            _zoom(each, study)
+        figure.set_size_inches(4 + 2.5 * len(axes), 4)
+        figure.set_layout_engine("constrained")
+        save_figure(figure, folder / f"{picture}.png")
+        pyplot.close(figure)
+
+
+def _zoom(axes: Any, study: Study) -> None:
+    """Show most of the trials well: some that failed to learn lie far off."""
+    values = [each.value for each in study.trials() if each.state == "complete"]
+    low, high = np.nanquantile(np.array(values, float), [0.1, 0.9])
+    room = 2 * (high - low) or 1e-6
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(bottom, low - room), min(top, high + room))
 
 
 def _importances(study: Study) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Carries out a search: starts processes that run trials, and shows what comes of them."""
+"""Runs a search: starts processes that run trials, and shows their results."""
 
 import pickle
 import subprocess
@@ -9,22 +9,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from optuna.trial import TrialState
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gru_training.criterion import Criterion
 from gru_training.errors import TrainingError
 from gru_training.search_ranges import written
 from gru_training.tune.study import Study, Trial
 from gru_training.tune.worker import Job, worker_name
 
 _TRIALS_OF_PROCESS = 8
-"""After so many a process is replaced, for what TensorFlow keeps in memory."""
+"""Trials after which a process is replaced, as TensorFlow keeps what it compiled in memory."""
 _POLL_SECONDS = 0.7
 _MOST_CRASHES = 3
-"""Processes that may break down in a row."""
+"""Maximum number of processes that break down in a row."""
 _SHOWN_OF_ERROR = 2000
 
 
@@ -34,55 +34,73 @@ def search(
     """Run trials until the time is over or there were enough of them.
 
     Args:
-        job: What to try.
-        seconds: Time; None for no limit. The first trial of a study is finished in any case.
-        trials: Most trials; None for no limit.
-        parallel: Processes at the same time.
-        console: Where to show progress.
-
-    Returns:
-        The study.
+        job: Settings to try, and how to judge them.
+        seconds: Time for the search; None for no limit. The first trial of a study is finished in
+            any case.
+        trials: Maximum number of trials; None for no limit.
+        parallel: Number of processes at the same time.
+        console: Console that shows progress.
 
     Raises:
         TrainingError: The first settings cannot be trained with, or processes break down.
-        KeyboardInterrupt: By the user; the study can go on.
+        KeyboardInterrupt: The user interrupted the search; the study can continue.
     """
     study = job.open_study()
+    known = {each.number for each in study.trials() if each.state != "running"}
+    begun = time.monotonic()
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    shown = bar.add_task("searching", total=seconds)
+
+    def show(trials: Sequence[Trial], best: Trial | None) -> None:
+        for trial in trials:
+            if trial.state != "running" and trial.number not in known:
+                known.add(trial.number)
+                line = _line(trial, trial is best, study.criterion)
+                console.print(line, markup=False, highlight=False)
+        found = "-" if best is None else format(best.value, study.criterion.style)
+        description = f"{len(known)} trials, best {study.criterion.name} {found}"
+        bar.update(shown, description=description, completed=time.monotonic() - begun)
+
     with tempfile.TemporaryDirectory(prefix="gru-train-tune-") as scratch:
-        told = Path(scratch) / "job.pickle"
-        told.write_bytes(pickle.dumps(job))
-        workers = _Workers(told, Path(scratch), study)
-        shown = _Shown(study, console, seconds)
-        with shown, workers.ended_on_error():
-            end = None if seconds is None else time.monotonic() + seconds
+        workers = _Workers(Path(scratch), study)
+        workers.job.write_bytes(pickle.dumps(job))
+        with bar, workers.ended_on_error():
             left = trials
             while True:
                 ended = workers.ended()
-                trials_now = study.trials()  # after that: what has ended writes no more
-                best = study.best(trials_now)
-                if best is not None and end is not None and time.monotonic() >= end:
+                now = study.trials()  # after that: what has ended writes no more
+                best = study.best(now)
+                in_time = seconds is None or time.monotonic() < begun + seconds
+                if best is not None and not in_time:
                     break
-                unused = workers.collect(ended, trials_now, best)
+                unused = workers.collect(ended, now, best)
                 left = None if left is None else left + unused
                 while left != 0 and len(workers.running) < parallel:
-                    count = _share(left, parallel)
+                    count = _TRIALS_OF_PROCESS
+                    if left is not None:
+                        count = min(count, max(1, left // parallel))
+                        left -= count
                     workers.start(count)
-                    left = None if left is None else left - count
-                shown.update(trials_now, best)
+                show(now, best)
                 if not workers.running:
                     break
                 time.sleep(_POLL_SECONDS)
             workers.end(TrialState.PRUNED, "the time was over", again=False)
-            trials_now = study.trials()
-            shown.update(trials_now, study.best(trials_now))
+            now = study.trials()
+            show(now, study.best(now))
     return study
 
 
-def _share(left: int | None, parallel: int) -> int:
-    """How many trials the next process is to run."""
-    if left is None:
-        return _TRIALS_OF_PROCESS
-    return min(_TRIALS_OF_PROCESS, max(1, left // parallel))
+def _line(trial: Trial, best: bool, criterion: Criterion) -> str:
+    value = "-" if trial.value is None else format(trial.value, criterion.style)
+    seconds = "" if trial.seconds is None else f"{trial.seconds:.0f} s"
+    settings = " ".join(f"{name}={written(value)}" for name, value in trial.settings.items())
+    reason = f"  ({trial.state}: {trial.reason})" if trial.reason else ""
+    mark = " *" if best else "  "
+    return f"trial {trial.number:>3}  {value:>7}{mark}  {seconds:>6}  {settings}{reason}"
 
 
 @dataclass
@@ -100,12 +118,16 @@ class _Worker:
 class _Workers:
     """The processes that run trials."""
 
-    job: Path
     folder: Path
     study: Study
     running: list[_Worker] = field(default_factory=list)
     _started: int = 0
     _crashes: int = 0
+
+    @property
+    def job(self) -> Path:
+        """The file that tells them what to do."""
+        return self.folder / "job.pickle"
 
     def start(self, count: int) -> None:
         """Start a process that runs so many trials."""
@@ -123,22 +145,24 @@ class _Workers:
         self.running.append(_Worker(process, count, log))
 
     def ended(self) -> list[_Worker]:
-        """Those of the running processes that run no more."""
+        """Return those of the running processes that have ended."""
         return [each for each in self.running if each.process.poll() is not None]
 
     def collect(self, ended: Sequence[_Worker], trials: Sequence[Trial], best: Trial | None) -> int:
-        """Take note of processes that have ended; return how many trials they have left undone.
+        """Remove processes that have ended; return how many trials they left undone.
 
         Args:
-            ended: The processes.
-            trials: Of the study, read after they ended.
-            best: Of these.
+            ended: Processes that have ended.
+            trials: Trials of the study, read after that.
+            best: Best of these trials.
 
         Raises:
-            TrainingError: They break down again and again, or the first settings do not work.
+            TrainingError: Processes break down again and again, or the first settings do not work.
         """
-        if best is None:
-            self._refuse_bad_settings(trials)
+        own = {worker.name for worker in self.running}
+        for trial in trials:
+            if best is None and trial.state == "failed" and trial.worker in own:
+                raise TrainingError(trial.reason or f"trial {trial.number} failed")
         undone = 0
         for worker in ended:
             self.running.remove(worker)
@@ -156,7 +180,7 @@ class _Workers:
         return undone
 
     def end(self, state: TrialState, reason: str, again: bool) -> None:
-        """End all processes and say what has become of their trials."""
+        """End all processes, and give their trials a state and its reason."""
         for worker in self.running:
             worker.process.terminate()
         for worker in self.running:
@@ -177,62 +201,3 @@ class _Workers:
         except BaseException:
             self.end(TrialState.FAIL, "interrupted", again=True)
             raise
-
-    def _refuse_bad_settings(self, trials: Sequence[Trial]) -> None:
-        """Raise the error of a failed trial of these processes."""
-        own = {worker.name for worker in self.running}
-        for trial in trials:
-            if trial.state == "failed" and trial.worker in own:
-                raise TrainingError(trial.reason or f"trial {trial.number} failed")
-
-
-class _Shown:
-    """A line for each trial that has ended, and in a terminal a bar with the time left."""
-
-    def __init__(self, study: Study, console: Console, seconds: float | None):
-        self._criterion, self._console = study.criterion, console
-        self._known = {each.number for each in study.trials() if each.state != "running"}
-        self._style = study.criterion.style
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._begun, self._seconds = time.monotonic(), seconds
-        self._task = self._bar.add_task("searching", total=seconds)
-
-    def __enter__(self) -> "_Shown":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._bar.stop()
-
-    def update(self, trials: Sequence[Trial], best: Trial | None) -> None:
-        """Show what is new among the trials, of which one is the best."""
-        for trial in trials:
-            if trial.state != "running" and trial.number not in self._known:
-                self._known.add(trial.number)
-                self._console.print(
-                    self._line(trial, best is not None and best.number == trial.number),
-                    markup=False,
-                    highlight=False,
-                )
-        found = "-" if best is None or best.value is None else format(best.value, self._style)
-        description = f"{len(self._known)} trials, best {self._criterion.name} {found}"
-        self._bar.update(
-            self._task, description=description, completed=time.monotonic() - self._begun
-        )
-
-    def _line(self, trial: Trial, best: bool) -> str:
-        value = "-" if trial.value is None else format(trial.value, self._style)
-        seconds = "" if trial.seconds is None else f"{trial.seconds:.0f} s"
-        settings = " ".join(f"{name}={written(value)}" for name, value in trial.settings.items())
-        reason = f"  ({trial.state}: {trial.reason})" if trial.reason else ""
-        return (
-            f"trial {trial.number:>3}  {value:>7}{' *' if best else '  '}  {seconds:>6}  "
-            f"{settings}{reason}"
-        )

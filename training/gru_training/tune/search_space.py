@@ -2,10 +2,11 @@
 
 import dataclasses
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gru_training.command_settings import readings
 from gru_training.config import from_dict, to_dict
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Choice, Floats, Integers, OneOf
@@ -20,7 +21,7 @@ class SearchSpace:
     choices: Mapping[str, Choice]
 
     @classmethod
-    def of(cls, config: Any, fixed: Sequence[str] = ()) -> "SearchSpace":
+    def of(cls, config: Any, fixed: Collection[str] = ()) -> "SearchSpace":
         """What a search of these settings varies by default.
 
         Args:
@@ -116,20 +117,12 @@ class SearchSpace:
 
     def _value(self, name: str, written: str) -> Any:
         """One of several values; the first reading that the setting accepts."""
-        readings: list[Any] = [written]
-        for kind in (float, int):
-            try:
-                readings.insert(0, kind(written))
-            except ValueError:
-                continue
-        if written.lower() in ("yes", "true", "no", "false"):
-            readings.insert(0, written.lower() in ("yes", "true"))
         refusal: ConfigError | None = None
-        for value in readings:
+        for value in readings(written):
             try:
                 self.with_values({name: value})
             except ConfigError as error:
-                refusal = error
+                refusal = refusal or error
             else:
                 return value
         raise ConfigError(f"--vary {name}: {refusal}")

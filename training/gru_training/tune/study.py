@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,41 +11,67 @@ from typing import Any
 import optuna
 from filelock import FileLock
 from optuna.exceptions import ExperimentalWarning, OptunaError
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import TPESampler
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from gru_training.criterion import Criterion
+from gru_training.criterion import FEWEST_PARTS, Criterion, standard_error
 from gru_training.errors import ConfigError, RunDirectoryError
-from gru_training.tune.sampler import NumberedSampler
 
 DATABASE = "study.db"
 _LOCK = ".study.lock"
 _NAME = "study"
 LEFT_OUT = "left_out"
-"""The attribute of a trial that has `Judged.left_out`."""
+"""Attribute of a trial with the criterion without each part of the rows (`Judged.left_out`)."""
 _IDENTITY = "identity"
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
 _LOCK_SECONDS = 60
-"""How long a process waits for others that write."""
-_STARTUP_TRIALS, _WARMUP_EPOCHS = 4, 2
+"""Seconds that a process waits for others that write."""
+_STATES = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "stopped",
+    TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+}
+
+
+class NumberedSampler(TPESampler):
+    """A tree-structured Parzen estimator (Bergstra et al., 2011) whose draws depend on the trial.
+
+    With one seed, several processes, and a study that continues, would draw the same values again.
+    Each trial has random numbers of its own, by its number.
+
+    Args:
+        seed: Seed of all trials together.
+    """
+
+    def __init__(self, seed: int):
+        super().__init__(seed=seed)
+        self._first = seed
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Begin the random numbers of this trial."""
+        TPESampler.__init__(self, seed=(self._first + 7919 * (trial.number + 1)) % 2**32)
+        super().before_trial(study, trial)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial, as people ask about it."""
+    """One trial."""
 
     number: int
     state: str
     """complete, stopped, failed, or running."""
     value: float | None
-    """The criterion; of a trial that was stopped the last one known."""
+    """The criterion; the last one known of a trial that was stopped."""
     settings: Mapping[str, Any]
     seconds: float | None
     reason: str
-    """Why it failed or was stopped."""
+    """Reason why it failed or was stopped."""
     worker: str
-    """The process that runs or ran it."""
+    """Name of the process that runs or ran it."""
     left_out: tuple[float, ...] = ()
     """The criterion without each part of the validation rows (`gru_training.judged`)."""
 
@@ -54,8 +80,8 @@ class Study:
     """Trials in an SQLite file, by Optuna.
 
     Args:
-        study: Of Optuna.
-        criterion: What its trials are judged by.
+        study: Optuna's study.
+        criterion: Criterion of its trials.
     """
 
     def __init__(self, study: optuna.Study, criterion: Criterion):
@@ -68,11 +94,11 @@ class Study:
         """Open the study of a folder, or begin one there.
 
         Args:
-            folder: Exists.
-            criterion: What trials are judged by.
+            folder: Existing folder.
+            criterion: Criterion of the trials.
             pruner: `median`, `hyperband` or `none`.
-            seed: Of what is drawn.
-            epochs: Most epochs of a trial.
+            seed: Seed of the settings that are drawn.
+            epochs: Maximum number of epochs of a trial.
 
         Raises:
             RunDirectoryError: The file cannot be read or written.
@@ -94,7 +120,7 @@ class Study:
                     storage=storage,
                     study_name=_NAME,
                     sampler=NumberedSampler(seed),
-                    pruner=_pruner(pruner, epochs),
+                    pruner=_PRUNERS[pruner](epochs),
                     direction="maximize" if criterion.higher_is_better else "minimize",
                     load_if_exists=True,
                 )
@@ -108,8 +134,8 @@ class Study:
         """Make the study that of a search.
 
         Args:
-            identity: What has to be the same for trials to be comparable, by what it is called.
-            defaults: Of the first trial; None for no such trial.
+            identity: Facts that must be the same for trials to be comparable, by name.
+            defaults: Settings of the first trial; None for no such trial.
 
         Returns:
             Whether it goes on; else it has just begun.
@@ -133,7 +159,7 @@ class Study:
         return True
 
     def trials(self) -> list[Trial]:
-        """All trials that have begun, in order."""
+        """Return all trials that have begun, in order."""
         return [
             self._trial(each)
             for each in self.study.get_trials(deepcopy=False)
@@ -141,10 +167,10 @@ class Study:
         ]
 
     def best(self, trials: Sequence[Trial] | None = None) -> Trial | None:
-        """The complete trial that does best; the first of several.
+        """Return the complete trial that does best; the first of several.
 
         Args:
-            trials: Among which; by default all of the study, which are read anew.
+            trials: Trials to choose among; by default all of the study, read again.
         """
         sign = 1 if self.criterion.higher_is_better else -1
         trials = self.trials() if trials is None else trials
@@ -156,8 +182,8 @@ class Study:
 
         Args:
             workers: Names of the processes.
-            state: What has become of their trials.
-            reason: Likewise, for people.
+            state: State that their trials get.
+            reason: Reason for it, for people.
             again: Whether to try the same settings again.
         """
         for each in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
@@ -187,17 +213,60 @@ class Study:
         )
 
 
-_STATES = {
-    TrialState.COMPLETE: "complete",
-    TrialState.PRUNED: "stopped",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
+_PRUNERS: Mapping[str, Callable[[int], BasePruner]] = {
+    "median": lambda _: MedianPruner(n_startup_trials=4, n_warmup_steps=2),
+    "hyperband": lambda epochs: HyperbandPruner(min_resource=1, max_resource=epochs),
+    "none": lambda _: NopPruner(),
 }
 
 
-def _pruner(name: str, epochs: int) -> optuna.pruners.BasePruner:
-    if name == "median":
-        return optuna.pruners.MedianPruner(_STARTUP_TRIALS, _WARMUP_EPOCHS)
-    if name == "hyperband":
-        return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=epochs)
-    return optuna.pruners.NopPruner()
+@dataclass(frozen=True)
+class Pick:
+    """The trial whose settings are taken, and why."""
+
+    trial: Trial
+    """The trial whose settings to train with: one of the next two."""
+    best: Trial
+    """The trial that does best."""
+    defaults: Trial | None
+    """The trial of the default settings, where there was one."""
+    gain: float = 0.0
+    """By how much the best is better than the defaults, above 0 for better."""
+    error: float | None = None
+    """The standard error of the gain; None where it cannot be told."""
+
+    @property
+    def keeps_defaults(self) -> bool:
+        """Whether the best trial was not taken."""
+        return self.trial is not self.best
+
+
+def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
+    """Choose between the best trial and the default settings.
+
+    The best of many trials is in part the luckiest. It is taken if it is better than the defaults
+    by at least one standard error, the 1-SE rule (Breiman et al., 1984); where there are too few
+    rows for a standard error, not at all.
+
+    Args:
+        study: Study of the search.
+        defaults: Values of the settings before the search.
+
+    Returns:
+        None where no trial is complete.
+    """
+    trials = study.trials()
+    best = study.best(trials)
+    if best is None or best.value is None:
+        return None
+    done = (each for each in trials if each.state == "complete" and each.settings == defaults)
+    before = next(done, None)
+    if before is None or before.value is None or before.number == best.number:
+        return Pick(best, best, before)
+    sign = 1 if study.criterion.higher_is_better else -1
+    gain = sign * (best.value - before.value)
+    parts = len(best.left_out)
+    if parts < FEWEST_PARTS or parts != len(before.left_out):
+        return Pick(before if study.criterion.caution else best, best, before, gain)
+    error = standard_error(best.left_out, before.left_out)
+    return Pick(before if gain < error else best, best, before, gain, error)

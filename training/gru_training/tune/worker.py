@@ -18,7 +18,7 @@ import optuna
 from gru_training.criterion import Criterion
 from gru_training.errors import TrainingError
 from gru_training.programs import keep_programs
-from gru_training.task import find_task
+from gru_training.task import Searchable, find_task
 from gru_training.tune.search_space import SearchSpace
 from gru_training.tune.study import LEFT_OUT, Study
 
@@ -80,6 +80,7 @@ class _Termination:
 def run_trials(job: Job, count: int) -> None:
     """Run some trials, one after the other, unless the process that asked for them ends."""
     task, parent = find_task(job.task), os.getppid()
+    assert isinstance(task, Searchable)
     termination = _Termination()
 
     def objective(trial: optuna.Trial) -> float:

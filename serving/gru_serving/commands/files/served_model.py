@@ -16,9 +16,14 @@ from gru_serving.client import Client
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from gru_serving.errors import FailedPrecondition, ServingError, Unknown
-from gru_training.scoring.class_columns import BOUNDS, AnswerColumns, answer_columns, class_columns
+from gru_training.scoring.class_columns import (
+    BOUNDS,
+    AnswerColumns,
+    answer_columns,
+    class_columns,
+    text_column,
+)
 from gru_training.scoring.scorer import BatchLimits
-from gru_training.scoring.text_column import text_column
 
 _LETTERS_PER_STEP = 5
 _LABELS = {"labels": 2, "scores": 2, "thresholds": 2}

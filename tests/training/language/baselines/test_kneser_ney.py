@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from gru_training.language.baselines.kneser_ney import KneserNey
-from gru_training.language.baselines.spelling import Spelling
+from gru_training.language.kneser_ney import KneserNey
+from gru_training.language.reading import Spelling
 
 RNG = np.random.default_rng(4)
 SIZE = 7

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from gru_training.language.config import LanguageModelConfig
-from gru_training.language.network.model import build_language_model
-from gru_training.language.network.softmax import (
+from gru_training.language.model import (
+    build_language_model,
     full_cross_entropy,
     sampled_cross_entropy,
     target_log_probabilities,

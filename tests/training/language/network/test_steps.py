@@ -5,11 +5,15 @@ import pytest
 
 from gru_training.language.batches import Chunk, DocumentChunks
 from gru_training.language.config import LanguageConfig, LanguageModelConfig, LanguageTrainingConfig
-from gru_training.language.network.average import MovingAverage
-from gru_training.language.network.model import build_language_model
-from gru_training.language.network.steps import carried_states, make_eval_step, make_train_step
-from gru_training.language.network.training import make_optimizer
+from gru_training.language.model import build_language_model
 from gru_training.language.reading import END_ID
+from gru_training.language.training import (
+    MovingAverage,
+    carried_states,
+    make_eval_step,
+    make_optimizer,
+    make_train_step,
+)
 from tests import oracle
 
 V = 12

@@ -111,9 +111,9 @@ def test_a_damaged_graph_is_named(tiny_run, tmp_path):
 
 
 def test_what_onnx_cannot_express_is_answered_by_tensorflow(tmp_path, capsys):
-    sizes = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
+    sizes = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4"]
     runs = ["--runs-dir", str(tmp_path), "--name", "chunks"]
-    assert main(["sentiment", *sizes, "--chunk", "3", *runs]) == 0
+    assert main(["sentiment", *sizes, "--set", "chunk=3", *runs]) == 0
     run = SentimentRun.open(tmp_path / "chunks")
     assert not (run.path / GRAPH).exists()
     assert not (run.path / TOKENS).exists()

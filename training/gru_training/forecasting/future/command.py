@@ -25,7 +25,7 @@ from gru_training.forecasting.future.recent import (
     with_future_file,
 )
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.tables.output_file import (
+from gru_training.tables.table_writer import (
     FileKind,
     file_kind,
     put_in_place,

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,14 +43,12 @@ _MOST_DOUBTED = 20_000
 
 
 def class_results(
-    writer: RunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
 ) -> Results:
-    """Draw the pictures of a run, and make its figures.
+    """Make the figures of a run, and what draws its pictures.
 
     Args:
-        writer: Writer of the run.
         trained: The model, its data and its answers.
         floors: Simple models beside it: majority class, bag of words, and any further ones.
     """
@@ -85,39 +82,34 @@ def class_results(
                          logits["validation"], answered["validation"])),
     }  # fmt: skip
     predictions = _predictions(data, scores["test"], predicted)
-    pictures.draw_confusion_matrix(
-        pictures.confusion_counts(test.labels, predicted, len(data.classes)),
-        data.classes,
-        writer.path / "confusion_matrix.png",
-    )
-    members = test.labels[:, np.newaxis] == np.arange(len(data.classes))
-    draw_precision_recall(
-        members, scores["test"], data.classes, writer.path / "precision_recall.png"
-    )
-    pictures.draw_calibration(
-        test.labels, logits["test"], calibrated.temperature.value, writer.path / "calibration.png"
-    )
-    pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
-    if shown:
-        texts = [predictions[row] for row in shown]
-        draw_gates(
-            read_texts(
-                trained.model, trained.texts.preprocessor, calibrated.temperature.value, texts
-            ),
-            data.classes,
-            writer.path / "gates.png",
+    temperature = calibrated.temperature.value
+    doubtful: list[dict[str, Any]] = []
+
+    def draw(writer: RunWriter) -> dict[str, Any]:
+        counts = pictures.confusion_counts(test.labels, predicted, len(data.classes))
+        pictures.draw_confusion_matrix(counts, data.classes, writer.path / "confusion_matrix.png")
+        members = test.labels[:, np.newaxis] == np.arange(len(data.classes))
+        draw_precision_recall(
+            members, scores["test"], data.classes, writer.path / "precision_recall.png"
         )
-    metrics["deciding_words"] = _explain(writer, trained, predictions, predicted)
-    doubtful = _doubtful(writer, trained)
-    metrics["doubtful_labels"] = len(doubtful)
-    markdown = partial(
-        write_markdown,
-        classes=data.classes,
-        mistakes=_surest_mistakes(predictions),
-        gates=bool(shown),
-        doubtful=doubtful[:_SHOWN],
-    )
-    return Results(metrics, predictions, markdown)
+        pictures.draw_calibration(
+            test.labels, logits["test"], temperature, writer.path / "calibration.png"
+        )
+        pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
+        if shown:
+            texts = [predictions[row] for row in shown]
+            read = read_texts(trained.model, trained.texts.preprocessor, temperature, texts)
+            draw_gates(read, data.classes, writer.path / "gates.png")
+        words = _explain(writer, trained, predictions, predicted)
+        doubtful[:] = _doubtful(writer, trained)
+        return {"deciding_words": words, "doubtful_labels": len(doubtful)}
+
+    def markdown(metrics: Mapping[str, Any]) -> str:
+        return write_markdown(
+            metrics, data.classes, _surest_mistakes(predictions), bool(shown), doubtful[:_SHOWN]
+        )
+
+    return Results(metrics, predictions, draw, markdown)
 
 
 def _explain(

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from gru_training.loop.fit import FitResult
+from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.evaluation.calibration import Calibrated
@@ -65,5 +66,7 @@ class Results(NamedTuple):
     """For `metrics.json`: `model`, with measures by part, and whatever else is of this kind."""
     predictions: list[dict[str, Any]]
     """The test rows: `text`, `label`, `predicted`, `scores`."""
+    draw: Callable[[RunWriter], dict[str, Any]]
+    """Draw the pictures and pages of the report; returns further metrics, found on the way."""
     markdown: Callable[[Mapping[str, Any]], str]
-    """From all metrics to the report; pictures are drawn by then."""
+    """Write the report, from all metrics."""

@@ -37,11 +37,10 @@ _MEASURES = {
 
 
 def labels_results(
-    writer: RunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],  # noqa: ARG001
 ) -> Results:
-    """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
+    """Make the figures of a run, and what draws its pictures; arguments as of `class_results`."""
     data, target, rows = trained.data, trained.target, trained.texts.rows
     logits, calibrated = trained.answers.logits, trained.calibrated
     assert calibrated.temperature is not None
@@ -72,9 +71,6 @@ def labels_results(
         "per_class": per_class(members["test"], answered["test"], scores["test"], data.classes),
         **trained.shares_record(),
     }
-    draw_precision_recall(
-        members["test"], scores["test"], data.classes, writer.path / "precision_recall.png"
-    )
     predictions = [
         {
             "text": text,
@@ -86,16 +82,19 @@ def labels_results(
             data.test.texts, members["test"], answered["test"], scores["test"], strict=True
         )
     ]
-    metrics["deciding_words"] = _explain(
-        writer, trained, members["test"], answered["test"], scores["test"]
-    )
+    held, said, sure = members["test"], answered["test"], scores["test"]
+
+    def draw(writer: RunWriter) -> dict[str, Any]:
+        draw_precision_recall(held, sure, data.classes, writer.path / "precision_recall.png")
+        return {"deciding_words": _explain(writer, trained, held, said, sure)}
+
     surest = np.abs(scores["test"] - members["test"]).max(axis=1)
     wrong = [
         predictions[row]
         for row in np.argsort(-surest, kind="stable")
         if predictions[row]["label"] != predictions[row]["predicted"]
     ]
-    return Results(metrics, predictions, partial(_markdown, mistakes=wrong[:_SHOWN]))
+    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_SHOWN]))
 
 
 def _explain(

@@ -4,13 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gru_training.sentiment.evaluation.pictures import wilson_interval
+from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
-
-
-def model_name(metrics: Mapping[str, Any]) -> str:
-    """What a classifier is called in tables."""
-    combined = "gru_alone" in metrics or "shares" in metrics
-    return "GRU and n-grams" if combined else "GRU"
 
 
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:

@@ -21,11 +21,10 @@ _BLUE, _GUIDE = "#0b63b5", "#333333"
 
 
 def number_results(
-    writer: RunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],  # noqa: ARG001
 ) -> Results:
-    """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
+    """Make the figures of a run, and what draws its pictures; arguments as of `class_results`."""
     logits, head = trained.answers.logits, trained.calibrated.head
     answers = {
         part: {name: value.numpy() for name, value in head.answers(of).items()}
@@ -65,9 +64,13 @@ def number_results(
             trained.data.test.texts, values["test"], answers["test"]["value"], bounds, strict=True
         )
     ]
-    _draw(values["test"], answers["test"]["value"], writer.path / "estimates.png")
+
+    def draw(writer: RunWriter) -> dict[str, Any]:
+        _draw(values["test"], answers["test"]["value"], writer.path / "estimates.png")
+        return {}
+
     worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_SHOWN]
-    return Results(metrics, predictions, partial(_markdown, mistakes=worst))
+    return Results(metrics, predictions, draw, partial(_markdown, mistakes=worst))
 
 
 def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gru_training.plots import learning_curves
-from gru_training.runs.directory import RunWriter
+from gru_training.runs.writer import TrainingRunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.class_report import class_results
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
@@ -19,7 +19,7 @@ _RESULTS = {"class": class_results, "labels": labels_results, "number": number_r
 
 
 def write_report(
-    writer: RunWriter,
+    writer: TrainingRunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
     further: Mapping[str, Any],
@@ -32,7 +32,7 @@ def write_report(
         floors: Simple models beside it: majority class, bag of words, and any further ones.
         further: Values of `metrics.json` on the training, such as those of `run_summary`.
     """
-    results: Results = _RESULTS[trained.target.kind](writer, trained, floors)
+    results: Results = _RESULTS[trained.target.kind](trained, floors)
     metrics = {
         "task": "sentiment",
         "target": trained.target.kind,
@@ -51,11 +51,17 @@ def write_report(
     )
     answered = {floor.name: np.asarray(floor.test_predictions).tolist() for floor in floors}
     writer.write_json("test_baselines.json", answered)
-    learning_curves.draw_curves(
-        trained.result.epochs,
-        trained.result.best_epoch,
-        ("loss", trained.target.objective().shown),
-        writer.path / "curves.png",
-    )
-    writer.write_text("report.md", results.markdown(metrics))
     writer.write_json("metrics.json", metrics)
+
+    def report() -> None:
+        whole = {**metrics, **results.draw(writer)}
+        learning_curves.draw_curves(
+            trained.result.epochs,
+            trained.result.best_epoch,
+            ("loss", trained.target.objective().shown),
+            writer.path / "curves.png",
+        )
+        writer.write_text("report.md", results.markdown(whole))
+        writer.write_json("metrics.json", whole)
+
+    writer.report(report)

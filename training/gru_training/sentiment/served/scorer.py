@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from gru_training.errors import RunDirectoryError
-from gru_training.scoring.class_columns import answer_columns
+from gru_training.scoring.class_columns import answer_columns, text_column
 from gru_training.scoring.scorer import BatchLimits
-from gru_training.scoring.text_column import text_column
 from gru_training.sentiment.run import SentimentRun
 from gru_training.words.text_reader import PADDING, Tokenizer, Words
 

@@ -1,22 +1,206 @@
 """The report of a language model, for people."""
 
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
+from matplotlib.figure import Figure
 
 from gru_training.language.config import LanguageConfig
 from gru_training.language.data import LanguageData
-from gru_training.language.evaluation.figures import Figures, as_json, figures_of
-from gru_training.language.evaluation.pictures import draw_surprise, draw_units
-from gru_training.language.evaluation.samples import TEMPERATURES, sampled_rows
-from gru_training.language.evaluation.trace import trace_of
-from gru_training.language.network.training import Evaluation, TrainedModel
-from gru_training.language.reading import ReadDocuments
-from gru_training.language.shown import joined
+from gru_training.language.kneser_ney import KneserNey
+from gru_training.language.model import LanguageModel, target_log_probabilities
+from gru_training.language.reading import END_ID, ReadDocuments, TokenPart, joined
+from gru_training.language.training import Evaluation, TrainedModel
 from gru_training.plots.learning_curves import draw_curves
+from gru_training.plots.picture import plain_label, save_figure
 from gru_training.runs.writer import TrainingRunWriter
+from gru_training.words.vocabulary import UNKNOWN
+
+ORDERS = {"words": 5, "characters": 6}
+"""Tokens in the longest n-gram."""
+
+
+class Figures(NamedTuple):
+    """How well a model predicts held-out documents."""
+
+    perplexity: float
+    """e to the mean cost of a token in nats; the ends of documents are tokens, too, and so is
+    `unknown`, whichever word it stands for."""
+    bits_per_character: float
+    """All bits, those for the letters of unknown words too, by the characters of the text."""
+
+
+def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
+    """The figures of a part whose tokens cost so much on the average.
+
+    Args:
+        nats: Mean over the tokens of the part.
+        part: The documents.
+        read: Of which the part is one.
+    """
+    bits = nats * part.tokens / math.log(2) + read.spelling.bits_of(part.unknown)
+    return Figures(math.exp(nats), bits / part.characters)
+
+
+def baseline_figures(read: ReadDocuments) -> dict[str, dict[str, Figures]]:
+    """Figures of simple models, by their name and the part that is held out."""
+    train = _with_ends(read.train.rows)
+    size = len(read.vocabulary)
+    # Each token once more than it occurs: one that does not occur has a probability, too.
+    counts = np.bincount(np.concatenate(train), minlength=size)[1:] + 1
+    unigram = np.concatenate([[np.nan], np.log(counts / counts.sum())])
+    order = ORDERS[read.unit]
+    kneser_ney = KneserNey(train, size, order)
+    found: dict[str, dict[str, Figures]] = {"unigram": {}, f"Kneser-Ney {order}-gram": {}}
+    for name in ("validation", "test"):
+        part = read.parts()[name]
+        rows = _with_ends(part.rows)
+        of_part = {
+            "unigram": -unigram[np.concatenate(rows)].mean(),
+            f"Kneser-Ney {order}-gram": -np.log(kneser_ney.probabilities(rows)).mean(),
+        }
+        for model, nats in of_part.items():
+            found[model][name] = figures_of(float(nats), part, read)
+    return found
+
+
+def as_json(figures: Mapping[str, Figures]) -> dict[str, dict[str, float]]:
+    """Figures by part, as `metrics.json` holds them."""
+    return {part: each._asdict() for part, each in figures.items()}
+
+
+def _with_ends(rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    end = np.array([END_ID], np.int32)
+    return [np.concatenate([row, end]) for row in rows]
+
+
+_UNITS = 16
+_BAR = "#0b63b5"
+
+
+def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[int]:
+    """Draw the state of the units that move most, over a text.
+
+    Args:
+        tokens: T of them.
+        states: (T, U).
+        path: The PNG file.
+
+    Returns:
+        The numbers of the units, from top to bottom.
+    """
+    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS]
+    figure = Figure(figsize=(12, 4), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(
+        states[:, chosen].T, aspect="auto", cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest"
+    )
+    axes.set_yticks(range(len(chosen)), [f"unit {unit}" for unit in chosen], fontsize=7)
+    _name_tokens(axes, tokens)
+    figure.colorbar(image, ax=axes, label="state", pad=0.01)
+    save_figure(figure, path)
+    return [int(unit) for unit in chosen]
+
+
+def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:
+    """Draw what each token of a text costs, given those before it.
+
+    Args:
+        tokens: T of them.
+        bits: (T,).
+        path: The PNG file.
+    """
+    figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    axes.bar(range(len(tokens)), bits, width=0.9, color=_BAR)
+    axes.axhline(bits.mean(), color="#c0392b", linewidth=0.8, linestyle=":",
+                 label=f"mean {bits.mean():.2f} bits")  # fmt: skip
+    axes.set_ylabel("surprise, bits")
+    axes.set_xlim(-0.5, len(tokens) - 0.5)
+    axes.legend(fontsize="small")
+    _name_tokens(axes, tokens)
+    save_figure(figure, path)
+
+
+def _name_tokens(axes: "object", tokens: Sequence[str]) -> None:
+    single = max(map(len, tokens)) == 1
+    axes.set_xticks(  # type: ignore[attr-defined]
+        range(len(tokens)),
+        [plain_label(token) for token in tokens],
+        rotation=0 if single else 90,
+        fontsize=6 if single else 7,
+    )
+
+
+TEMPERATURES = (0.5, 0.8, 1.0)
+"""Below 1 the likelier tokens are drawn more often."""
+
+
+def sampled_rows(
+    model: LanguageModel, temperatures: Sequence[float], length: int, seed: int
+) -> list[list[int]]:
+    """Token ids of documents from their beginning on, one for each temperature.
+
+    Args:
+        model: That writes.
+        temperatures: Log-odds are divided by them.
+        length: Most tokens; a document may end before.
+        seed: Of the draws.
+    """
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def step(ids: tf.Tensor, states: list[tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        features, after = model.read(ids[:, tf.newaxis], states)
+        return model.logits(features[:, 0]), after
+
+    rng = np.random.default_rng(seed)
+    ids = np.full(len(temperatures), END_ID, np.int32)
+    states = [tf.zeros((len(ids), gru.units)) for gru in model.grus]
+    rows: list[list[int]] = [[] for _ in ids]
+    ended = np.zeros(len(ids), bool)
+    for _ in range(length):
+        logits, states = step(tf.constant(ids), states)
+        scaled = logits.numpy() / np.array(temperatures)[:, np.newaxis]
+        scaled[:, UNKNOWN - 1] = -np.inf
+        ids = (scaled + rng.gumbel(size=scaled.shape)).argmax(axis=1).astype(np.int32) + 1
+        ended |= ids == END_ID
+        for row, number, over in zip(rows, ids, ended, strict=True):
+            if not over:
+                row.append(int(number))
+        if ended.all():
+            break
+    return rows
+
+
+class Trace(NamedTuple):
+    """A document of T tokens, read from its beginning."""
+
+    states: np.ndarray
+    """State of the last layer after each token, (T, U)."""
+    bits: np.ndarray
+    """What each token costs given those before it, (T,)."""
+
+
+def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
+    """Read a document.
+
+    Args:
+        model: That reads.
+        ids: (T,) token ids, without the end.
+    """
+    inputs = tf.constant(np.concatenate([[END_ID], ids])[np.newaxis], tf.int32)
+    x = model.embedding(inputs)
+    for gru in model.grus:
+        x, _ = gru(x)
+    features = model.projection(x)[0, :-1]
+    nats = -target_log_probabilities(model, features, tf.constant(ids, tf.int32))
+    return Trace(x[0, 1:].numpy(), nats.numpy() / np.log(2))
+
 
 _SAMPLE = {"words": 60, "characters": 240}
 _DRAWN = {"words": 48, "characters": 120}

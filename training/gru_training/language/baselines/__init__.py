@@ -1,1 +1,0 @@
-"""Simple language models beside the GRU."""

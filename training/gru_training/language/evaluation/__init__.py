@@ -1,1 +1,0 @@
-"""What a language model achieves, in figures, pictures and samples."""

@@ -1,1 +1,0 @@
-"""The network of a language model: embedding, stacked GRUs, tied softmax; and its training."""

@@ -1,0 +1,356 @@
+"""A language model as an export needs it: its signatures, and requests with its answers."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import tensorflow as tf
+
+from gru_training.language.model import LanguageModel, target_log_probabilities
+from gru_training.language.reading import END_ID, shown_texts
+from gru_training.language.run import LanguageRun
+from gru_training.scoring.class_columns import text_column
+from gru_training.scoring.scorer import BatchLimits
+from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
+from gru_training.words.vocabulary import PADDING, TextPreprocessor
+from keras_gru import portable
+
+
+def log_probabilities(model: LanguageModel, token_ids: Any) -> tuple[Any, Any]:
+    """Log-probabilities of the tokens of texts, each given those before it.
+
+    Args:
+        model: That reads.
+        token_ids: (B, T) int32, padded with 0 at the end.
+
+    Returns:
+        Of each token (B, T), zero where there is padding, and of the end of each text (B,), in
+        nats.
+    """
+    shape = tf.shape(token_ids)
+    ends = tf.fill([shape[0], 1], END_ID)
+    lengths = tf.math.count_nonzero(token_ids, axis=1, dtype=tf.int32)  # (B,)
+    places = tf.range(shape[1] + 1)
+    last = tf.equal(places, lengths[:, tf.newaxis])  # (B, T + 1)
+    padded = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PADDING)
+    targets = tf.where(last, END_ID, padded)
+    # Padding stands behind the text, where nothing that is read from it matters.
+    features, _ = model.read(tf.concat([ends, token_ids], axis=1))
+    there = tf.not_equal(targets, PADDING)
+    found = target_log_probabilities(
+        model, tf.boolean_mask(features, there), tf.boolean_mask(targets, there)
+    )
+    whole = tf.scatter_nd(tf.where(there), found, tf.shape(targets, out_type=tf.int64))
+    zero = tf.zeros((), whole.dtype)
+    of_end = tf.reduce_sum(tf.where(last, whole, zero), axis=1)
+    return tf.where(last, zero, whole)[:, :-1], of_end
+
+
+MOST_NEXT = 128
+"""Next tokens that `step` names, at most."""
+
+
+class LanguageSignatures(tf.Module):
+    """A language model that reads raw strings.
+
+    B texts, T tokens of the longest text, K next tokens, S the size of the streaming state.
+
+    Args:
+        model: From token ids to log-odds.
+        preprocessor: From texts to token ids.
+        tokens: V, the vocabulary.
+        shown: V, what each token adds to a text.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        preprocessor: TextPreprocessor,
+        tokens: Sequence[str],
+        shown: Sequence[str],
+    ) -> None:
+        super().__init__(name="language")
+        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
+        self._log_probabilities = partial(log_probabilities, model)
+        self._read, self._logits = partial(model.read), partial(model.logits)
+        self._project = partial(model.projection)
+        self._weights = [variable.value for variable in model.variables]
+        self._preprocessor = preprocessor
+        self._tokens = tf.constant(list(tokens), tf.string)
+        self._shown = tf.constant(list(shown), tf.string)
+        self._units = [gru.units for gru in model.grus]
+        self.state_size = sum(self._units) + 1
+        self.next_count = min(len(tokens) - 1, MOST_NEXT)
+
+    def by_name(self) -> dict[str, Any]:
+        """The concrete functions by signature name."""
+        # Not attributes of the module: the writer would trace and save those a second time.
+        text = tf.TensorSpec((None,), tf.string, "text")
+        with portable():
+            score = tf.function(self.score, autograph=False).get_concrete_function(text)
+            step = tf.function(self.step, autograph=False).get_concrete_function(
+                tf.TensorSpec((None,), tf.string, "token"),
+                tf.TensorSpec((None, self.state_size), tf.float32, "state"),
+            )
+        return {"serving_default": score, "score": score, "step": step}
+
+    def score(self, text: Any) -> dict[str, Any]:
+        """Say how likely texts are.
+
+        Args:
+            text: (B,) string.
+
+        Returns:
+            `log_likelihood` (B,) float32, natural logarithm of the probability that a document
+            begins so; `end_log_probability` (B,), to add where it also ends so; `tokens` (B, T)
+            string as the model reads them, padded with empty strings, and `log_probabilities`
+            (B, T) of each given those before it, zero where there is padding; `length` (B,) int32,
+            how many tokens there are. A token that the model does not know has the probability of
+            all unknown ones together.
+        """
+        ids = self._preprocessor(text, limit=False)
+        found, of_end = self._log_probabilities(ids)
+        tokens = self._preprocessor.tokens(text, limit=False).to_tensor("")
+        missing = tf.shape(ids)[1] - tf.shape(tokens)[1]
+        return {
+            "log_likelihood": tf.reduce_sum(found, axis=1),
+            "end_log_probability": of_end,
+            "tokens": tf.pad(tokens, [[0, 0], [0, missing]]),
+            "log_probabilities": found,
+            "length": tf.math.count_nonzero(ids, axis=1, dtype=tf.int32),
+        }
+
+    def step(self, token: Any, state: Any) -> dict[str, Any]:
+        """Read on, and say what may come next. The caller keeps the state.
+
+        Args:
+            token: (B,) string, the next word or character of each row's text; a longer piece is
+                read token by token, and an empty one changes nothing.
+            state: (B, S) float32, zeros at the beginning of a document, then what the step before
+                returned.
+
+        Returns:
+            `next_token` (B, K) string, the likeliest first: `[END]` is the end of the document and
+            `[UNK]` any token that the model does not know; `next_text` (B, K), what each adds to
+            the text so far, a word its blank; `log_probability` (B, K) float32, natural logarithms,
+            of which those of all tokens add up to a probability of 1; and the new `state` (B, S).
+        """
+        ids = self._preprocessor(token, limit=False)
+        *carried, begun = tf.split(state, [*self._units, 1], axis=-1)
+        _, behind_end = self._read(tf.fill([1, 1], END_ID))
+        states = [
+            tf.where(begun > 0, own, first) for own, first in zip(carried, behind_end, strict=True)
+        ]
+        _, states = self._read(ids, states, mask=tf.not_equal(ids, PADDING))
+        logits = self._logits(self._project(states[-1]))  # the output of a GRU is its state
+        values, classes = tf.math.top_k(tf.nn.log_softmax(logits), self.next_count)
+        return {
+            "next_token": tf.gather(self._tokens, classes + 1),
+            "next_text": tf.gather(self._shown, classes + 1),
+            "log_probability": values,
+            "state": tf.concat([*states, tf.ones_like(begun)], axis=-1),
+        }
+
+
+_FILES = ("config.json", "model.keras", "vocabulary.txt")
+
+
+class LanguageScorer:
+    """The model of a language run; answers as the signature `score` of its export does.
+
+    A missing text is read as an empty one.
+
+    Args:
+        run: Complete.
+    """
+
+    inputs = ("text",)
+    limits = BatchLimits(steps=1 << 14, rows=128)
+    answers = pa.schema(
+        [
+            ("log_likelihood", pa.float32()),
+            ("end_log_probability", pa.float32()),
+            ("tokens", pa.int32()),
+            ("perplexity", pa.float32()),
+        ]
+    )
+
+    def __init__(self, run: LanguageRun) -> None:
+        self.identity = {"run": run.digest(_FILES)}
+        self.preprocessor: TextPreprocessor = run.preprocessor()
+        self._graph = _graph(run.load_model())
+
+    def read(self, rows: pa.RecordBatch) -> "ReadTexts":
+        """Split texts into tokens.
+
+        Raises:
+            RowError: The column holds no texts.
+        """
+        texts = text_column(rows.column("text")).to_pylist()
+        ids = self.preprocessor.ragged_ids(tf.constant(texts, tf.string), limit=False)
+        return ReadTexts(self, ids.to_tensor(PADDING).numpy(), ids.row_lengths().numpy())
+
+    def answer(self, ids: np.ndarray, lengths: np.ndarray) -> pa.RecordBatch:
+        """Score texts of token ids, (B, T) int32, padded with 0."""
+        found, of_end = (value.numpy() for value in self._graph(ids))
+        likelihood = found.sum(axis=1)
+        perplexity = np.exp(-(likelihood + of_end) / (lengths + 1)).astype(np.float32)
+        columns = likelihood, of_end, lengths.astype(np.int32), perplexity
+        return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=self.answers)
+
+
+class ReadTexts:
+    """N texts as token ids.
+
+    Args:
+        scorer: Answers them.
+        ids: (N, T) int32, padded with 0.
+        lengths: Tokens of each, (N,) int64.
+    """
+
+    def __init__(self, scorer: LanguageScorer, ids: np.ndarray, lengths: np.ndarray):
+        self._scorer, self._ids, self.lengths = scorer, ids, lengths
+
+    def answer(self, rows: np.ndarray) -> pa.RecordBatch:
+        """How likely some of the texts are."""
+        lengths = self.lengths[rows]
+        return self._scorer.answer(self._ids[rows, : max(1, lengths.max())], lengths)
+
+
+def _graph(model: LanguageModel) -> Any:
+    """From token ids (B, T) to log-probabilities, as the exported model computes them."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
+    def scores(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        found: tuple[tf.Tensor, tf.Tensor] = log_probabilities(model, ids)
+        return found
+
+    with portable():  # else XLA would compile for every shape, which few files would repay
+        return scores.get_concrete_function()
+
+
+_GOLDEN_BATCHES = (1, 1, 3, 8)
+_GOLDEN_LETTERS = 200
+_STEPPED_TOKENS = 12
+_STREAMED_TEXTS, _STREAMED_TOKENS = 16, 48
+_GAP = 1e-4
+"""Least distance of two next tokens in a request that other machines must answer in this order."""
+
+
+class LanguageServable(Servable):
+    """The model of a language run.
+
+    Args:
+        run: Complete.
+    """
+
+    module: LanguageSignatures
+
+    def __init__(self, run: LanguageRun) -> None:
+        self._run, self._model = run, run.load_model()
+        self._preprocessor = run.preprocessor()
+        tokens = run.vocabulary.tokens
+        module = LanguageSignatures(
+            self._model, self._preprocessor, tokens, shown_texts(tokens, run.unit)
+        )
+        super().__init__(module, module.by_name())
+        self._texts = ["", *(text[:_GOLDEN_LETTERS] for text in run.held_out_texts())]
+
+    def golden(self) -> list[Request]:
+        """Requests on held-out texts, with the answers of the Keras model."""
+        requests = []
+        for number, size in enumerate(_GOLDEN_BATCHES):
+            batch = [self._texts[(number + place) % len(self._texts)] for place in range(size)]
+            name = "score" if number % 2 else "serving_default"
+            requests.append(self._golden_scores(name, batch))
+        return requests + self._golden_steps(self._texts[:4])
+
+    def warmup(self) -> list[Request]:
+        """Requests with the batch sizes in use."""
+        text = max(self._texts, key=len)
+        requests = [Request("score", {"text": encoded([text] * size)}) for size in WARMUP_BATCHES]
+        for size in WARMUP_BATCHES:
+            state = np.zeros((size, self.module.state_size), np.float32)
+            requests.append(Request("step", {"token": encoded(["a"] * size), "state": state}))
+        return requests
+
+    def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Log-probabilities of what comes next, token by token: the Keras model beside `step`."""
+        texts = self._texts[1 : _STREAMED_TEXTS + 1]
+        state = tf.zeros((len(texts), self.module.state_size))
+        columns = self._preprocessor.tokens(tf.constant(texts), limit=False).to_tensor("")
+        ids = np.zeros((len(texts), 0), np.int32)
+        for tokens in tf.transpose(columns)[:_STREAMED_TOKENS]:
+            answer = self.signatures["step"](token=tokens, state=state)
+            state = answer["state"]
+            ids = np.concatenate([ids, self._preprocessor(tokens, limit=False)], axis=1)
+            alive = tokens.numpy() != b""
+            yield self._next(ids)[alive], answer["log_probability"].numpy()[alive]
+
+    def card(self) -> dict[str, Any]:
+        """What of this task belongs on the model card."""
+        return {
+            "unit": self._run.unit,
+            "vocabulary_size": len(self._run.vocabulary),
+            "parameters": self._model.count_params(),
+            "streaming": True,
+            "streaming_state_size": self.module.state_size,
+            "next_tokens": self.module.next_count,
+        }
+
+    def _log_softmax(self, ids: np.ndarray) -> np.ndarray:
+        """Of what follows the beginning and each token of texts (B, T), (B, T + 1, V - 1)."""
+        ends = np.full((len(ids), 1), END_ID, np.int32)
+        logits = self._model(np.concatenate([ends, ids], axis=1), training=False)
+        found: np.ndarray = tf.nn.log_softmax(logits).numpy()
+        return found
+
+    def _next(self, ids: np.ndarray) -> np.ndarray:
+        """Log-probabilities of the likeliest next tokens behind texts (B, T), (B, K)."""
+        lengths = (ids != PADDING).sum(axis=1)
+        after = self._log_softmax(ids)[np.arange(len(ids)), lengths]
+        return -np.sort(-after, axis=1)[:, : self.module.next_count]
+
+    def _golden_scores(self, name: str, texts: Sequence[str]) -> Request:
+        ids = self._preprocessor(tf.constant(texts), limit=False).numpy()
+        whole = self._log_softmax(ids)
+        lengths = (ids != PADDING).sum(axis=1).astype(np.int32)
+        places = np.maximum(ids - 1, 0)[..., np.newaxis]
+        found = np.take_along_axis(whole[:, :-1], places, axis=2)[..., 0] * (ids != PADDING)
+        tokens = self._preprocessor.tokens(tf.constant(texts), limit=False)
+        padded = tokens.to_tensor("", shape=(None, ids.shape[1])).numpy()
+        outputs = {
+            "log_likelihood": found.sum(axis=1),
+            "end_log_probability": whole[np.arange(len(ids)), lengths, END_ID - 1],
+            "tokens": padded,
+            "log_probabilities": found,
+            "length": lengths,
+        }
+        return Request(name, {"text": encoded(texts)}, outputs)
+
+    def _golden_steps(self, texts: Sequence[str]) -> list[Request]:
+        """A chain of steps; each takes the state that the one before led to."""
+        requests = []
+        state = np.zeros((len(texts), self.module.state_size), np.float32)
+        columns = self._preprocessor.tokens(tf.constant(texts), limit=False)
+        ids = np.zeros((len(texts), 0), np.int32)
+        for tokens in tf.transpose(columns.to_tensor(""))[:_STEPPED_TOKENS]:
+            answer = self.signatures["step"](token=tokens, state=tf.constant(state))
+            outputs = {name: value.numpy() for name, value in answer.items()}
+            ids = np.concatenate([ids, self._preprocessor(tokens, limit=False)], axis=1)
+            outputs["log_probability"] = self._next_of_rows(ids)
+            request = Request("step", {"token": tokens.numpy(), "state": state}, outputs)
+            if -np.diff(outputs["log_probability"], axis=1).max(initial=-np.inf) > _GAP:
+                requests.append(request)
+            state = outputs["state"]
+        return requests or [request]
+
+    def _next_of_rows(self, ids: np.ndarray) -> np.ndarray:
+        """As `_next`, of rows that have padding between their tokens, where texts had ended."""
+        rows = [row[row != PADDING] for row in ids]
+        padded = np.zeros((len(rows), max(map(len, rows))), np.int32)
+        for target, row in zip(padded, rows, strict=True):
+            target[: len(row)] = row
+        return self._next(padded)

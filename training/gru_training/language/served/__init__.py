@@ -1,1 +1,0 @@
-"""What is exported of a language model, and what answers the rows of tables."""

@@ -1,0 +1,283 @@
+"""Training a language model, with nothing written."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import keras
+import tensorflow as tf
+from rich.console import Console
+
+from gru_training.language.batches import Chunk, DocumentChunks
+from gru_training.language.config import LanguageConfig
+from gru_training.language.model import (
+    LanguageModel,
+    build_language_model,
+    full_cross_entropy,
+    sampled_cross_entropy,
+    target_log_probabilities,
+)
+from gru_training.language.reading import ReadDocuments
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
+from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
+from gru_training.loop.progress import ProgressGroup, TrainingProgress
+from gru_training.words.vocabulary import PADDING
+
+_EVERY = 8
+"""Steps between two updates: a large table takes long to read."""
+
+
+class MovingAverage:
+    """A second model, whose weights follow those of the first.
+
+    Args:
+        model: That is trained.
+        follower: A model of the same sizes; gets the averages.
+        kept: Share of the average that is kept at each step; at the beginning less, so that the
+            initial weights are soon forgotten.
+    """
+
+    def __init__(self, model: LanguageModel, follower: LanguageModel, kept: float):
+        self.model, self.follower, self._kept = model, follower, kept
+        follower.set_weights(model.get_weights())
+
+    def follow(self, step: Any) -> None:
+        """After a step of this number, from 1, move the averages; in a graph."""
+
+        def move() -> Any:
+            number = tf.cast(tf.convert_to_tensor(step), tf.float32)
+            kept = tf.minimum(self._kept, (1 + number) / (10 + number)) ** _EVERY
+            for own, average in zip(
+                self.model.trainable_variables, self.follower.trainable_variables, strict=True
+            ):
+                average.value.assign_sub((1 - kept) * (average.value - own.value))
+            return tf.constant(True)
+
+        tf.cond(tf.equal(step % _EVERY, 0), move, lambda: tf.constant(False))
+
+
+Step = Callable[[Chunk, Any], Mapping[str, Any]]
+
+
+def carried_states(model: LanguageModel, batch_size: int) -> list[tf.Variable]:
+    """Zeros for the state of each layer, (B, U) each, as variables that steps carry it in."""
+    return [
+        tf.Variable(tf.zeros((batch_size, gru.units)), trainable=False, name=f"state_{number}")
+        for number, gru in enumerate(model.grus, start=1)
+    ]
+
+
+def make_train_step(
+    model: LanguageModel,
+    optimizer: keras.optimizers.Optimizer,
+    carried: Sequence[tf.Variable],
+    *,
+    clip_norm: float,
+    samples: int,
+    seed: int,
+    average: MovingAverage | None = None,
+) -> Step:
+    """One gradient step on the mean loss of a chunk, as a graph.
+
+    Args:
+        model: Read with dropout.
+        optimizer: Applied to the trainable variables.
+        carried: Of `carried_states`; the step leaves in them where the next chunk begins.
+        clip_norm: The gradients' global norm is scaled down to this.
+        samples: Tokens that each target is compared with; 0 for all.
+        seed: Of the drawn tokens, which depend on it and on the number of the step.
+        average: Follows the weights; none by default.
+
+    Returns:
+        The step: sums over the targets of the loss and of its bits.
+    """
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(input_signature=_signature(carried), autograph=False)
+    def train_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        states = _begun(carried, chunk.goes_on)
+        with tf.GradientTape() as tape:
+            features, after = model.read(chunk.ids, states, training=True)
+            features = tf.boolean_mask(features, chunk.ids != PADDING)  # (N, E)
+            if samples:
+                drawn = tf.stack(
+                    [
+                        tf.cast(seed, tf.int64),
+                        tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64),
+                    ]
+                )
+                losses = sampled_cross_entropy(model, features, targets, samples, drawn)
+            else:
+                losses = full_cross_entropy(model, features, targets)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        gradients, _ = tf.clip_by_global_norm(list(map(summed, gradients)), clip_norm)
+        optimizer.apply(gradients)
+        if average is not None:
+            average.follow(optimizer.iterations)
+        for variable, state in zip(carried, after, strict=True):
+            variable.assign(state)
+        return _sums(losses)
+
+    return cast(Step, train_step)
+
+
+def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step:
+    """The loss of a chunk over all tokens and without dropout, as a graph; see `make_train_step`.
+
+    Args:
+        model: To evaluate.
+        carried: Of `carried_states`, and of no other step.
+    """
+
+    @tf.function(input_signature=_signature(carried), autograph=False)
+    def eval_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        features, after = model.read(chunk.ids, _begun(carried, chunk.goes_on))
+        features = tf.boolean_mask(features, chunk.ids != PADDING)
+        losses = -target_log_probabilities(model, features, targets)
+        for variable, state in zip(carried, after, strict=True):
+            variable.assign(state)
+        return _sums(losses)
+
+    return cast(Step, eval_step)
+
+
+def _signature(carried: Sequence[tf.Variable]) -> tuple[Chunk, tf.TensorSpec]:
+    rows = carried[0].shape[0]
+    ids = tf.TensorSpec((rows, None), tf.int32)
+    return Chunk(ids, tf.TensorSpec((rows,), tf.bool)), tf.TensorSpec((None,), tf.int32)
+
+
+def _begun(carried: Sequence[tf.Variable], goes_on: Any) -> list[Any]:
+    """The states that rows begin a chunk with: zeros where it begins a document."""
+    return [tf.where(goes_on[:, tf.newaxis], state, tf.zeros_like(state)) for state in carried]
+
+
+def _sums(losses: Any) -> Mapping[str, Any]:
+    total = tf.reduce_sum(losses)
+    return {"loss": total, "bits": total / math.log(2)}
+
+
+SHOWN = "bits"
+"""The measure that is shown while training."""
+_LARGE = 10_000
+"""More tokens than this are sampled by default."""
+_SAMPLES = 1024
+
+
+class TrainedModel(NamedTuple):
+    """A model, and how it was trained."""
+
+    model: LanguageModel
+    """With the weights of its best epoch."""
+    result: FitResult
+    samples: int
+    """Tokens that each target was compared with; 0 for all."""
+
+
+def sample_count(config: LanguageConfig, vocabulary_size: int) -> int:
+    """Tokens that each target is compared with while training; 0 for all."""
+    if config.training.sampled is not None:
+        return config.training.sampled if config.training.sampled < vocabulary_size - 1 else 0
+    return _SAMPLES if vocabulary_size > _LARGE else 0
+
+
+def train_model(
+    read: ReadDocuments,
+    config: LanguageConfig,
+    console: Console,
+    *,
+    checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
+    followers: Sequence[Progress] = (),
+) -> TrainedModel:
+    """Train with Adam; the model keeps its best epoch.
+
+    Args:
+        read: The documents.
+        config: Every setting.
+        console: Where to show progress.
+        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        followers: Told of steps and epochs, beside the console; may end the training by an error.
+
+    Raises:
+        DivergenceError: A loss became infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
+    """
+    settings, size = config.training, len(read.vocabulary)
+    batches = DocumentChunks(read.train.rows, settings.batch_size, settings.steps, settings.seed)
+    samples = sample_count(config, size)
+    model = build_language_model(config.model, size)
+    delivered, average = model, None
+    if settings.average:
+        delivered = build_language_model(config.model, size)
+        average = MovingAverage(model, delivered, settings.average)
+    optimizer = make_optimizer(config, len(batches))
+    carried = carried_states(model, settings.batch_size)
+    train_step = make_train_step(
+        model,
+        optimizer,
+        carried,
+        clip_norm=settings.clip_norm,
+        samples=samples,
+        seed=settings.seed,
+        average=average,
+    )
+    measure = Evaluation(delivered, settings.batch_size, settings.steps)
+    validation = measure.batches(read.validation.rows)
+    variables = [*model.variables, *optimizer.variables, *carried]
+    if delivered is not model:
+        variables += delivered.variables
+    with TrainingProgress(console, settings.epochs, len(batches), SHOWN, ".4f") as progress:
+        result = fit(
+            delivered,
+            train_step,
+            measure.step,
+            batches,
+            lambda: validation,
+            epochs=settings.epochs,
+            patience=settings.patience,
+            score=lambda means: (-means["loss"],),
+            learning_rate=lambda: float(optimizer.learning_rate),
+            progress=ProgressGroup((progress, *followers)),
+            checkpoint=checkpoint(variables) if checkpoint else None,
+        )
+    return TrainedModel(delivered, result, samples)
+
+
+def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
+    """Adam that moves only the rows of the table that a chunk has used, where it uses few.
+
+    Args:
+        config: Every setting.
+        steps: Of an epoch.
+    """
+    settings = config.training
+    optimizer = SparseAdam(
+        learning_rate_schedule(settings, steps), weight_decay=settings.weight_decay or None
+    )
+    if settings.weight_decay:
+        optimizer.exclude_from_weight_decay(var_names=["embedding", "bias"])
+    return optimizer
+
+
+class Evaluation:
+    """Measures a model over all tokens and without dropout.
+
+    Args:
+        model: To measure.
+        batch_size: Documents read side by side.
+        steps: Steps of a chunk.
+    """
+
+    def __init__(self, model: LanguageModel, batch_size: int, steps: int):
+        self._batch_size, self._steps = batch_size, steps
+        self.step = make_eval_step(model, carried_states(model, batch_size))
+
+    def batches(self, rows: Sequence[Any]) -> DocumentChunks:
+        """Documents as the step reads them, whole and in the order of length."""
+        return DocumentChunks(rows, self._batch_size, self._steps)
+
+    def nats(self, rows: Sequence[Any]) -> float:
+        """Mean of what each token costs, the end of each document among them."""
+        return evaluate(self.step, self.batches(rows))["loss"]
