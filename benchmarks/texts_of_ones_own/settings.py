@@ -21,10 +21,10 @@ from typing import Any
 
 import keras
 import numpy as np
-import tyro
 from rich.console import Console
 
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
+from gru_training.command_settings import task_settings
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import load_data
@@ -33,6 +33,7 @@ from gru_training.sentiment.measures import f1
 from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import fit_network, fitted_shares, prepare
 from gru_training.sentiment.targets import make_target, training_rows
+from gru_training.sentiment.task import TASK
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,11 +85,8 @@ def _measured(
 
 
 def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, float]:
-    config: SentimentConfig = tyro.cli(
-        SentimentConfig,
-        args=["--data", str(path), "--seed", str(seed), *shlex.split(settings)],
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    words = ["--data", str(path), "--seed", str(seed), *shlex.split(settings)]
+    config: SentimentConfig = task_settings(TASK, words, "gru-train sentiment")
     keras.utils.set_random_seed(seed)
     config = replace(config, run=replace(config.run, runs_dir=folder))
     config, data = for_unequal_classes(config, load_data(config))

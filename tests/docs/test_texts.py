@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-import tyro
 
-from gru_training.forecasting.config import ForecastingConfig
-from gru_training.sentiment.config import SentimentConfig
+from gru_training.command_settings import task_settings
+from gru_training.task import find_task
 from keras_gru.__main__ import main
 from keras_gru.teaching.texts import TEXTS
 from keras_gru.teaching.worked_example import load_examples
@@ -17,7 +16,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "texts.md").read_text("utf-8")
 LINES = re.findall(r"^\| (?!the text has|---)(.+?) \| (.*?) ?\| `(.+)` \|$", PAGE, re.M)
 COMMANDS = ("trace", "list", "compare")
-CONFIGS = {"sentiment": SentimentConfig, "forecasting": ForecastingConfig}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def test_line_runs(what, where, code, names, capsys, monkeypatch):
     words = code.split()
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     if words[0] == "gru-train":
-        config = tyro.cli(CONFIGS[words[1]], args=words[2:], config=(tyro.conf.OmitArgPrefixes,))
+        config = task_settings(find_task(words[1]), words[2:], "gru-train")
         assert config.model.layers == 2
     elif words[0] in COMMANDS:
         if words[-1] == "--help":

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gru_training.config import from_dict, preset, preset_in, to_dict
+from gru_training.command_settings import task_settings
+from gru_training.config import from_dict, preset, to_dict
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import (
     PRESETS,
@@ -16,6 +17,7 @@ from gru_training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
+from gru_training.task import find_task
 
 
 def test_json_round_trip():
@@ -90,5 +92,6 @@ def test_sentiment_presets_hold_their_name_and_differ_in_pretraining():
         assert pretrained.pretraining.unlabelled.name == "imdb"
         assert alone.model.ngrams
         assert pretrained.model.ngrams
-    found = preset_in(["sentiment", "--preset", "imdb"], PRESETS, SentimentConfig())
+    found = task_settings(find_task("sentiment"), ["--preset", "imdb"], "gru-train")
+    assert found == preset("imdb", PRESETS)
     assert found.data.max_tokens == 1000

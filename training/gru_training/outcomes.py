@@ -89,7 +89,7 @@ def ratio_measure(name: str, sums: np.ndarray, counts: np.ndarray) -> Measure:
     """A mean error over all values of all rows, of which rows may have different numbers.
 
     Args:
-        name: Of the measure; lower is better.
+        name: Name of the measure; lower is better.
         sums: (N,) of the errors of each row.
         counts: (N,) of the values of each row.
     """

@@ -146,7 +146,7 @@ def run_prediction(prepared: PredictJob, console: "Console") -> None:
 
     Raises:
         TrainingError: The run cannot be loaded, or the output cannot be written.
-        InterruptedWork: On Ctrl-C; what is done is kept.
+        InterruptedWork: The user interrupted it; finished rows are kept.
     """
     config, task, job = prepared
     with console.status(f"loading {config.run_path} ..."):
@@ -165,11 +165,11 @@ def predict_file(config: PredictConfig, console: "Console") -> None:
 
     Args:
         config: The settings.
-        console: Where to show progress.
+        console: Console for progress.
 
     Raises:
         TrainingError: Run, data or output cannot be used.
-        InterruptedWork: On Ctrl-C; what is done is kept.
+        InterruptedWork: The user interrupted it; finished rows are kept.
     """
     run_prediction(check_prediction(config, console), console)
 

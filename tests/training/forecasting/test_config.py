@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gru_training.config import from_dict, preset, preset_in, to_dict
+from gru_training.command_settings import task_settings
+from gru_training.config import from_dict, preset, to_dict
 from gru_training.errors import ConfigError
 from gru_training.forecasting.config import (
     ForecastingConfig,
@@ -12,6 +13,7 @@ from gru_training.forecasting.config import (
 )
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.presets import PRESETS
+from gru_training.forecasting.task import TASK
 
 
 def test_json_round_trip():
@@ -51,13 +53,16 @@ def test_intervals_say_which_quantiles_there_are():
 
 
 def test_presets_are_found_on_a_command_line():
-    assert preset_in(["forecasting"], PRESETS, ForecastingConfig()) == ForecastingConfig()
-    named = preset_in(["forecasting", "--preset", "etth1-96"], PRESETS, ForecastingConfig())
-    assert named == preset_in(["--preset=etth1-96"], PRESETS, None) == preset("etth1-96", PRESETS)
+    def parsed(*words):
+        return task_settings(TASK, words, "gru-train")
+
+    assert parsed() == ForecastingConfig()
+    named = parsed("--preset", "etth1-96")
+    assert named == parsed("--preset=etth1-96") == preset("etth1-96", PRESETS)
     assert (named.preset, named.data.horizon) == ("etth1-96", 96)
     assert named.data.data is not None
     with pytest.raises(ConfigError, match=r"--preset must be one of co2, etth1-96, .*got 'nope'"):
-        preset_in(["--preset", "nope"], PRESETS, ForecastingConfig())
+        parsed("--preset", "nope")
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,20 @@ def _settings_and_data():
     return config, find_task("sentiment").read(config).data
 
 
+@pytest.mark.long
+def test_a_task_that_compares_no_runs_is_searched_and_trained(tmp_path, capsys):
+    """The final training of a language model ended in an error."""
+    data = tmp_path / "lines.txt"
+    data.write_text("".join(f"the cat {n % 7} sat on mat {n % 5}\n" for n in range(90)))
+    command = ["tune", "language", "--data", str(data), "--document", "line", "--epochs", "1",
+               "--units", "4", "--runs-dir", str(tmp_path / "runs"), "--trials", "1"]  # fmt: skip
+    assert main([*command, "--only", "--vary", "embedding_size=4,8", "--name", "best"]) == 0
+    said = capsys.readouterr().out
+    assert "1 trials: 1 complete" in said
+    assert f"run     {tmp_path / 'runs' / 'best'}" in said
+    assert "Test rows" not in said
+
+
 def test_settings_that_cannot_be_searched(tmp_path, capsys):
     for arguments, said in (
         (

@@ -111,11 +111,11 @@ def compare_runs(
     """Compare runs of one task with the first of them.
 
     Args:
-        paths: Of the run directories, at least two.
-        data: A test file; by default the rows that all the runs held out.
-        resamples: Of the bootstrap.
-        seed: Of the bootstrap.
-        console: Where to show progress; none is shown by default.
+        paths: Two or more run directories, the reference first.
+        data: Test file; by default the rows that all the runs held out.
+        resamples: Number of draws of the bootstrap.
+        seed: Seed of the bootstrap.
+        console: Console for progress; none is shown by default.
 
     Raises:
         TrainingError: The runs cannot be compared; names the run and what differs.
@@ -162,7 +162,7 @@ def comparable_task(run: "RunDirectory") -> ComparableTask:
 
 
 def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
-    """The paths, that of the reference first.
+    """Put the path of the reference first.
 
     Raises:
         ConfigError: The reference is none of the paths, or a path is given twice.
@@ -184,7 +184,7 @@ def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """A unique name for each run: that of its folder, preceded by its parents' if necessary."""
+    """Name each run after its folder, preceded by its parents' names where two would be alike."""
     places = [path.resolve().parts for path in paths]
     depth = 1
     while len({place[-depth:] for place in places}) < len(places):
@@ -193,7 +193,7 @@ def run_names(paths: Sequence[Path]) -> list[str]:
 
 
 def output_folder(config: CompareConfig) -> Path:
-    """Where the comparison is written."""
+    """Return the folder of the comparison."""
     if config.output is not None:
         return config.output
     first, *others = ordered(config.run_paths, config.reference)
@@ -203,7 +203,7 @@ def output_folder(config: CompareConfig) -> Path:
 
 
 def flags(config: Any) -> dict[str, str]:
-    """The settings of a run by flag, except for its place."""
+    """List the settings of a run by flag, except for its place."""
     values = to_dict(config)
     values.pop("run", None)
     return dict(_flags(values))

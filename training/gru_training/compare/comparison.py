@@ -106,11 +106,11 @@ def compare_outcomes(
     """Compare runs with the first of them.
 
     Args:
-        outcomes: By the runs' names, all on the same rows (`on_the_same_rows`).
-        settings: Of each run, by flag.
-        source: The file that the rows come from; None for rows that the runs held out.
-        resamples: Of the bootstrap.
-        seed: Of the bootstrap.
+        outcomes: Outcomes by the runs' names, all on the same rows (`on_the_same_rows`).
+        settings: Settings of each run by flag.
+        source: File of the rows; None for rows that the runs held out.
+        resamples: Number of draws of the bootstrap.
+        seed: Seed of the bootstrap.
     """
     reference = next(iter(outcomes.values()))
     models = {name: each.model for name, each in outcomes.items()}
@@ -138,14 +138,14 @@ def compare_outcomes(
 
 
 def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[str, Outcomes]:
-    """The outcomes of the rows that all runs answered, in the order of the first run.
+    """Keep the rows that all runs answered, in the order of the first run.
 
     Args:
-        outcomes: By the runs' names.
-        held_out: Whether these are the rows that each run held out, which must then be the same.
+        outcomes: Outcomes by the runs' names.
+        held_out: Whether these are the rows that each run held out and must be the same.
 
     Raises:
-        RunDirectoryError: They differ, or no row is common to all.
+        RunDirectoryError: The rows differ, or none is common to all runs.
     """
     (first, reference), *others = outcomes.items()
     shared = np.ones(len(reference.keys), bool)

@@ -42,7 +42,7 @@ def of_independent_rows(
     Args:
         contenders: The reference, then the others, on the same N rows.
         resamples: Draws.
-        seed: Of the draws.
+        seed: Seed of the draws.
 
     Returns:
         The measures of each contender, by name.

@@ -42,7 +42,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         The new folder.
 
     Raises:
-        RunDirectoryError: It cannot be written, or exists.
+        RunDirectoryError: The folder cannot be written, or exists.
     """
     with RunWriter(folder.parent, folder.name) as writer:
         writer.write_json("comparison.json", asdict(comparison))
@@ -264,7 +264,7 @@ def draw_differences(comparison: Comparison, path: Path) -> None:
     an arrow and their value, so that the runs can be told apart.
 
     Args:
-        comparison: Of two or more runs.
+        comparison: Comparison of two or more runs.
         path: The PNG file.
     """
     others = comparison.contenders[1:]

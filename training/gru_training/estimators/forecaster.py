@@ -63,7 +63,7 @@ class Forecaster(RunEstimator):
     times.
 
     Args:
-        **settings: Any option of `gru-train forecasting` by its name without dashes
+        **settings: Settings of `gru-train forecasting` by name
             (`target=["load"]`, `horizon=48`, `lookback=336`, `linear_skip=True`,
             `runs_dir="runs"`, `name="load"`), and `preset` to begin with others than the
             defaults.
@@ -103,9 +103,9 @@ class Forecaster(RunEstimator):
                 columns `unique_id`, `ds` and `y`; or the path of a file as for `--data`.
                 By default what the preset reads, else the weekly CO2 of Mauna Loa.
             time: The column of times; found by itself when called date, time, ds, ...
-            time_format: Of times that are texts, as `%d.%m.%Y`; found by itself where it is
+            time_format: Format of times that are texts, as `%d.%m.%Y`; found by itself where it is
                 unambiguous.
-            progress: Show how it goes; by default in a terminal or a notebook only.
+            progress: Whether to show progress; by default in a terminal or a notebook only.
 
         Raises:
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
@@ -134,14 +134,14 @@ class Forecaster(RunEstimator):
         kept goes on.
 
         Args:
-            data: As for `fit`; so are the next two.
-            time: Likewise.
-            time_format: Likewise.
-            minutes: Time for the search; by default 30, or what `trials` take.
-            trials: Most trials.
-            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            data: Series to learn from, as for `fit`.
+            time: Column of times, as for `fit`.
+            time_format: Format of times, as for `fit`.
+            minutes: Minutes for the search; by default 30, or what `trials` take.
+            trials: Maximum number of trials.
+            vary: Ranges to search beside the default ones, such as `"units=64:256"`.
             study: Folder of the study; by default in `runs_dir`, or none is kept.
-            progress: As for `fit`.
+            progress: Whether to show progress, as for `fit`.
 
         Raises:
             TrainingError: Settings, data or study cannot be used.
@@ -167,12 +167,12 @@ class Forecaster(RunEstimator):
     def resume(
         cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
     ) -> Self:
-        """Go on with a training that was killed, to the weights it would have had.
+        """Continue a training that was killed, to the weights it would have had.
 
         Args:
-            path: Where the run was to be, as `runs/NAME`.
+            path: Directory that the run was to have, such as `runs/NAME`.
             data: The same table as before, where it was given in memory.
-            progress: As for `fit`.
+            progress: Whether to show progress, as for `fit`.
 
         Raises:
             CheckpointError: There is no checkpoint, or the data are others.
@@ -269,8 +269,8 @@ class Forecaster(RunEstimator):
             step: Forecast from every n-th time of a fold only.
             gap: Rows before each fold that no model is fitted on.
             refit: Train the run's model again for each fold, on all rows before it.
-            warm_start: With `refit`, begin with the networks of the fold before.
-            adaptive: Also measure intervals that learn from their misses as time goes on.
+            warm_start: Whether `refit` begins with the networks of the fold before.
+            adaptive: Whether to measure intervals, too, that learn from their misses over time.
 
         Returns:
             A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
@@ -322,7 +322,7 @@ def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
     """The series to train on, with calendar columns if the settings want them.
 
     Raises:
-        DataError: It cannot be used.
+        DataError: The table cannot be used.
     """
     from gru_training.forecasting.sources.sets import as_wanted
 
@@ -341,15 +341,15 @@ def newer_series(
     """Newer rows of the series of a run, or its known inputs.
 
     Args:
-        name: Of the table, for messages.
-        table: Of pandas, Polars or PyArrow.
-        times: Of the run.
-        settings: Of the run.
-        expected: Columns and spacing.
+        name: Name of the table in messages.
+        table: Table of pandas, Polars or PyArrow.
+        times: Column and format of the run's times.
+        settings: Settings of the run's data.
+        expected: Columns and spacing of the run's series.
         long: The columns of a table in long form; by default those of the run.
 
     Raises:
-        DataError: It has other columns, or cannot be used.
+        DataError: The table has other columns, or cannot be used.
     """
     return _read(table, times, settings, Problems(name, unit="row"), expected, long)
 
@@ -363,7 +363,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
         future: Known inputs likewise; None: those that come with the values.
 
     Raises:
-        DataError: They do not fit the run, or are too few.
+        DataError: The rows do not fit the run, or are too few.
     """
     from gru_training.forecasting.future import recent as of_run
     from gru_training.forecasting.future.forecast import require_known

@@ -51,10 +51,10 @@ def load_run(path: str | os.PathLike[str]) -> TextClassifier | TextRegressor | F
 
 
 class TextModel:
-    """Answers texts with the columns of `gru-train predict`.
+    """A model that answers texts with the columns of `gru-train predict`.
 
     Args:
-        path: Of the run.
+        path: Run directory.
     """
 
     def __init__(self, path: str):
@@ -67,17 +67,17 @@ class TextModel:
 
         Args:
             data: A table with a column of texts, or texts alone.
-            params: None are known.
+            params: Parameters of MLflow, of which none is known.
         """
         table: pd.DataFrame = self._estimator.predict_frame(data)
         return table
 
 
 class SeriesModel:
-    """Forecasts what comes after a table.
+    """A model that forecasts the steps after a table.
 
     Args:
-        path: Of the run.
+        path: Run directory.
     """
 
     def __init__(self, path: str):
@@ -87,17 +87,17 @@ class SeriesModel:
         """Forecast all steps that the model was trained for.
 
         Args:
-            data: A table with times and the columns of the training, as of `Forecaster.predict`.
-            params: None are known.
+            data: Table with times and the columns of the training, as for `Forecaster.predict`.
+            params: Parameters of MLflow, of which none is known.
         """
         return self._estimator.predict(data=data)
 
 
 class LikelihoodModel:
-    """Says how likely texts are, with the columns of `gru-train predict`.
+    """A model that says how likely texts are, with the columns of `gru-train predict`.
 
     Args:
-        path: Of the run of a language model.
+        path: Run directory of a language model.
     """
 
     def __init__(self, path: str):
@@ -112,7 +112,7 @@ class LikelihoodModel:
 
         Args:
             data: A table with a column of texts, or texts alone.
-            params: None are known.
+            params: Parameters of MLflow, of which none is known.
         """
         frame = as_frame(data)
         there = frame is not None and self._column in frame.columns

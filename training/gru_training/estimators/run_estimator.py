@@ -208,9 +208,9 @@ class RunEstimator(BaseEstimator):
 
         Args:
             config: Settings to begin with; those that are not the defaults stay as they are.
-            data: As the task's `check` reads them.
-            search: What to search, and how long.
-            progress: Show how it goes; None: to a person only.
+            data: Data from `Task.read`.
+            search: Settings of the search.
+            progress: Whether to show progress; None: only in a terminal or a notebook.
         """
         if search.study is not None or self._kept_in is not None:
             folder = search.study or config.run.runs_dir / f"tune-{self._task}"
@@ -432,7 +432,7 @@ def written_run(name: str, files: Mapping[str, bytes]) -> Path:
         The run directory, inside the temporary folder.
 
     Raises:
-        RunDirectoryError: They cannot be written; nothing is left behind.
+        RunDirectoryError: The files cannot be written; nothing is left behind.
     """
     folder = temporary_folder()
     path = folder / name
@@ -447,7 +447,7 @@ def written_run(name: str, files: Mapping[str, bytes]) -> Path:
 
 
 def _unwritable(error: OSError, size: int | None = None) -> RunDirectoryError:
-    """Say that there is no place for a run, and how to give it another."""
+    """Say that there is no room for a run, and how to name another folder."""
     room = "" if size is None else f" of {size:,} bytes"
     place = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
     return RunDirectoryError(

@@ -24,12 +24,12 @@ _IN_PYTHON: Mapping[str, Any] = {"runs_dir": None}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What can be set of a task.
+    """The settings of a task by keyword.
 
     Args:
         config_type: The dataclass of its settings, one dataclass for each section.
-        presets: Settings by name.
-        elsewhere: For names that are not set here, what to use in their place.
+        presets: Presets by name.
+        elsewhere: Advice for names that are no settings here, by name.
     """
 
     config_type: type
@@ -37,19 +37,19 @@ class Settings:
     elsewhere: Mapping[str, str]
 
     def sections(self) -> dict[str, str]:
-        """The section of each setting by its name."""
+        """Return the section of each setting by the setting's name."""
         known = sections(self.config_type())
         return {name: part for name, part in known.items() if name not in self.elsewhere}
 
     def values(self, config: Any) -> dict[str, Any]:
-        """The settings of a config by name."""
+        """Return the settings of a config by name."""
         flat = {
             name: getattr(getattr(config, part), name) for name, part in self.sections().items()
         }
         return {"preset": config.preset, **flat}
 
     def with_defaults(self, given: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """All settings by name: those given, and for the others what preset or defaults say.
+        """Complete settings by those of the preset or the defaults.
 
         Raises:
             ConfigError: There is no such setting or preset; names what is close.
@@ -72,11 +72,11 @@ class Settings:
                 raise ConfigError(f"{owner} has no setting {name!r}; {hint}")
 
     def config(self, values: Mapping[str, Any], **further: Mapping[str, Any]) -> Any:
-        """The config with these settings.
+        """Make the config with these settings.
 
         Args:
-            values: By name, as of `with_defaults`.
-            further: Further values, of what is not set here, by section.
+            values: Settings by name, from `with_defaults`.
+            **further: Values of settings that are no keywords, by section.
 
         Raises:
             ConfigError: A value is of the wrong type, out of range, or contradicts another.
@@ -98,7 +98,7 @@ class Settings:
             return preset(name, self.presets)
 
     def signature(self, **defaults: Any) -> inspect.Signature:
-        """That of a constructor that takes every setting by keyword.
+        """Make the signature of a constructor that takes every setting by keyword.
 
         Args:
             **defaults: Defaults that differ from those of the settings.
@@ -134,7 +134,7 @@ _ARGUMENTS = {"--text-column": "text=", "--label-column": "label="}
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Within, errors name settings as they are called in Python, not as flags."""
+    """Name settings as keywords and not as flags in the errors raised inside."""
     try:
         yield
     except TrainingError as error:
@@ -151,7 +151,7 @@ def _argument(flag: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON would have it; weights of classes as a text, which the command line reads, too."""
+    """Convert a value to JSON's types; weights of classes to a text, as on the command line."""
     if isinstance(value, Mapping):
         return json.dumps({label_name(key): _plain(weight) for key, weight in value.items()})
     if isinstance(value, os.PathLike):

@@ -98,11 +98,11 @@ class TextEstimator(RunEstimator):
                 are left out. Rows held out for validation and test all count the same.
             validation: Rows for choosing the best epoch: a table, a pair of texts and labels, or
                 the share to draw from `data`.
-            test: Rows for the final test, likewise.
+            test: Rows for the final test, given in the same ways.
             soft: A table of further texts, in a column called as that of `data`, with the
                 probability of each class in a column called as the class, or with a dict of these
                 in a column `probabilities`; of a file name it in the setting `soft_data`.
-            progress: Show how it goes; by default in a terminal or a notebook only.
+            progress: Whether to show progress; by default in a terminal or a notebook only.
 
         Raises:
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
@@ -314,7 +314,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     It writes the same run directory, and with the same rows and settings gets the same weights.
 
     Args:
-        **settings: Any option of `gru-train sentiment` by its name without dashes
+        **settings: Settings of `gru-train sentiment` by name
             (`learning_rate=1e-3`, `epochs=5`, `units=128`, `ngrams=True`,
             `runs_dir="runs"`, `name="tickets"`), and `preset` to begin with others than the
             defaults. `class_weight` may also be a dict of weights by label.
@@ -360,8 +360,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         """Probabilities (N, C) float32 of texts, in the order of `classes_`.
 
         Args:
-            data: As for `predict`.
-            text: Likewise.
+            data: Texts, as for `predict`.
+            text: Name of the column of texts, as for `predict`.
         """
         scores = self._scores(self._texts(data, text))
         return np.ascontiguousarray(scores[:, self._places])
@@ -397,10 +397,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         """Measures on labelled rows.
 
         Args:
-            data: As for `score`; so are the further arguments.
-            y: Likewise.
-            text: Likewise.
-            label: Likewise.
+            data: Table or texts, as for `score`.
+            y: Labels, as for `score`.
+            text: Column of texts, as for `score`.
+            label: Column of labels, as for `score`.
 
         Returns:
             `rows`, `accuracy`, `macro_f1`, `log_loss` (of the calibrated probabilities,
@@ -496,7 +496,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
     """A GRU that estimates numbers, as `gru-train sentiment --target-type number` trains it.
 
     Args:
-        **settings: As of `gru_training.TextClassifier`; `target_type` is `number`.
+        **settings: Settings by name, as of `TextClassifier`; `target_type` is `number`.
 
     Attributes:
         run_: The run directory (`gru_training.sentiment.run.SentimentRun`).

@@ -70,13 +70,13 @@ def text_source(
         labels: One label per text, where they are no column of `data`.
         columns: Columns of a table or file.
         validation: A table, a pair of texts and labels, a share of the rows, or None.
-        test: Likewise.
+        test: Test rows, given in the same ways.
         settings: How labels are written, and by what rows are split; by default one class each,
             by chance.
         weights: One weight per row of data in memory, in the loss; rows of weight 0 are left out.
 
     Raises:
-        TrainingError: They do not fit together, or a row cannot be used.
+        TrainingError: The arguments do not fit together, or a row cannot be used.
     """
     shares = {}
     parts = {}
@@ -119,10 +119,10 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
 
     Args:
         weights: One number per row, from 0.
-        rows: N.
+        rows: Number N of rows.
 
     Raises:
-        DataError: They are not N finite numbers from 0, or all are 0.
+        DataError: The weights are not N finite numbers from 0, or all are 0.
     """
     values = as_values(weights, "sample_weight")
     try:

@@ -53,7 +53,7 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     """The documents of a file or folder, without empty ones.
 
     Args:
-        path: As of `--data`.
+        path: File or folder, as for `--data`.
         config: The column of tables, and what a document is.
         notes: Gets what a reader should know.
 
@@ -143,7 +143,7 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     No document that is held out from drawn parts is also trained on: copies of it are left out.
 
     Args:
-        config: Where the documents are, and how to split them.
+        config: Settings of the documents and of their split.
         seed: Of the training; also of the split, where the settings name no other for it.
 
     Raises:

@@ -41,7 +41,7 @@ def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
     Args:
         nats: Mean over the tokens of the part.
         part: The documents.
-        read: Of which the part is one.
+        read: All parts, with the vocabulary.
     """
     bits = nats * part.tokens / math.log(2) + read.spelling.bits_of(part.unknown)
     return Figures(math.exp(nats), bits / part.characters)
@@ -147,10 +147,10 @@ def sampled_rows(
     """Token ids of documents from their beginning on, one for each temperature.
 
     Args:
-        model: That writes.
+        model: Model that writes.
         temperatures: Log-odds are divided by them.
         length: Most tokens; a document may end before.
-        seed: Of the draws.
+        seed: Seed of the draws.
     """
 
     @tf.function(reduce_retracing=True, autograph=False)
@@ -190,7 +190,7 @@ def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
     """Read a document.
 
     Args:
-        model: That reads.
+        model: Model that reads.
         ids: (T,) token ids, without the end.
     """
     inputs = tf.constant(np.concatenate([[END_ID], ids])[np.newaxis], tf.int32)
@@ -225,9 +225,9 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
     """Measure the model, and write figures, pictures, samples and the report.
 
     Args:
-        writer: Of the run.
+        writer: Writer of the run.
         found: What to report.
-        summary: Of the training, for `metrics.json`.
+        summary: Summary of the training, for `metrics.json`.
     """
     model, settings = found.trained.model, found.config.training
     measure = Evaluation(model, settings.batch_size, settings.steps)

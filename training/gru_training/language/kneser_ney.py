@@ -50,7 +50,7 @@ class KneserNey:
         """Of each token of documents given those before it, document after document, (N,).
 
         Args:
-            rows: As of the constructor.
+            rows: Token ids of each document, as for the constructor.
         """
         tokens, counted = _laid_out(rows, self.order)
         places = np.flatnonzero(counted)

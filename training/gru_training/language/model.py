@@ -159,7 +159,7 @@ def full_cross_entropy(model: LanguageModel, features: Any, targets: Any) -> Any
     """Cross-entropy over all tokens, for training with few of them.
 
     Args:
-        model: Whose softmax.
+        model: Model with the softmax.
         features: (N, E).
         targets: (N,) token ids.
 
@@ -181,7 +181,7 @@ def sampled_cross_entropy(
     gradient.
 
     Args:
-        model: Whose softmax.
+        model: Model with the softmax.
         features: (N, E).
         targets: (N,) token ids.
         samples: S, how many are drawn, with replacement.
@@ -212,7 +212,7 @@ def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) 
     """Log-probabilities of targets over all tokens, a part of them at a time.
 
     Args:
-        model: Whose softmax.
+        model: Model with the softmax.
         features: (N, E).
         targets: (N,) token ids; 0 has the log-probability of token 1, to be masked.
 

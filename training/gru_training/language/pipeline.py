@@ -34,9 +34,9 @@ def train_language(
 
     Args:
         config: Every setting.
-        console: Where to show progress; none is shown by default.
+        console: Console for progress; none is shown by default.
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
-        data: Of these settings where they have been read, and their notes shown.
+        data: Documents of these settings that were read already, and their notes shown.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -101,8 +101,8 @@ def try_settings(
     Args:
         config: Every setting.
         data: What to learn.
-        after_epoch: Told the number of each epoch and the bits after it; may end the trial by an
-            error.
+        after_epoch: Function called after each epoch with its number and the bits; it may end the
+            trial by an error.
 
     Raises:
         TrainingError: These settings cannot be used.

@@ -22,7 +22,7 @@ def log_probabilities(model: LanguageModel, token_ids: Any) -> tuple[Any, Any]:
     """Log-probabilities of the tokens of texts, each given those before it.
 
     Args:
-        model: That reads.
+        model: Model that reads.
         token_ids: (B, T) int32, padded with 0 at the end.
 
     Returns:
@@ -58,8 +58,8 @@ class LanguageSignatures(tf.Module):
     B texts, T tokens of the longest text, K next tokens, S the size of the streaming state.
 
     Args:
-        model: From token ids to log-odds.
-        preprocessor: From texts to token ids.
+        model: Model from token ids to log-odds.
+        preprocessor: Preprocessor from texts to token ids.
         tokens: V, the vocabulary.
         shown: V, what each token adds to a text.
     """

@@ -32,7 +32,7 @@ class MovingAverage:
     """A second model, whose weights follow those of the first.
 
     Args:
-        model: That is trained.
+        model: Model that is trained.
         follower: A model of the same sizes; gets the averages.
         kept: Share of the average that is kept at each step; at the beginning less, so that the
             initial weights are soon forgotten.
@@ -83,10 +83,10 @@ def make_train_step(
     Args:
         model: Read with dropout.
         optimizer: Applied to the trainable variables.
-        carried: Of `carried_states`; the step leaves in them where the next chunk begins.
+        carried: States from `carried_states`; the step leaves in them where the next chunk begins.
         clip_norm: The gradients' global norm is scaled down to this.
         samples: Tokens that each target is compared with; 0 for all.
-        seed: Of the drawn tokens, which depend on it and on the number of the step.
+        seed: Seed of the drawn tokens, which depend on it and on the number of the step.
         average: Follows the weights; none by default.
 
     Returns:
@@ -127,8 +127,8 @@ def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step
     """The loss of a chunk over all tokens and without dropout, as a graph; see `make_train_step`.
 
     Args:
-        model: To evaluate.
-        carried: Of `carried_states`, and of no other step.
+        model: Model to evaluate.
+        carried: States from `carried_states`, used by no other step.
     """
 
     @tf.function(input_signature=_signature(carried), autograph=False)
@@ -196,9 +196,10 @@ def train_model(
     Args:
         read: The documents.
         config: Every setting.
-        console: Where to show progress.
+        console: Console for progress.
         checkpoint: Makes the checkpoint of these variables; none is written by default.
-        followers: Told of steps and epochs, beside the console; may end the training by an error.
+        followers: Objects told of steps and epochs, beside the console; may end the training by an
+            error.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -250,7 +251,7 @@ def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
 
     Args:
         config: Every setting.
-        steps: Of an epoch.
+        steps: Number of steps of an epoch.
     """
     settings = config.training
     optimizer = SparseAdam(
@@ -265,7 +266,7 @@ class Evaluation:
     """Measures a model over all tokens and without dropout.
 
     Args:
-        model: To measure.
+        model: Model to measure.
         batch_size: Documents read side by side.
         steps: Steps of a chunk.
     """

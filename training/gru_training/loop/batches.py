@@ -60,7 +60,7 @@ class LengthBucketedBatches:
         rows: N arrays of ids, each (T_i,) int32.
         targets: (N,) or (N, C).
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
-        seed: Of the shuffling.
+        seed: Seed of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.
         shares: (N,), how often each row is drawn, relative to the others; an epoch then has as many
             rows, drawn with replacement. By default it has every row once.

@@ -135,7 +135,7 @@ class Checkpoint:
     """The checkpoint of the current training.
 
     Args:
-        path: Its file.
+        path: File of the checkpoint.
         settings: JSON values from which the run can be set up again.
         variables: Everything that training changes: Keras variables of the model and the optimizer.
         seconds_between: Least time between two checkpoints within an epoch.
@@ -164,7 +164,7 @@ class Checkpoint:
         """Replace the checkpoint.
 
         Raises:
-            CheckpointError: It cannot be written; the last one is still there.
+            CheckpointError: The file cannot be written; the last one is still there.
         """
         arrays: dict[str, Any] = {
             f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables)
@@ -199,7 +199,7 @@ class Checkpoint:
             The state and the best epoch's weights; None if there is no checkpoint.
 
         Raises:
-            CheckpointError: It is damaged, or belongs to other data or another model; no
+            CheckpointError: The file is damaged, or belongs to other data or another model; no
                 variable is changed.
         """
         if not self.path.exists():

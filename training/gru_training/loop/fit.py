@@ -41,9 +41,9 @@ def evaluate(
     """Means over all rows of the loss and each metric, and the measures of all rows.
 
     Args:
-        eval_step: From `make_eval_step`; with measures one that returns outputs.
+        eval_step: Step from `make_eval_step`; with measures one that returns outputs.
         batches: All rows once.
-        measures: By name.
+        measures: Measures by name.
 
     Raises:
         ValueError: There are no rows.
@@ -114,9 +114,11 @@ def make_train_step(
         optimizer: Applied to the trainable variables.
         loss: Per-row function to minimise.
         metrics: Further per-row functions to report.
-        signature: Of inputs and targets, with None for sizes that vary: the graph is traced once.
+        signature: Signature of inputs and targets, with None for sizes that vary: the graph is
+            traced once.
         clip_norm: The gradients' global norm is scaled down to this.
-        replicas: Of the model, in whose scope it and the optimizer were made; one by default.
+        replicas: Replicas of the model, in whose scope it and the optimizer were made; one by
+            default.
 
     Returns:
         The step.
@@ -197,17 +199,17 @@ def fit(
 
     Args:
         model: The model both steps work on.
-        train_step: From `make_train_step`.
-        eval_step: From `make_eval_step`.
+        train_step: Step from `make_train_step`.
+        eval_step: Step from `make_eval_step`.
         train_batches: Drawn anew for each epoch.
         validation_batches: Called after each epoch.
         epochs: Most epochs.
         patience: Epochs without a better score before stopping.
-        score: Of an epoch's validation means; higher is better.
+        score: Score of an epoch's validation means; higher is better.
         learning_rate: The current learning rate, for the record.
         progress: Notified of each step and epoch, including epochs before a resumption.
         checkpoint: Written after each epoch and from time to time within it; none by default.
-        measures: Of all validation rows, as of `evaluate`.
+        measures: Measures of all validation rows, as for `evaluate`.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.

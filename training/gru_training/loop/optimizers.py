@@ -26,7 +26,7 @@ class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
         rate: Learning rate of the first epochs.
         steps: Training steps per epoch.
         constant: Epochs at the full rate.
-        share: Of the epoch before.
+        share: Share of the epoch before.
     """
 
     def __init__(self, rate: float, steps: int, constant: int = 4, share: float = 0.8):

@@ -33,7 +33,7 @@ class TrainingProgress:
     """Shows the progress of `gru_training.loop.fit.fit`; the bar only in a terminal.
 
     Args:
-        console: Where to write.
+        console: Console to write to.
         epochs: Most epochs; the time left is for all of them.
         steps: Steps per epoch.
         metric: The validation mean to show beside the loss.
@@ -119,7 +119,7 @@ class EpochFollower:
     """Passes one validation measure of each epoch on.
 
     Args:
-        measure: Its name.
+        measure: Name of the measure.
         after_epoch: Gets the number of the epoch and the measure; may end the training by an error.
     """
 

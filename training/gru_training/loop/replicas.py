@@ -24,7 +24,7 @@ class Replicas:
     """The replicas of a strategy.
 
     Args:
-        strategy: Of `tf.distribute`; by default there is one replica.
+        strategy: Strategy of `tf.distribute`; by default there is one replica.
 
     Attributes:
         count: Number of replicas, over all processes.

@@ -69,11 +69,12 @@ def train(
         validation_batches: Called after each epoch.
         objective: Loss, metrics and score.
         settings: How the weights are found.
-        signature: Of inputs and targets, with None for sizes that vary.
-        console: Where to show progress.
+        signature: Signature of inputs and targets, with None for sizes that vary.
+        console: Console for progress.
         checkpoint: Makes the checkpoint of these variables; none is written by default.
-        replicas: Of the model; one by default.
-        followers: Told of steps and epochs, beside the console; may end the training by an error.
+        replicas: Replicas of the model; one by default.
+        followers: Objects told of steps and epochs, beside the console; may end the training by an
+            error.
         adam: The class of the optimizer.
 
     Raises:

@@ -34,7 +34,7 @@ class Twin:
     """A model with the functions traced for it.
 
     Args:
-        model: Whose variables the functions read and write.
+        model: Model with the variables that the functions read and write.
     """
 
     def __init__(self, model: keras.Model):

@@ -17,9 +17,9 @@ def draw_curves(
     """Draw two means over the epochs, training and validation, best epoch marked.
 
     Args:
-        epochs: What `gru_training.loop.fit.fit` recorded.
-        best_epoch: Its number.
-        names: Of the means, as `loss` and `accuracy`.
+        epochs: Records from `gru_training.loop.fit.fit`.
+        best_epoch: Number of the best epoch.
+        names: Names of the means, as `loss` and `accuracy`.
         path: The PNG file.
     """
     figure = Figure(figsize=(9, 3.6), dpi=120, layout="constrained")

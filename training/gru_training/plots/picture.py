@@ -15,13 +15,19 @@ from matplotlib.text import Text
 _MOST_LETTERS = 20
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, the same bytes for the same figure and the same fonts."""
+def save_figure(figure: Figure, path: Path, tight: bool = False) -> None:
+    """Write a figure as PNG, the same bytes for the same figure and the same fonts.
+
+    Args:
+        figure: Figure to write.
+        path: File to write.
+        tight: Whether the picture is cut to what is drawn, for figures without a layout.
+    """
     FigureCanvasAgg(figure)
     use_fallback_fonts(figure)
     with warnings.catch_warnings():  # of letters that no font has
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        figure.savefig(path, metadata={"Software": None})
+        figure.savefig(path, metadata={"Software": None}, bbox_inches="tight" if tight else None)
 
 
 def plain_label(name: str) -> str:

@@ -56,10 +56,10 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
     Args:
         values: JSON values; of gru_training.config.to_dict, with the task and the version.
         config_types: The dataclass of each task that will do.
-        source: Where the values come from, for messages.
+        source: File of the values, named in messages.
 
     Raises:
-        RunDirectoryError: They are of another task or major version, or not as expected.
+        RunDirectoryError: The settings are of another task or major version, or not as expected.
     """
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
@@ -86,7 +86,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file under another name first: it is the old one or the new one, never half.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -199,7 +199,7 @@ class RunDirectory:
             layers: Layers that take the place of those of the file, by the names of the latter.
 
         Raises:
-            RunDirectoryError: As `load_model`.
+            RunDirectoryError: The file is damaged.
         """
         import keras
 

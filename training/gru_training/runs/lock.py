@@ -15,7 +15,7 @@ class RunLock:
     """A lock file: one holder at a time, free again when its process dies, gone when released.
 
     Args:
-        path: Of the file, in a folder that exists.
+        path: Lock file, in a folder that exists.
     """
 
     def __init__(self, path: Path):

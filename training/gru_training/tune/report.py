@@ -196,8 +196,7 @@ def _draw(space: SearchSpace, study: Study, folder: Path) -> None:
         for each in axes:
             _zoom(each, study)
         figure.set_size_inches(4 + 2.5 * len(axes), 4)
-        figure.set_layout_engine("constrained")
-        save_figure(figure, folder / f"{picture}.png")
+        save_figure(figure, folder / f"{picture}.png", tight=True)
         pyplot.close(figure)
 
 
