@@ -176,7 +176,7 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
     """Which words decide, and the link to the texts with their words marked.
 
     Args:
-        words: Those that speak for each class or label.
+        words: Words that speak for each class or label.
         what: What the model answers.
     """
     lines = ["", "## Why these answers", ""]
