@@ -17,7 +17,6 @@ from gru_training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from gru_training.sentiment.task import TASK
 
 
 def test_json_round_trip():

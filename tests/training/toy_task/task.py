@@ -22,11 +22,8 @@ class TaggingConfig:
     run: RunConfig = field(default_factory=RunConfig)
 
 
-PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
-
-
 class TaggingTask(Task):
-    settings, presets = TaggingConfig, PRESETS
+    settings, presets = TaggingConfig, {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
     def train(self, config, console, resume, data=None):
         from .training import train_tagging

@@ -17,7 +17,7 @@ from keras_gru import GRU, portable
 
 from .task import TaggingConfig
 
-SEQUENCES = tf.TensorSpec((None, None), tf.int32, "tokens")
+TASK, SEQUENCES = "tagging", tf.TensorSpec((None, None), tf.int32, "tokens")
 
 
 def cross_entropy(tags, logits):
@@ -25,37 +25,33 @@ def cross_entropy(tags, logits):
 
 
 def accuracy(tags, logits):
-    right = tf.argmax(logits, axis=-1, output_type=tags.dtype) == tags
-    return tf.reduce_mean(tf.cast(right, tf.float32), axis=1)
+    return tf.reduce_mean(tf.cast(tf.argmax(logits, -1, tags.dtype) == tags, tf.float32), axis=1)
 
 
 OBJECTIVE = Objective(cross_entropy, {"accuracy": accuracy}, lambda m: (m["accuracy"],), "accuracy")
 
 
 def train_tagging(config, console, resume):
-    started, settings = time.perf_counter(), config.training
-    rng = np.random.default_rng(settings.seed)
-    tokens = rng.integers(0, 10, (config.data.sequences, 8), np.int32)
+    started, seed = time.perf_counter(), config.training.seed
+    tokens = np.random.default_rng(seed).integers(0, 10, (config.data.sequences, 8), np.int32)
     tags = np.pad(tokens[:, 1:] < tokens[:, :-1], ((0, 0), (1, 0))).astype(np.int32)
     borders = [len(tokens) * 3 // 5, len(tokens) * 4 // 5]
     learned, validation, test = map(Batch, np.split(tokens, borders), np.split(tags, borders))
-    name = run_name(config, "tagging", "digits")
-    with TrainingRunWriter(config, "tagging", name, resume) as writer:
-        keras.utils.set_random_seed(settings.seed)
+    with TrainingRunWriter(config, TASK, run_name(config, TASK, "digits"), resume) as writer:
+        keras.utils.set_random_seed(seed)
         gru = GRU(8, return_sequences=True, dropout=0.1)
         layers = [keras.layers.Embedding(10, 4), gru, keras.layers.Dense(2)]
         model = keras.Sequential([keras.Input((None,), dtype="int32"), *layers])
-        batches = LengthBucketedBatches(*learned, settings.batch_size, settings.seed)
+        batches = LengthBucketedBatches(*learned, config.training.batch_size, seed)
         result = train(
-            model, batches, lambda: [validation], OBJECTIVE, settings,
+            model, batches, lambda: [validation], OBJECTIVE, config.training,
             signature=(SEQUENCES, SEQUENCES), console=console,
             checkpoint=lambda variables: writer.checkpoint(variables, data_digest(learned)),
         )  # fmt: skip
         writer.write_model(model, result)
         np.save(writer.path / "test.npy", test.inputs)
         right = float(np.mean(model.predict(test.inputs, verbose=0).argmax(-1) == test.targets))
-        console.print(f"tags right: {right:.1%}")
-        summary = run_summary(result, settings.seed, started)
+        summary = run_summary(result, seed, started)
         writer.write_json("metrics.json", {"model": {"test": {"accuracy": right}}, **summary})
         return TaggingRun.open(writer.publish())
 
@@ -63,7 +59,7 @@ def train_tagging(config, console, resume):
 class TaggingRun(TaskRun):
     @cached_property
     def config(self):
-        return self._read_config("tagging", TaggingConfig)
+        return self._read_config(TASK, TaggingConfig)
 
 
 class TaggingServable(Servable):

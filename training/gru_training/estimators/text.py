@@ -124,7 +124,6 @@ class TextEstimator(RunEstimator):
         trials: int | None = None,
         vary: Sequence[str] = (),
         study: str | os.PathLike[str] | None = None,
-        soft: Any = None,
         progress: bool | None = None,
         **rows: Any,
     ) -> Self:
@@ -141,10 +140,9 @@ class TextEstimator(RunEstimator):
             trials: Maximum number of trials.
             vary: Ranges to search beside the default ones, such as `"units=64:256"`.
             study: Folder of the study; by default in `runs_dir`, or none is kept.
-            soft: Texts with probabilities, as for `fit`.
             progress: Whether to show progress, as for `fit`.
             **rows: Further arguments of `fit`: `text`, `label`, `sample_weight`, `validation`,
-                `test`.
+                `test`, `soft`.
 
         Raises:
             TrainingError: Settings, data or study cannot be used.
@@ -152,6 +150,7 @@ class TextEstimator(RunEstimator):
         from gru_training.sentiment.data import load_data
         from gru_training.sentiment.soft import soft_table
 
+        soft = rows.pop("soft", None)
         with in_python():
             search = TuneConfig(
                 self._task, minutes=minutes, trials=trials, vary=tuple(vary),
@@ -159,9 +158,8 @@ class TextEstimator(RunEstimator):
             )  # fmt: skip
             source = self._source(data, y, **rows)
             config = self._settings.config(vars(self), data=source.settings)
-            self._search(
-                config, load_data(config, source.table, soft_table(soft)), search, progress
-            )
+            found = load_data(config, source.table, soft_table(soft))
+            self._search(config, found, search, progress)
         return self.fit(data, y, soft=soft, progress=progress, **rows)
 
     @classmethod
@@ -171,7 +169,6 @@ class TextEstimator(RunEstimator):
         data: Any = None,
         y: Any = None,
         *,
-        soft: Any = None,
         progress: bool | None = None,
         **rows: Any,
     ) -> Self:
@@ -181,7 +178,6 @@ class TextEstimator(RunEstimator):
             path: Directory that the run was to have, such as `runs/NAME`.
             data: The same data as before, where they were given in memory.
             y: Labels, as for `fit`.
-            soft: The same texts with probabilities as before, where they were given.
             progress: Whether to show progress, as for `fit`.
             **rows: Further arguments of `fit`, with the same rows and weights as before; by default
                 the columns of the training that was killed.
@@ -189,6 +185,7 @@ class TextEstimator(RunEstimator):
         Raises:
             CheckpointError: There is no checkpoint, or the data are others.
         """
+        soft = rows.pop("soft", None)
         _, config, given = interrupted_training(Path(path), [cls._task])
         table = None
         if given is not None:
@@ -228,14 +225,14 @@ class TextEstimator(RunEstimator):
         resume: bool = False,
         soft: Any = None,
     ) -> Self:
-        """Train on the rows of a table in memory, or on those that the settings name."""
+        """Train on the rows of tables in memory, or on those that the settings name."""
         from gru_training.sentiment.data import load_data
         from gru_training.sentiment.soft import soft_table
 
         if table is None and soft is None:
             return self._train(config, progress, resume)
         data = load_data(config, table, soft_table(soft))
-        return self._train(config, progress, resume, data, table.given if table else None)
+        return self._train(config, progress, resume, data, None if table is None else table.given)
 
     def _training(self) -> "Callable[..., SentimentRun]":
         from gru_training.sentiment.pipeline import train_sentiment

@@ -42,7 +42,8 @@ def label_weights(setting: str | None, labels: Sequence[str], members: np.ndarra
     """How much more it counts that a label applies than that it does not, (C,) float32.
 
     Args:
-        setting: As for `class_weights`; `balanced` is the rows without the label by those with it.
+        setting: Setting as in `class_weights`; `balanced` is the rows without the label by those
+            with it.
         labels: C names.
         members: (N, C) bool.
     """

@@ -118,9 +118,9 @@ def read_data(
 
     Args:
         config: Settings of the training.
-        problems: Told of what is wrong with the rows.
-        table: As for `load_data`.
-        soft: As for `load_data`.
+        problems: Collector of what is wrong with the rows.
+        table: Labelled rows in memory, in place of files.
+        soft: Rows with probabilities in memory, in place of `--soft-data`.
 
     Returns:
         The rows before they are split; and the data, or None where the problems keep them from
@@ -153,7 +153,7 @@ def read_rows(
     Args:
         config: What to read.
         seed: Seed of the training, and of generated reviews where the settings name no other.
-        problems: Told of what is wrong with the user's own rows.
+        problems: Collector of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
 
     Raises:

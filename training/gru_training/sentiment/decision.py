@@ -115,7 +115,7 @@ def fit_temperature(
     Args:
         labels: (N,) class numbers, or (N, C) of 0 and 1, of rows that were not trained on.
         logits: (N, C).
-        loss: Of labels and divided logits; that of a sigmoid where labels are (N, C).
+        loss: Loss of labels and divided logits; that of a sigmoid where labels are (N, C).
     """
     answered = logits > 0 if labels.ndim > 1 else logits.argmax(axis=1)
     if np.all(answered == labels):
@@ -243,7 +243,7 @@ def precision_threshold(is_class: np.ndarray, scores: np.ndarray, target: float)
     Args:
         is_class: (N,) bool, of rows that were not trained on.
         scores: (N,) probabilities of the class.
-        target: Of the precision.
+        target: Precision to reach, in (0, 1].
 
     Returns:
         The threshold, a score that occurs; None where none reaches the target.

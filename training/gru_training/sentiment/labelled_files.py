@@ -33,9 +33,9 @@ def usable_rows(
 
     Args:
         rows: Read, without those that cannot be used.
-        kind: Of their labels.
+        kind: Kind of their labels.
         config: What to drop or merge.
-        problems: Told of all that is wrong with the rows.
+        problems: Collector of all that is wrong with the rows.
         fewest: Rows that each class needs.
     """
     if kind != "number":
@@ -64,9 +64,9 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
     """Check that rows suffice to train on.
 
     Args:
-        rows: To train on.
+        rows: Rows to train on.
         source: Says what they are labelled with.
-        where: They are, for the error.
+        where: File or folder, named in the error message.
         fewest: Rows that each class needs.
 
     Raises:
@@ -314,7 +314,7 @@ def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> Sent
 
     Args:
         config: The files, their columns, and what to drop or merge.
-        problems: Told of all that is wrong with the rows.
+        problems: Collector of all that is wrong with the rows.
 
     Raises:
         DataError: A file cannot be read, or a label of held-out rows is none of the classes.

@@ -46,8 +46,8 @@ def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
     """Of the run's own test rows, from what it stored; needs no model.
 
     Args:
-        run: Any.
-        like: Whose classes the run must have.
+        run: Run to compare.
+        like: Run whose classes the other must have.
 
     Raises:
         RunDirectoryError: It has other classes, or its files are damaged.
@@ -74,10 +74,10 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     """Of the rows of a file, in columns called as in the run's training.
 
     Args:
-        run: Any.
+        run: Run to compare.
         data: A file as `gru_training.data.text_files.read_text_file` reads it.
-        like: Whose classes the run must have.
-        scorer: Of the run; its answers are label, probability, and the classes in their order.
+        like: Run whose classes the other must have.
+        scorer: Scorer of the run; it answers label, probability, and the classes in their order.
 
     Raises:
         TrainingError: The run has other classes, or the file cannot be used.

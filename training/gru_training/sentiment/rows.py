@@ -124,7 +124,7 @@ def split(
         source: The rows; parts that it gives are kept.
         config: How to split the others.
         rng: Draws.
-        problems: Told of the rows that were dropped.
+        problems: Collector of notes on rows that were dropped.
 
     Raises:
         DataError: The source has parts that a fold would break up.
@@ -248,7 +248,7 @@ def newest(rows: Sequence[Row], fraction: float) -> tuple[list[Row], list[Row]]:
     """Split rows into the older and the newest, both in the order of time.
 
     Args:
-        rows: With times; rows of one time stay together.
+        rows: Rows with times; rows of one time stay together.
         fraction: Share of the newest, at least one row.
 
     Raises:

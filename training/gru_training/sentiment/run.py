@@ -31,7 +31,7 @@ gates.png                  gates and answers along a few test rows, where any ar
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -217,3 +217,13 @@ class SentimentRun(TaskRun):
                 "train again with this version, or compare on a file with --data"
             )
         return {floor: np.array(numbers) for floor, numbers in self._json(name).items()}
+
+
+def model_name(metrics: Mapping[str, Any]) -> str:
+    """Name a classifier for tables.
+
+    Args:
+        metrics: Values of `metrics.json`.
+    """
+    combined = "gru_alone" in metrics or "shares" in metrics
+    return "GRU and n-grams" if combined else "GRU"

@@ -58,7 +58,7 @@ def open_soft(path: Path, config: SentimentConfig, problems: Problems) -> SoftTa
     Args:
         path: A table as `gru_training.tables.rows.read_rows` reads it.
         config: Settings of the training.
-        problems: Told of malformed rows.
+        problems: Collector of malformed rows.
 
     Raises:
         DataError: The file cannot be read.
@@ -104,7 +104,7 @@ def read_soft(
         classes: The C classes or labels of the data.
         kind: Kind of target of the data.
         held_out: Texts of the validation and test rows.
-        problems: Told of what is wrong with the rows, and how many are left out.
+        problems: Collector of what is wrong with the rows, and how many are left out.
         table: Rows in memory, in place of the file.
 
     Returns:

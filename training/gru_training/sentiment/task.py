@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gru_training.sentiment.config import PRESETS, SentimentConfig
-from gru_training.sentiment.evaluation.markdown import model_name
 from gru_training.tables.text_columns import TEXT_COLUMNS
 from gru_training.task import Comparable, Scorable, Searchable, Task, Verdict
 
@@ -172,6 +171,8 @@ def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of what was trained, by what it is called."""
+    from gru_training.sentiment.run import model_name
+
     model = metrics["model"]
     if "gru_alone" in metrics:
         return {model_name(metrics): model, "GRU alone": metrics["gru_alone"]}

@@ -75,7 +75,7 @@ def with_learned_in_training(
         parts: Rows as they were split.
         source: Rows before they were split.
         config: Settings of the training.
-        problems: Told how many rows were moved.
+        problems: Collector of a note on how many rows were moved.
 
     Raises:
         TrainingError: The run cannot be used, answers something else, or has learned from all rows

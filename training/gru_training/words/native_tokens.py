@@ -39,7 +39,7 @@ def token_files(
 
     Args:
         words: What is known.
-        cleaned: As of `tokenize`.
+        cleaned: Whether texts are cleaned before, as in `tokenize`.
         reading: What the tokens are.
     """
     steps = _steps(cleaned, reading)

@@ -113,7 +113,7 @@ def fit_ngrams(
         validation: Rows on which the penalty is chosen.
         classes: C.
         vocabulary_size: V, number of ids.
-        score: Of labels and logits; the penalty of the greatest is chosen.
+        score: Score of labels and logits; the penalty of the greatest is chosen.
         class_weights: Weight of each training row's class, (N,), beside that of the row; 1 each by
             default.
         order: Words in the longest n-grams.
@@ -152,7 +152,7 @@ def fit_ngram_numbers(
         train: Rows of word ids, which may have weights, and numbers in standard units.
         validation: Rows on which the penalty is chosen.
         vocabulary_size: V, number of ids.
-        score: Of numbers and answers (N, 1); the penalty of the greatest is chosen.
+        score: Score of numbers and answers (N, 1); the penalty of the greatest is chosen.
         order: Words in the longest n-grams.
 
     Raises:
@@ -202,10 +202,10 @@ def _best(
         validation: Held-out rows.
         vocabulary_size: V.
         order: Words in the longest n-grams.
-        penalties: To choose from.
-        fit: From the n-grams that the training rows hold, (N, K), and a penalty to weights (K, C)
-            and biases (C,).
-        score: Of labels and logits.
+        penalties: Penalties to choose from.
+        fit: Function from the n-grams that the training rows hold, (N, K), and a penalty to
+            weights (K, C) and biases (C,).
+        score: Score of labels and logits; more is better.
     """
     keys = _keys_of(train, vocabulary_size, order)
     x = _indicators(train.ids, vocabulary_size, order, keys)

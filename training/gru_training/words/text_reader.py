@@ -31,7 +31,7 @@ class Tokenizer:
     """Splits texts into tokens.
 
     Args:
-        steps: Of `tokens.json`.
+        steps: Steps of `tokens.json`.
 
     Raises:
         ValueError: A step is unknown.

@@ -63,7 +63,7 @@ def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 
     Args:
         text: (B,) string.
-        cleaned: As of `tokenize`.
+        cleaned: Whether to clean texts before, as in `tokenize`.
 
     Returns:
         (B, None) ragged string.
@@ -89,7 +89,7 @@ def characters(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 
     Args:
         text: (B,) string.
-        cleaned: As of `tokenize`.
+        cleaned: Whether to clean texts before, as in `tokenize`.
 
     Returns:
         (B, None) ragged string.

@@ -39,7 +39,7 @@ def word_vectors(
         vocabulary_size: V, the reserved ids included.
         size: D, at most the number of words.
         window: Words on either side that count as context.
-        progress: Told what is being done.
+        progress: Function that is given a line on what is being done.
 
     Returns:
         (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that

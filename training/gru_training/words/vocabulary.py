@@ -124,7 +124,7 @@ def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vo
     """Take the most frequent tokens; equally frequent ones in the order of code points.
 
     Args:
-        index: Of the training texts, nothing else.
+        index: Tokens of the training texts, and of nothing else.
         max_size: Most tokens to keep, not counting padding and unknown.
         min_count: Tokens seen less often are left out.
 
@@ -164,7 +164,7 @@ class TextPreprocessor(tf.Module):
 
     Args:
         vocabulary: The known words.
-        max_tokens: Of longer texts the last so many tokens are kept.
+        max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
         reading: What the tokens are.
     """

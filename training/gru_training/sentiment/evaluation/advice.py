@@ -23,7 +23,7 @@ def advice(
     Args:
         trained: A model that answers classes.
         floors: Simple models beside it.
-        validation: Its measures on the validation rows.
+        validation: Measures of the model on the validation rows.
     """
     found = []
     best = max(floors, key=lambda floor: floor.validation["accuracy"])

@@ -183,7 +183,7 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
 
     Args:
-        model: Of `gru_training.words.ngrams.fit_ngrams`.
+        model: Regression of `gru_training.words.ngrams.fit_ngrams`.
         validation: Rows that the penalty was chosen on.
         test: Held-out rows.
     """

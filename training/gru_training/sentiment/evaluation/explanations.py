@@ -90,7 +90,7 @@ def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict
 
     Args:
         explained: Test rows with what was answered to them.
-        names: Of all classes or labels.
+        names: Names of all classes or labels.
     """
     sums: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     rows: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -136,8 +136,8 @@ def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
     """Write `explanations.html`, and the numbers that the report's page draws the same from.
 
     Args:
-        writer: Of the run.
-        shown: In this order; the first twelve.
+        writer: Writer of the run.
+        shown: Rows in the order of the page; the first twelve are shown.
     """
     shown = shown[:MOST]
     _write_page(shown, writer.path / "explanations.html")

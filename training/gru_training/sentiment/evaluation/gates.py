@@ -63,8 +63,8 @@ def read_texts(
     """Read texts token by token.
 
     Args:
-        model: Of `gru_training.sentiment.network.model.build_sentiment_model`.
-        preprocessor: To its word ids.
+        model: Network of `gru_training.sentiment.network.model.build_sentiment_model`.
+        preprocessor: Preprocessor from texts to the model's word ids.
         temperature: What its logits are divided by.
         rows: Each with `text` and `label`.
     """

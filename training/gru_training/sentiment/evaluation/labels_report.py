@@ -107,10 +107,10 @@ def _explain(
     """Write the surest mistakes with their words marked; the words that decide, by label.
 
     Args:
-        writer: Of the run.
+        writer: Writer of the run.
         trained: The model and its data.
-        held: Which labels the test rows have, (N, C).
-        said: Which they were given.
+        held: Labels of the test rows, (N, C) bool.
+        said: Labels that the model gave them, (N, C) bool.
         scores: Their probabilities.
     """
     names = trained.data.classes

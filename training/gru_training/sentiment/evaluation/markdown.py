@@ -4,13 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gru_training.sentiment.evaluation.pictures import wilson_interval
+from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
-
-
-def model_name(metrics: Mapping[str, Any]) -> str:
-    """What a classifier is called in tables."""
-    combined = "gru_alone" in metrics or "shares" in metrics
-    return "GRU and n-grams" if combined else "GRU"
 
 
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
@@ -181,7 +176,7 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
     """Which words decide, and the link to the texts with their words marked.
 
     Args:
-        words: Those that speak for each class or label.
+        words: Words that speak for each class or label.
         what: What the model answers.
     """
     lines = ["", "## Why these answers", ""]

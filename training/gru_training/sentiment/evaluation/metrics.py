@@ -119,7 +119,7 @@ def calibration_summary(
     """What the temperature changed, by part: on validation rows, of which it was made, and on test.
 
     Args:
-        temperature: Of the run.
+        temperature: Temperature of the run.
         labels: (N,) of each part.
         logits: (N, C) of each part, not yet divided.
     """
@@ -140,7 +140,7 @@ def length_summary(bins: LengthBins, right: Mapping[str, np.ndarray]) -> list[di
     """Accuracy with its 95 % interval by number of tokens, of each model.
 
     Args:
-        bins: Of the rows.
+        bins: Rows by length.
         right: (N,) bool of each model, whether a row was got right.
     """
     accuracies = {name: bins.accuracy(rows) for name, rows in right.items()}

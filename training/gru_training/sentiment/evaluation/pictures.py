@@ -156,7 +156,7 @@ def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], p
     """Draw accuracy with its 95 % interval from short to long texts.
 
     Args:
-        bins: Of the rows, by number of tokens.
+        bins: Rows by number of tokens.
         right: Whether each row was got right, (N,) bool, by `gru` and by `bag_of_words`.
         path: The PNG file.
     """

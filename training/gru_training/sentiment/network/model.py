@@ -31,7 +31,7 @@ class InChunks(keras.layers.Wrapper):
     nothing is carried from one chunk to the next: what follows must pool over all steps.
 
     Args:
-        layer: Of sequences (B, T, D), with a mask, to sequences (B, T, F).
+        layer: Layer from sequences (B, T, D), with a mask, to sequences (B, T, F).
         size: Steps of a chunk; the last one of a row may have fewer.
     """
 
@@ -89,7 +89,7 @@ class WordDropout(keras.layers.Layer):
 
     Args:
         rate: Probability for each word, at least 0 and below 1.
-        seed: Of the random numbers; None draws it from Keras' global seed.
+        seed: Seed of the random numbers; None draws it from Keras' global seed.
     """
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):
@@ -183,7 +183,7 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
     """Set the first numbers of the learned word vectors, which training goes on from.
 
     Args:
-        model: Of `build_sentiment_model`.
+        model: Network of `build_sentiment_model`.
         ratios: (W, K), `gru_training.words.ngrams.word_ratios` of the words that have one.
 
     Raises:
@@ -263,9 +263,9 @@ def fit_shares(
         labels: Targets of N rows that neither model was trained on.
         gru_logits: (N, C).
         ngram_logits: (N, C).
-        loss: Of targets and logits, to minimise.
-        score: Of targets and logits, by which the ratio of the weights is chosen where it is
-            given; the loss then chooses their size, and among equals.
+        loss: Function of targets and logits to minimise.
+        score: Function of targets and logits by which the ratio of the weights is chosen, if it
+            is given; the loss then chooses their size, and among equals.
 
     Returns:
         The GRU's share and the regression's. The loss is convex; where every row can be got
@@ -301,9 +301,9 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
     """A model that answers with the weighted sum of both logits.
 
     Args:
-        model: From word ids (B, T) to logits (B, C).
+        model: Network from word ids (B, T) to logits (B, C).
         ngrams: Over the same ids and classes.
-        shares: Of `fit_shares`.
+        shares: Shares of both, as `fit_shares` finds them.
     """
     count, classes = ngrams.weights.shape
     layer = NgramLogits(count, classes, ngrams.vocabulary_size, ngrams.order, name="ngrams")

@@ -51,8 +51,8 @@ class ClassHead(Head):
 
     Args:
         names: C classes.
-        temperature: By which logits are divided.
-        decision: Which class is answered.
+        temperature: Temperature by which logits are divided.
+        decision: Rule of the class that is answered.
     """
 
     kind = "class"
@@ -102,8 +102,8 @@ class LabelsHead(Head):
 
     Args:
         names: C labels.
-        temperature: By which logits are divided.
-        decision: From which probability on each label applies.
+        temperature: Temperature by which logits are divided.
+        decision: Probabilities from which each label applies.
     """
 
     kind = "labels"
@@ -148,7 +148,7 @@ class NumberHead(Head):
 
     Args:
         name: What it is called.
-        scale: From standard units to its own, and its intervals.
+        scale: Units of the number, and its intervals.
     """
 
     kind = "number"

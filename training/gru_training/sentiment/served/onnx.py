@@ -51,7 +51,7 @@ class PoolingGraph:
     """One pooling over a sequence in a graph.
 
     Args:
-        graph: To add to.
+        graph: Graph to add to.
         layer: The pooling.
         sequence: (B, T, D).
         mask: bool (B, T), false at steps to pass over, which are the last ones of each row.
@@ -295,10 +295,10 @@ def sentiment_native(
     """A text classifier's signatures, those that ONNX can express.
 
     Args:
-        model: As of `SentimentSignatures`.
-        preprocessor: Likewise.
+        model: Network from word ids (B, T) to logits (B, C).
+        preprocessor: Preprocessor from texts (B,) to word ids.
         vocabulary: The known words.
-        head: From logits to answers.
+        head: Head from logits to answers.
     """
     number = head.kind == "number"
     api = "regress" if number else "classify"
@@ -361,9 +361,9 @@ class GraphWriter:
     """Writes the graphs of one classifier.
 
     Args:
-        model: As of `SentimentSignatures`.
-        max_tokens: Of longer texts the last so many tokens are read.
-        head: From logits to answers.
+        model: Network from word ids (B, T) to logits (B, C).
+        max_tokens: Number of tokens that are read; of longer texts the last ones.
+        head: Head from logits to answers.
     """
 
     def __init__(self, model: keras.Model, max_tokens: int, head: Head) -> None:
@@ -478,7 +478,7 @@ def write_graph(writer: RunWriter, model: Any) -> None:
 
     Args:
         writer: The run, with all its other files in place.
-        model: Its model, from word ids (B, T) to logits (B, C).
+        model: The run's model, from word ids (B, T) to logits (B, C).
     """
     run = SentimentRun(writer.path)
     texts = token_files(run.vocabulary, run.cleaned, run.reading)

@@ -31,9 +31,9 @@ class SentimentSignatures(tf.Module):
     of the streaming state.
 
     Args:
-        model: From word ids (B, T) to logits (B, C).
-        preprocessor: From texts (B,) to word ids.
-        head: From logits to answers.
+        model: Network from word ids (B, T) to logits (B, C).
+        preprocessor: Preprocessor from texts (B,) to word ids.
+        head: Head from logits to answers.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SentimentSignatures(tf.Module):
         """Estimate the number of tf.Examples, for TF Serving's Regress API.
 
         Args:
-            inputs: As for `classify`.
+            inputs: Serialized tf.Examples (B,) string, as in `classify`.
 
         Returns:
             `outputs` (B,) float32.
@@ -367,7 +367,7 @@ class SentimentServable(Servable):
         """A request to `attribution`, with the answers of the signature's own arithmetic.
 
         Args:
-            texts: To explain.
+            texts: Texts to explain.
             named: Whether to ask about classes by name; else about what is answered.
         """
         inputs = {"text": encoded(texts)}

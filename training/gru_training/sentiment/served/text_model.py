@@ -17,9 +17,9 @@ class WordIds(keras.layers.Layer):
 
     Args:
         tokens: The known words, without those for padding and unknown ones.
-        max_tokens: Of longer texts the last so many tokens are kept.
+        max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
-        reading: Which tokens of texts these words are.
+        reading: Kind of the tokens.
     """
 
     def __init__(
