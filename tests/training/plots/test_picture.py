@@ -9,7 +9,7 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gru_training.plots import fonts
+from gru_training.plots import picture as fonts
 from gru_training.plots.picture import plain_label, save_figure
 
 
