@@ -70,11 +70,7 @@ def test_settings_are_checked_together_whichever_way_they_are_given(tmp_path):
     path.write_text('[run]\ntrack_to = "http://flow"\n')
     words = ["--config", str(path), "--set", "register=films"]
     found = parsed("sentiment", *words, "--track", "mlflow").run
-    assert (found.track, found.track_to, found.register) == (
-        "mlflow",
-        "http://mlflow:5000",
-        "films",
-    )
+    assert (found.track, found.track_to, found.register) == ("mlflow", "http://flow", "films")
     with pytest.raises(ConfigError, match=r"--track-to, .* need --track"):
         parsed("sentiment", *words)
 
