@@ -64,6 +64,17 @@ def test_later_ones_win(tmp_path):
     assert found.data == parsed("sentiment", "--preset", "mr").data
 
 
+def test_settings_are_checked_together_whichever_way_they_are_given(tmp_path):
+    """`--set track_to=...` was refused beside `--track mlflow`."""
+    path = tmp_path / "settings.toml"
+    path.write_text('[run]\ntrack_to = "http://flow"\n')
+    words = ["--config", str(path), "--set", "register=films"]
+    found = parsed("sentiment", *words, "--track", "mlflow").run
+    assert (found.track, found.track_to, found.register) == ("mlflow", "http://flow", "films")
+    with pytest.raises(ConfigError, match=r"--track-to, .* need --track"):
+        parsed("sentiment", *words)
+
+
 @pytest.mark.parametrize(
     ("text", "section", "value"),
     [

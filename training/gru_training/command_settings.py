@@ -121,7 +121,7 @@ def readings(text: str) -> Iterator[Any]:
 
 
 def _given_in_words(task: "Task", flags: Sequence[str]) -> Any:
-    """The settings of preset, file and `--set`."""
+    """Read the settings of preset, file and `--set`, which are checked with the flags."""
     config = task.settings()
     names = _values(flags, "--preset")
     files = [(path, _read_file(Path(path))) for path in _values(flags, "--config")]
@@ -159,7 +159,7 @@ def _with_values(config: Any, nested: Mapping[str, Any], source: str) -> Any:
                 raise UnknownSettingError(f"{source}: [{section}] has no setting {name!r}{place}")
             values[section][name] = value
     try:
-        return from_dict(type(config), values)
+        return from_dict(type(config), values, checked=False)  # flags may change what does not fit
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from error
 

@@ -177,8 +177,14 @@ def to_dict(config: Any) -> dict[str, Any]:
     return {f.name: _to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
 
 
-def from_dict(cls: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
-    """The inverse of `to_dict`; absent fields take their defaults.
+def from_dict(cls: type[ConfigT], values: Mapping[str, Any], checked: bool = True) -> ConfigT:
+    """Make a config dataclass of nested dicts, the inverse of `to_dict`.
+
+    Args:
+        cls: The dataclass.
+        values: JSON values by field; absent fields take their defaults.
+        checked: Whether values must be in range and fit each other. Without that, all fields must
+            be there.
 
     Raises:
         ConfigError: An unknown field, or a value of the wrong type or out of range.
@@ -189,7 +195,13 @@ def from_dict(cls: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
     unknown = sorted(set(values) - set(hints))
     if unknown:
         raise ConfigError(f"{cls.__name__} has no field {unknown[0]!r}; it has {sorted(hints)}")
-    return cls(**{name: _from_json(name, hints[name], value) for name, value in values.items()})
+    found = {name: _from_json(name, hints[name], value, checked) for name, value in values.items()}
+    if checked:
+        return cls(**found)
+    config = object.__new__(cls)
+    for name, value in found.items():
+        object.__setattr__(config, name, value)
+    return config
 
 
 def _to_json(value: Any) -> Any:
@@ -200,9 +212,9 @@ def _to_json(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _from_json(name: str, hint: Any, value: Any) -> Any:
+def _from_json(name: str, hint: Any, value: Any, checked: bool = True) -> Any:
     if dataclasses.is_dataclass(hint):
-        return from_dict(typing.cast(type, hint), value)
+        return from_dict(typing.cast(type, hint), value, checked)
     choices = typing.get_args(hint)
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     if is_union and type(None) in choices:

@@ -111,7 +111,7 @@ def test_the_command_line_trains_resumes_and_scores(
     capsys.readouterr()
     assert main(["compare", str(run.path), str(language_run.path)]) == 2
     error = capsys.readouterr().err
-    assert "got a language model" in error
+    assert "got one of the task language" in error
     assert error.count("\n") == 1
 
 
