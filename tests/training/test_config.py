@@ -91,6 +91,6 @@ def test_sentiment_presets_hold_their_name_and_differ_in_pretraining():
         assert pretrained.pretraining.unlabelled.name == "imdb"
         assert alone.model.ngrams
         assert pretrained.model.ngrams
-    found = task_settings(TASK, ["--preset", "imdb"], "gru-train sentiment")
+    found = task_settings(find_task("sentiment"), ["--preset", "imdb"], "gru-train")
     assert found == preset("imdb", PRESETS)
     assert found.data.max_tokens == 1000
