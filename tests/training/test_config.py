@@ -17,6 +17,7 @@ from gru_training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
+from gru_training.task import find_task
 
 
 def test_json_round_trip():
