@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.tensor_proto import decode_input
-from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.onnx.manifest import FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
@@ -84,7 +84,7 @@ def test_fuzzed_texts(tokenizer):
 
 
 def opened(version, runtime):
-    found = open_version(version, runtime, ("serve",), SessionOptions())
+    found = open_version(version, LoadOptions(runtime=runtime))
     return Predictor(found.session, runtime=found.runtime)
 
 
