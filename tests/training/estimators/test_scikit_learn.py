@@ -22,7 +22,7 @@ from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.text import SETTINGS
 from gru_training.sentiment.class_weights import class_weights
 from gru_training.sentiment.config import SentimentConfig
-from gru_training.sentiment.targets import WeightedTarget, make_target
+from gru_training.sentiment.targets import make_target, training_rows
 from gru_training.words.vocabulary import TokenRows
 
 pytest.importorskip("sklearn", minversion="1.6")  # before, there were other checks
@@ -227,15 +227,14 @@ def test_a_weight_multiplies_the_loss_of_its_row(kind):
     inner = make_target(SentimentData("t", names, part, part, part, kind=kind), SentimentConfig())
     weights = np.array([1, 0.5, 4, 2, 8, 0.25])
     rows = TokenRows([np.ones(2, np.int32)] * 6, labels, weights)
-    target = WeightedTarget(inner)
-    learned = target.learned_from("train", rows).labels
+    target, train, validation, _ = training_rows(inner, rows, rows, None, SentimentConfig().soft)
+    learned = train.labels
     logits = draw.normal(size=(6, len(names))).astype(np.float32)
     plain = inner.loss(labels, logits).numpy()
     np.testing.assert_allclose(
         target.loss(learned, logits).numpy(), plain * weights / weights.mean(), rtol=1e-5
     )
-    held_out = target.learned_from("validation", rows).labels
-    np.testing.assert_allclose(target.loss(held_out, logits).numpy(), plain, rtol=1e-5)
+    np.testing.assert_allclose(target.loss(validation.labels, logits).numpy(), plain, rtol=1e-5)
     np.testing.assert_array_equal(target.in_units(learned), inner.in_units(labels))
     for name, measure in target.row_metrics().items():
         np.testing.assert_array_equal(
