@@ -214,8 +214,11 @@ def gradients(
     d_projected, d_candidate, d_gain = [], [], []
     whole = without_masked(operands.inputs, options.mask)
     inputs = map(batch_major, extent.cut(whole))
-    masks = extent.cut(options.input_mask)
-    for x, input_mask, (back, before, recurrent_mask) in zip(inputs, masks, blocks, strict=True):
+    input_masks = extent.cut(options.input_mask)
+    masks = options.recurrent_mask
+    recurrent_masks = extent.cut(masks and Gates(*map(wide, masks)))
+    parts = zip(inputs, input_masks, recurrent_masks, blocks, strict=True)
+    for x, input_mask, recurrent_mask, (back, before) in parts:
         of_inputs, of_states = back.x, back.x if back.q is None else back.x._replace(g=back.q)
         if back.gain is not None:
             of_inputs, of_states = back.normalized_inputs, back.normalized_states
@@ -262,8 +265,8 @@ def _deltas(
     keep_outputs: bool,
     values: tuple[Tensor, ...],
     recorded: bool,
-) -> list[tuple[Deltas, Tensor, Gates | None]]:
-    """Run each block of rows backward: its gradients, its states before the steps, its masks.
+) -> list[tuple[Deltas, Tensor]]:
+    """Run each block of rows backward: its gradients, and its states before the steps.
 
     Arguments are those of `gradients`; the values are the operands that are there and `upstream`.
     """
@@ -296,7 +299,7 @@ def _deltas(
         )
         back = block_call(plan, backward, tensors, options.convention, plan.unroll)()
         back, before = extent.without_padded_steps((back, before))
-        results.append((back, before, rows.recurrent_mask))
+        results.append((back, before))
     return results
 
 
