@@ -16,6 +16,7 @@ from gru_serving.client.results import Attribution, Explanation
 from gru_serving.commands.terminal import safe_text, share_bar
 from gru_serving.errors import PlotError
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_CELLS = 16
 _MOST_TICKS = 120
 _TOKEN_WIDTH, _ANSWER_WIDTH = 18, 38
@@ -220,7 +221,8 @@ def write_page(attribution: Attribution, path: Path) -> None:
     )
     what = html.escape(safe_text(attribution.label) or "the number")
     page = (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{what}</title>"
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{what}</title>'
         f"<style>{_STYLE}</style><h1>Why {what}?</h1><p>{words}</p>"
         f"<p>{html.escape(summary(attribution))}. Words on blue speak for it, words on orange "
         "against it; the deeper the colour, the larger the share (integrated gradients).</p>\n"

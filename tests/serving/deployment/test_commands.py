@@ -47,6 +47,7 @@ def test_explain_by_attribution(url, tmp_path, capsys):
     assert [line.split()[0] for line in rows[:4]] == ["token", "to", "be", "fair"]
     shares = [float(line.split()[1]) for line in rows[1:]]
     assert float(re.search(r"add up to (\S+)", total)[1]) == pytest.approx(sum(shares), abs=0.01)
+    assert "Content-Security-Policy\" content=\"default-src 'none'" in page.read_text("utf-8")
     assert re.findall(r"<span[^>]*>([^<]*)</span>", page.read_text("utf-8"))[:3] == [
         "to", "be", "fair",
     ]  # fmt: skip
