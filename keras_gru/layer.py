@@ -431,6 +431,9 @@ class GRU(Int8ByCell, keras.layers.RNN):
 
         Args:
             states: States (B, U), or a list of one.
+
+        Raises:
+            ValueError: A state has another shape than the layer's.
         """
         for variable, state in zip(self._carried(), tf.nest.flatten(states), strict=True):
             if tuple(state.shape) != tuple(variable.shape):

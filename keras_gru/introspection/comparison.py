@@ -25,6 +25,9 @@ def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Arr
 
     Returns:
         Inputs (B, T, 2), a number in [−1, 1] and its mark; targets (B, 1).
+
+    Raises:
+        ValueError: `steps` is below 2.
     """
     if steps < 2:
         raise ValueError(f"Argument `steps` must be at least 2. Received: steps={steps}")
