@@ -130,7 +130,7 @@ def test_a_column_that_cannot_be_calibrated(tmp_path):
 
 def test_the_table_tells_each_series(tmp_path):
     found = check_forecasting(config(write_waves(tmp_path / "waves.csv")))
-    assert found.summary.startswith("320 times every h from 2021-05-01 00:00:00 to 2021-05-14 07:")
+    assert found.summary.startswith("320 hourly rows from 2021-05-01 00:00:00 to 2021-05-14 07:")
     up, down = found.table().rows
     assert up[:5] == ("up", "317", "3", "2021-05-01", "2021-05-14 07:00:00")
     assert down[:3] == ("down", "320", "0")

@@ -174,11 +174,11 @@ def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path):
     )
     data = load_sentiment_data(config, 0)
     assert data.notes == (
-        "2 training rows which --drop-near-duplicates drops (line 22 like t.csv line 7, line 23 "
-        "like t.csv line 7): almost the text of a row that is held out, 1 of them with another "
-        "label",
+        "2 training rows with almost the text of a row that is held out (line 22 like t.csv line "
+        "7, line 23 like t.csv line 7), 1 with another label; they stay, and "
+        "--drop-near-duplicates removes them",
     )
     assert len(data.train) == 22
     dropped = load_sentiment_data(replace(config, drop_near_duplicates=True), 0)
     assert dropped.train.texts == tuple(text for text, _ in texts(0, 20))
-    assert dropped.notes[0].startswith("2 training rows dropped (--drop-near-duplicates)")
+    assert dropped.notes[0].startswith("2 training rows dropped, almost the text of a row")

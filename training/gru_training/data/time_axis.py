@@ -38,6 +38,11 @@ _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
 
+_EVERY = {
+    "h": "hourly", "D": "daily", "W": "weekly", "MS": "monthly", "ME": "monthly",
+    "QS": "quarterly", "QE": "quarterly", "YS": "yearly", "YE": "yearly",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class TimeAxis:
@@ -91,6 +96,18 @@ def time_text(time: np.datetime64) -> str:
     whole, _, fraction = np.datetime_as_string(time, "ns").replace("T", " ").partition(".")
     fraction = fraction.removesuffix("000")
     return f"{whole}.{fraction}" if fraction.strip("0") else whole
+
+
+def rows_at(frequency: str, count: int) -> str:
+    """Write a number of rows with their frequency, such as `675 daily rows`.
+
+    Args:
+        frequency: Frequency in pandas' form, such as `D`.
+        count: Number of rows.
+    """
+    found = _SPACING.fullmatch(frequency)
+    word = _EVERY.get(found[2]) if found is not None and not found[1] else None
+    return f"{count:,} {word} rows" if word else f"{count:,} rows every {frequency}"
 
 
 def nanoseconds(times: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.data.time_axis import time_text
+from gru_training.data.time_axis import rows_at, time_text
 from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.forecasting.series_check import (
@@ -83,7 +83,7 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     )
     first, last = time_text(series.times[0]), time_text(series.times[-1])
     return (
-        f"{len(series):,} times every {series.frequency} from {first} to {last}; a forecast of "
+        f"{rows_at(series.frequency, len(series))} from {first} to {last}; a forecast of "
         f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"
     )
 

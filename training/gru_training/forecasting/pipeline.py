@@ -18,6 +18,7 @@ from gru_training.config import to_dict
 from gru_training.criterion import PARTS as JUDGED_PARTS
 from gru_training.criterion import Judged, judged
 from gru_training.data.series import Series
+from gru_training.data.time_axis import rows_at
 from gru_training.forecasting.combination import (
     Trained,
     as_record,
@@ -208,7 +209,7 @@ def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model 
         return None
     rows, epochs = len(plan.data.series), trained.result.best_epoch
     console.print(
-        f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
+        f"final fit on all {rows:,} rows, {epochs} epochs; ignore 'val', which these rows are in",
         highlight=False,
     )
     everything = replace(plan, data=plan.data.trained_on(rows))
@@ -356,7 +357,7 @@ def _show_plan(plan: Plan, shown: Sequence[str], console: Console) -> None:
     series, shape = data.series, data.shape
     windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
     lines = [
-        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"data {series.name}: {rows_at(series.frequency, len(series))}, "
         f"{shape.channels} columns, {len(shape.targets)} of them forecast "
         f"{shape.horizon} steps ahead from {shape.lookback}",
         f"windows: {windows} ({'published borders' if data.published else 'split by time'})",

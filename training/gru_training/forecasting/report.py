@@ -47,8 +47,9 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
     if short:
         apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
         remarks.append(
-            f"The validation part is {apart:.1f} horizons long, and the epoch was chosen on it "
-            "too; a larger --validation-fraction may calibrate better."
+            "Too little data to trust these intervals: the validation part is "
+            f"{apart:.1f} horizons long, and the epoch was chosen on it too. A larger "
+            "--validation-fraction may calibrate better."
         )
     return remarks
 

@@ -177,11 +177,15 @@ def far_from(rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Pro
     shown = [f"{row.place} like {other.place}" for row, other in pairs[:_PAIRS_SHOWN] if row.place]
     places = f" ({', '.join(shown)}{' ...' if len(found) > len(shown) else ''})" if shown else ""
     parted = sum(row.label != other.label for row, other in pairs)
+    like = f"a row that is held out{places}"
+    if parted:
+        like += f", {parted:,} with another label"
+    rows_found = counted(len(found), "training row")
     problems.note(
-        f"{counted(len(found), 'training row')} "
-        + ("dropped (--drop-near-duplicates)" if drop else "which --drop-near-duplicates drops")
-        + f"{places}: almost the text of a row that is held out"
-        + (f", {parted:,} of them with another label" if parted else "")
+        f"{rows_found} dropped, almost the text of {like} (--drop-near-duplicates)"
+        if drop
+        else f"{rows_found} with almost the text of {like}; they stay, and "
+        "--drop-near-duplicates removes them"
     )
     near = {id(row) for row, _ in pairs}
     return [row for row in rows if id(row) not in near] if drop else rows

@@ -7,6 +7,9 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
+_FEWEST_PAIRS = 30
+"""Pairs of test rows of the same words, below which shares of them say nothing."""
+
 
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
     """Which epoch was the best, of labels and numbers; begins with a blank."""
@@ -202,7 +205,7 @@ def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if not same_words["pairs"]:
+    if same_words["pairs"] < _FEWEST_PAIRS:
         return []
     return [
         "",
@@ -213,7 +216,9 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
 
 
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
-    remark = calibration["remark"]
+    remark, picture = calibration["remark"], "![confidence against accuracy](calibration.png)"
+    if remark is None and f"{calibration['temperature']:.3f}" == "1.000":
+        return ["Temperature 1.000: no change.", "", picture]
     lines = [
         f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
         + (
@@ -244,7 +249,7 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"On the test rows the division made the likelihood worse ({after:.4f} against "
             f"{before:.4f}): the validation rows are few, or differ from the test rows.",
         ]
-    return [*lines, "", "![confidence against accuracy](calibration.png)"]
+    return [*lines, "", picture]
 
 
 def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
