@@ -34,7 +34,7 @@ class PredictConfig:
     For a text classifier the output has the columns of the file, then label, probability, and one
     column per class under the name of the class. If a column of the file has one of these names,
     it gets input_ before its name; a class called label or probability gets class_. Empty and
-    missing texts are answered, too: with what the model says before it has read a word.
+    missing texts are answered, too: as an empty text is, about by the shares of the classes.
 
     Files may be of any size: memory stays bounded, but for Excel and JSON lists. If the command is
     interrupted or killed, run it again to continue. The output file appears when it is complete.

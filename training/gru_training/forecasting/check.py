@@ -28,7 +28,7 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
     """
     problems, wanted = series_problems(config.data), config
     series: Series | None = None
-    summary = "nothing that could be read"
+    summary = "cannot be used as it is"
     shown: Series | None = None
     try:
         series = load_series(config.data, problems)

@@ -272,7 +272,7 @@ def check_language(config: LanguageConfig) -> DataCheck:
     except DataError as error:
         errors = (str(error),)
     if data is None:
-        return DataCheck(source, "nothing that could be read", None, errors, (), (), None)
+        return DataCheck(source, "cannot be used as it is", None, errors, (), (), None)
     notes = data.notes
     if config.data.data is None:
         notes = (*notes, f"texts of {source}: SHA-256 {data_digest(data.contents())[:16]}")

@@ -276,7 +276,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
             problems.error(str(error))
     return DataCheck(
         problems.source,
-        "nothing that could be read" if source is None else _summary(source, data),
+        "cannot be used as it is" if source is None else _summary(source, data),
         None if source is None else partial(_class_table, source),
         tuple(problems.errors),
         tuple(problems.remedies),
