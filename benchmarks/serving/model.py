@@ -41,7 +41,7 @@ def save(directory: Path) -> Artifacts:
 
     from gru_serving.engine.golden import write_golden
     from gru_serving.export.files import golden_request, write_onnx
-    from gru_training.native.signatures import NativeModel, NativeSignature
+    from gru_training.onnx.signatures import OnnxModel, OnnxSignature
     from gru_training.servable import Request
     from keras_gru import GRU
     from keras_gru.convert.onnx_graph import OnnxGraph, Value
@@ -68,10 +68,10 @@ def save(directory: Path) -> Artifacts:
     given = Value(graph.input("tokens", "int32", (None, None)), 2)
     (answer,) = add_model(graph, model, [given])
     graph.output("scores", answer.name, "float32", (None, 2))
-    signature = NativeSignature("scores", {"scores": "scores"})
+    signature = OnnxSignature("scores", {"scores": "scores"})
     write_onnx(
         artifacts.saved_model,
-        NativeModel({"scores": graph.model("scores")}, {"serving_default": signature}),
+        OnnxModel({"scores": graph.model("scores")}, {"serving_default": signature}),
     )
     return artifacts
 

@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 every_model = pytest.mark.parametrize("shape", model_shapes.ALL, ids=lambda shape: shape.__name__)
-native_models = pytest.mark.parametrize(
+onnx_models = pytest.mark.parametrize(
     "shape", model_shapes.NATIVE, ids=lambda shape: shape.__name__
 )
 
@@ -87,7 +87,7 @@ def test_saved_model(shape, tmp_path):
     assert_close(keras.tree.flatten(served), wanted)
 
 
-@native_models
+@onnx_models
 def test_onnx_of_our_own(shape, tmp_path):
     model, inputs, wanted = example(shape)
     to_onnx_model(model, tmp_path / "m.onnx")

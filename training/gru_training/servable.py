@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from gru_training.native.signatures import NativeModel
+from gru_training.onnx.signatures import OnnxModel
 
 WARMUP_BATCHES = (1, 2, 8, 32)
 """Rows of the requests with which a server of an exported model warms up."""
@@ -88,10 +88,10 @@ class Servable(ABC):
         """
         return None
 
-    def native(self) -> NativeModel:
+    def onnx(self) -> OnnxModel:
         """The signatures as graphs of ONNX, those that ONNX can express; by default none."""
         reason = "its task writes no graph of ONNX"
-        return NativeModel(left=dict.fromkeys(self.signatures, reason))
+        return OnnxModel(left=dict.fromkeys(self.signatures, reason))
 
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Names of the columns of series, by the name of the input or output that holds them."""

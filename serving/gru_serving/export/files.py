@@ -26,10 +26,10 @@ from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.warmup import predict_record
 from gru_serving.errors import ServingError
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
-from gru_training.native.signatures import NativeModel
+from gru_training.onnx.signatures import OnnxModel
 from gru_training.servable import Request
-from gru_training.words.native_tokens import TOKENS_FILE
 from gru_training.words.text_reader import Tokenizer
+from gru_training.words.tokens_file import TOKENS_FILE
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 WEIGHTS = "weights.bin"
@@ -38,7 +38,7 @@ _ALIGNMENT = 4096
 _FUZZED_TEXTS = 3000
 
 
-def write_onnx(version: Path, model: NativeModel) -> Manifest:
+def write_onnx(version: Path, model: OnnxModel) -> Manifest:
     """Write the graphs into a version that has its SavedModel and its golden requests.
 
     A signature whose graph does not answer its golden requests as the Keras model does, or whose

@@ -35,7 +35,7 @@ from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
 from gru_training.config import to_dict
 from gru_training.errors import TrainingError
-from gru_training.native.signatures import NativeModel
+from gru_training.onnx.signatures import OnnxModel
 from gru_training.runs.directory import RunDirectory, TaskRun
 from gru_training.servable import Servable
 from gru_training.task import TASKS, Task, find_task
@@ -156,10 +156,10 @@ def _write_model(version: Path, servable: Servable, clock: _Clock) -> None:
 def _write_onnx(version: Path, servable: Servable) -> Manifest:
     """Write the graphs of ONNX; a fault in what makes them costs no export, and is listed."""
     try:
-        model = servable.native()
+        model = servable.onnx()
     except Exception as error:
         reason = f"writing its graph failed: {type(error).__name__}: {error}"
-        model = NativeModel(left=dict.fromkeys(servable.signatures, reason))
+        model = OnnxModel(left=dict.fromkeys(servable.signatures, reason))
     return write_onnx(version, model)
 
 

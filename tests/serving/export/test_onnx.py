@@ -17,8 +17,8 @@ from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.errors import ServingError
 from gru_serving.export.files import fuzzed_texts
-from gru_training.words.native_tokens import TOKENS_FILE, token_files
 from gru_training.words.text_reader import Tokenizer
+from gru_training.words.tokens_file import TOKENS_FILE, token_files
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 TEXTS = 10_000

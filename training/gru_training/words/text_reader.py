@@ -1,6 +1,6 @@
 """Texts to tokens and word ids without TensorFlow, whose answers they are.
 
-`tokens.json`, which `gru_training.words.native_tokens` writes, holds steps, each of which changes a
+`tokens.json`, which `gru_training.words.tokens_file` writes, holds steps, each of which changes a
 text: `decode`, `replace` a pattern `by` another text, `cut` what stands between two patterns,
 `exchange` several texts for others, `normalise`, `lower`; one finds the tokens. A last one may say
 of each whether it stands `attached` to the one before. Patterns are Python's, with re.ASCII, and

@@ -21,9 +21,9 @@ from gru_training.forecasting.layers import (
     WindowNormalisation,
 )
 from gru_training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
-from gru_training.native.gru_steps import add_opened, add_projection, add_step, standard_weights
-from gru_training.native.operations import ALL_OPERATIONS
-from gru_training.native.signatures import NativeModel, NativeSignature, Step
+from gru_training.onnx.gru_steps import add_opened, add_projection, add_step, standard_weights
+from gru_training.onnx.operations import ALL_OPERATIONS
+from gru_training.onnx.signatures import OnnxModel, OnnxSignature, Step
 from keras_gru.convert.onnx_graph import (
     BOOL,
     DOUBLE,
@@ -184,7 +184,7 @@ class ForecastingChecks:
             {"do": "require_finite", "of": "value"},
         ]
 
-    def by_name(self, graph: str) -> NativeSignature:
+    def by_name(self, graph: str) -> OnnxSignature:
         """`by_name`: the columns are put in order, and the rest is `serving_default`."""
         steps: list[Step] = [
             require_shape("history", None, None, None),
@@ -192,16 +192,16 @@ class ForecastingChecks:
             {"do": "order_columns", "of": "history", "by": "columns", **self._names},
             *self.history,
         ]
-        return NativeSignature(graph, _ANSWERS, steps)
+        return OnnxSignature(graph, _ANSWERS, steps)
 
-    def columns(self) -> NativeSignature:
+    def columns(self) -> OnnxSignature:
         """`columns`, which needs no graph."""
         steps: list[Step] = [
             require_shape("names", None, None),
             {"do": "find_columns", "from": "names", **self._names},
         ]
         made = ("columns", "place", "needed", "forecast_columns")
-        return NativeSignature(None, {name: name for name in made}, steps)
+        return OnnxSignature(None, {name: name for name in made}, steps)
 
 
 def one_series_checks() -> list[Step]:
@@ -399,7 +399,7 @@ def _scale(graph: OnnxGraph, read: str) -> tuple[str, str]:
     return mean, str(graph.add("Where", varies, deviation, one))
 
 
-class ForecastingNative:
+class ForecastingGraphs:
     """Writes the graphs of one forecaster; arguments as of `ForecastingSignatures`."""
 
     def __init__(
@@ -432,7 +432,7 @@ class ForecastingNative:
         self._one_series = one_series
         self._series = SeriesGraph(preprocessor)
 
-    def by_name(self) -> NativeModel:
+    def by_name(self) -> OnnxModel:
         """All signatures, those left to TensorFlow as well."""
         graphs: dict[str, Any] = {}
         signatures, left = {"columns": self._checks.columns()}, dict[str, str]()
@@ -456,12 +456,12 @@ class ForecastingNative:
                 left[name] = str(error)
                 continue
             named = {"state" if output == "after" else output: output for output in outputs}
-            signatures[name] = NativeSignature(name, named, steps)
+            signatures[name] = OnnxSignature(name, named, steps)
         if "serving_default" in left:
             left["by_name"] = left["serving_default"]
         else:
             signatures["by_name"] = self._checks.by_name("serving_default")
-        return NativeModel(graphs, signatures, left)
+        return OnnxModel(graphs, signatures, left)
 
     @property
     def _state_size(self) -> int:

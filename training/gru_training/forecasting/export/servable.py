@@ -8,14 +8,14 @@ import pandas as pd
 import tensorflow as tf
 
 from gru_training.forecasting.export.one_series import one_series_of
-from gru_training.forecasting.export.onnx import ForecastingNative
+from gru_training.forecasting.export.onnx import ForecastingGraphs
 from gru_training.forecasting.export.signatures import ForecastingSignatures
 from gru_training.forecasting.export.times import calendar_card, calendar_inputs
 from gru_training.forecasting.future import Recent, inputs_ahead
 from gru_training.forecasting.intervals import MEDIAN, quantiles
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.native.signatures import NativeModel
+from gru_training.onnx.signatures import OnnxModel
 from gru_training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 4)
@@ -148,14 +148,14 @@ class ForecastingServable(Servable):
             "forecast": list(self._run.target_columns),
         }
 
-    def native(self) -> NativeModel:
+    def onnx(self) -> OnnxModel:
         """The signatures as graphs of ONNX."""
         if self._preprocessor.known is not None or self._run.series.calendar.columns:
             reason = (
                 "it reads inputs that are known of the steps ahead, by operations of TensorFlow"
             )
-            return NativeModel(left=dict.fromkeys(self.signatures, reason))
-        return ForecastingNative(*self._parts).by_name()
+            return OnnxModel(left=dict.fromkeys(self.signatures, reason))
+        return ForecastingGraphs(*self._parts).by_name()
 
     def card(self) -> dict[str, Any]:
         """Entries of this task for the model card."""

@@ -14,9 +14,9 @@ import keras
 import numpy as np
 import pyarrow as pa
 
-from gru_training.native.gru_steps import add_opened, stacked
-from gru_training.native.operations import ALL_OPERATIONS
-from gru_training.native.signatures import NativeModel, NativeSignature, Step
+from gru_training.onnx.gru_steps import add_opened, stacked
+from gru_training.onnx.operations import ALL_OPERATIONS
+from gru_training.onnx.signatures import OnnxModel, OnnxSignature, Step
 from gru_training.runs.directory import RunWriter
 from gru_training.scoring.class_columns import BOUNDS, class_columns
 from gru_training.scoring.engine import score_table
@@ -34,9 +34,9 @@ from gru_training.sentiment.network.steps import SentimentSteps, directions_of
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
 from gru_training.sentiment.served.scorer import DIGEST, GRAPH, TOKENS, graph_scorer, model_digest
-from gru_training.words import native_layers
-from gru_training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_files
+from gru_training.words import onnx_layers
 from gru_training.words.tokens import ATTACHED
+from gru_training.words.tokens_file import TOKENS_FILE, WORDS_FILE, token_files
 from gru_training.words.vocabulary import PADDING, TextPreprocessor, Vocabulary, token_ids
 from keras_gru import GRU
 from keras_gru.convert.onnx_graph import BOOL, FLOAT, INT32, INT64, OnnxGraph, Value, float32
@@ -285,13 +285,13 @@ _POOLINGS = {
     type(pooling_layer(kind, False, "pooling")): add_pooling
     for kind in ("max", "mean", "attention", "last")
 }
-_WRITERS = {**WRITERS, **native_layers.WRITERS, **_POOLINGS, WordDropout: _unchanged}
-_OPERATIONS = {**ALL_OPERATIONS, **native_layers.MASKS}
+_WRITERS = {**WRITERS, **onnx_layers.WRITERS, **_POOLINGS, WordDropout: _unchanged}
+_OPERATIONS = {**ALL_OPERATIONS, **onnx_layers.MASKS}
 
 
-def sentiment_native(
+def sentiment_onnx(
     model: keras.Model, preprocessor: TextPreprocessor, vocabulary: Vocabulary, head: Head
-) -> NativeModel:
+) -> OnnxModel:
     """A text classifier's signatures, those that ONNX can express.
 
     Args:
@@ -309,21 +309,21 @@ def sentiment_native(
         graphs = {"answer": writer.answer()}
         texts = token_files(vocabulary, preprocessor.cleaned, preprocessor.reading)
     except ValueError as error:
-        return NativeModel(left=left | dict.fromkeys(names, str(error)))
+        return OnnxModel(left=left | dict.fromkeys(names, str(error)))
     cut = _reading("text", preprocessor.max_tokens)
     example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
     answers = OUTPUTS[head.kind]
     of_examples = {"outputs": "value"} if number else {"classes": "classes", "scores": "scores"}
     signatures = {
-        "serving_default": NativeSignature("answer", {name: name for name in answers}, cut),
-        api: NativeSignature("answer", of_examples, (example, *cut)),
+        "serving_default": OnnxSignature("answer", {name: name for name in answers}, cut),
+        api: OnnxSignature("answer", of_examples, (example, *cut)),
     }
     try:
         graphs["gates"] = writer.gates()
         shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
         mark = ATTACHED if preprocessor.reading == "spaced" else ""
         pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens", "without": mark}
-        signatures["gates"] = NativeSignature(
+        signatures["gates"] = OnnxSignature(
             "gates",
             {name: name for name in shown},
             (*cut, pad),
@@ -336,7 +336,7 @@ def sentiment_native(
         try:
             graphs["step"] = writer.step()
             sizes = [None, writer.state_size]
-            signatures["step"] = NativeSignature(
+            signatures["step"] = OnnxSignature(
                 "step",
                 {**{name: name for name in answers}, "state": "after"},
                 (
@@ -346,7 +346,7 @@ def sentiment_native(
             )
         except ValueError as error:
             left["step"] = str(error)
-    return NativeModel(graphs, signatures, left, texts)
+    return OnnxModel(graphs, signatures, left, texts)
 
 
 def _reading(text: str, last: int | None) -> tuple[Step, ...]:

@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from gru_training.config import to_dict
-from gru_training.native.signatures import NativeModel
+from gru_training.onnx.signatures import OnnxModel
 from gru_training.sentiment.decision import LEVELS
 from gru_training.sentiment.network.steps import POINTS, Attribution, SentimentSteps
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import Head
-from gru_training.sentiment.served.onnx import sentiment_native
+from gru_training.sentiment.served.onnx import sentiment_onnx
 from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
 from gru_training.words.vocabulary import PADDING, TextPreprocessor
 from keras_gru import portable
@@ -340,9 +340,9 @@ class SentimentServable(Servable):
             outputs = {"label": encoded(predicted), "scores": scores}
         return Request("serving_default", {"text": encoded([row.text for row in rows])}, outputs)
 
-    def native(self) -> NativeModel:
+    def onnx(self) -> OnnxModel:
         """The signatures as graphs of ONNX."""
-        return sentiment_native(self._model, self._preprocessor, self._run.vocabulary, self._head)
+        return sentiment_onnx(self._model, self._preprocessor, self._run.vocabulary, self._head)
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""

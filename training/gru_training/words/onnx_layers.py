@@ -115,4 +115,4 @@ WRITERS = {
 """By kind of layer, beside `keras_gru.convert.onnx_layers.WRITERS`."""
 
 MASKS = {"NotEqual": _not_equal}
-"""By the name of the operation, in place of the one in `gru_training.native.operations`."""
+"""By the name of the operation, in place of the one in `gru_training.onnx.operations`."""

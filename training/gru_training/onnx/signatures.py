@@ -11,7 +11,7 @@ Step = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class NativeSignature:
+class OnnxSignature:
     """One signature.
 
     Attributes:
@@ -28,7 +28,7 @@ class NativeSignature:
 
 
 @dataclass(frozen=True)
-class NativeModel:
+class OnnxModel:
     """All that an export writes for ONNX Runtime.
 
     Attributes:
@@ -39,6 +39,6 @@ class NativeModel:
     """
 
     graphs: Mapping[str, Any] = field(default_factory=dict)
-    signatures: Mapping[str, NativeSignature] = field(default_factory=dict)
+    signatures: Mapping[str, OnnxSignature] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from gru_serving.engine.onnx.steps import Steps
 from gru_serving.errors import InvalidArgument
 from gru_training.forecasting.config import ForecastShape
 from gru_training.forecasting.export.one_series import OneSeries
-from gru_training.forecasting.export.onnx import ForecastingNative
+from gru_training.forecasting.export.onnx import ForecastingGraphs
 from gru_training.forecasting.export.signatures import ForecastingSignatures
 from gru_training.forecasting.intervals import LEVELS
 from gru_training.forecasting.layers import SegmentGRU
@@ -36,7 +36,7 @@ MORE = [
 
 
 def written(forecaster, panel=False, one_series=None):
-    return ForecastingNative(
+    return ForecastingGraphs(
         forecaster.model,
         (forecaster.model, SHAPE),
         forecaster.config,
