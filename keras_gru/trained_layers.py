@@ -36,7 +36,7 @@ class TrainedLayer:
     """Stands for a layer of `gru_training` until a model with it is loaded.
 
     Args:
-        name: Of the class.
+        name: Name of the class.
     """
 
     def __init__(self, name: str):

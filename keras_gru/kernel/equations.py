@@ -46,7 +46,7 @@ DERIVATIVE_FROM_OUTPUT: dict[Activation, Activation] = {
 
 @dataclass(frozen=True)
 class Convention:
-    """Which of the published GRUs the equations describe.
+    """The variant of the GRU that the equations describe.
 
     >>> Convention(reset_after=False, update_gate="replace").activation is keras.activations.tanh
     True
@@ -85,7 +85,7 @@ class Convention:
 
 
 class Saved(NamedTuple):
-    """What the backward step needs of the forward step; (B, U) each.
+    """Results of the forward step that the backward step needs; (B, U) each.
 
     `q` is the recurrent part of the candidate before the reset gate (3a), or None when the reset
     gate is applied before the matmul. `products` are those of the state and the recurrent kernels,
@@ -194,11 +194,11 @@ def step_backward(
 
     Args:
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
-        needed: What `Saved.needed` gives of the second result of `step`.
+        needed: Tensors of the second result of `step`, from `Saved.needed`.
         h: Previous state, (B, U).
-        weights: As given to `step`, `transposed`.
-        convention: As given to `step`.
-        recurrent_mask: As given to `step`.
+        weights: Weights of `step`, `transposed`.
+        convention: Variant of the GRU, the same as for `step`.
+        recurrent_mask: Dropout masks of the state, the same as for `step`; or None.
 
     Returns:
         Gradients with respect to the previous state, the projected input, q, and with layer
@@ -325,9 +325,9 @@ def project(
         x: The inputs.
         kernel: Input kernel of all gates, or of any.
         bias: (V,), or None.
-        input_mask: With a kernel of all gates, dropout masks that broadcast against the inputs,
-            one per gate, or None. Then each gate takes a product of its own.
-        gain: With a centred kernel of all gates, γ (3U,) of layer normalisation; or None.
+        input_mask: Dropout masks that broadcast against the inputs, one per gate, for a kernel of
+            all gates; or None. Each gate then takes a product of its own.
+        gain: Gain γ (3U,) of layer normalisation, for a centred kernel of all gates; or None.
     """
     if input_mask is not None:
         pairs = zip(input_mask, split_gates(kernel), strict=True)

@@ -247,11 +247,11 @@ def _backward(
     """Gradients in the order of the operands that are there; differentiable in turn.
 
     Args:
-        operands: As given to `_forward`.
-        options: As given to `_forward`.
-        segments: As given to `_forward`.
+        operands: Operands of `_forward`.
+        options: Options of `_forward`.
+        segments: Segments of `_forward`.
         starts: Second result of `_forward`.
-        keep_outputs: As given to `_forward`.
+        keep_outputs: Whether `_forward` kept the states of all steps.
         upstream: Gradients with respect to the first result of `_forward`.
     """
 

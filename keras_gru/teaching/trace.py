@@ -198,7 +198,7 @@ class Paths:
     step: int
     """t."""
     paths: tuple[Path, ...]
-    """From k = t, the direct one, back to k = 0."""
+    """Paths from step k to step t, from k = t, the direct one, back to k = 0."""
     delta: Array | None
     """The gradient (U,) that the loss of step t gives to h_t; None at a step without a loss."""
 
