@@ -11,9 +11,9 @@ from gru_serving.errors import InvalidArgument
 __all__ = ["END", "UNKNOWN", "NextTokenSampler"]
 
 END = "[END]"
-"""What a language model calls the end of a document."""
+"""The token with which a language model ends a document."""
 UNKNOWN = "[UNK]"
-"""What it calls all tokens that it does not know."""
+"""The token that stands for all tokens that a language model does not know."""
 
 
 class NextTokenSampler:

@@ -1,4 +1,4 @@
-"""How a client connects, waits and tries again."""
+"""The options of a client: connection, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ClientOptions:
         return content
 
     def ssl_context(self) -> ssl.SSLContext:
-        """For https.
+        """Return the TLS context for https URLs.
 
         Raises:
             ValueError: A file cannot be used.

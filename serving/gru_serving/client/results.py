@@ -1,4 +1,4 @@
-"""What the two tasks' models answer, typed."""
+"""Typed answers of the models of both tasks, sentiment and forecasting."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a text classifier's gates did: T tokens, L layers, R directions, U units, C classes.
+    """Gates of a text classifier: T tokens, L layers, R directions, U units, C classes.
 
     Attributes:
         tokens: Tokens as the model read them.
@@ -151,7 +151,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Which words a text classifier's answer is due to: T tokens.
+    """Contribution of each of T tokens to the answer of a text classifier.
 
     Attributes:
         tokens: Tokens as the model read them.
@@ -208,7 +208,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class SeriesExplanation:
-    """What a forecaster's gates did: N segments or ticks, R GRUs side by side, U units.
+    """Gates of a forecaster: N segments or ticks, R GRUs side by side, U units.
 
     Attributes:
         end: The step of the history, from 0, with which each segment ends, (N,).

@@ -78,7 +78,7 @@ class GrpcMessage(NamedTuple):
 
 
 class _Channel:
-    """What the two kinds of connection share."""
+    """Common part of the blocking and the asynchronous gRPC connection."""
 
     def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
         self._address, self._url = address, grpc_url(address, tls)
@@ -211,7 +211,7 @@ class GrpcClient(Client):
 
 
 class AsyncGrpcClient(AsyncClient):
-    """As `GrpcClient`, for an event loop."""
+    """Client over gRPC for an event loop; the counterpart of `GrpcClient`."""
 
     def __init__(
         self, address: str, tls: bool = False, options: ClientOptions | None = None
