@@ -1,4 +1,4 @@
-"""What users pass for inputs, as arrays of the signature's types."""
+"""The conversion of inputs that users pass to arrays of the signature's types."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def parse_examples(body: bytes | bytearray) -> tuple[Input, str]:
         The examples, and the signature name (empty where the request has none).
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The request is malformed; the message is TF Serving's.
     """
     document = parse(body)
     name = signature_name(document)

@@ -158,7 +158,7 @@ def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
 
 
 def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) -> None:
-    """As `encode_tensor`, into an empty message, such as one that is part of another already."""
+    """Fill an empty TensorProto, such as a part of another message; see `encode_tensor`."""
     dtype = by_numpy(array.dtype)
     proto.dtype = dtype.number  # type: ignore[assignment]
     proto.tensor_shape.SetInParent()
@@ -219,7 +219,7 @@ def decode_inputs(
 
     Raises:
         TensorLimitError: A tensor that TF Serving might take, but this server does not.
-        InvalidArgument: With TF Serving's text: a tensor that does not parse.
+        InvalidArgument: A tensor does not parse; the message is TF Serving's.
     """
     inputs = {}
     for alias, proto in request.inputs.items():

@@ -53,7 +53,7 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
     """The fields of a message that stands from `start` to `end`.
 
     Raises:
-        ValueError: It is no message, or has a group: no message of ours has one.
+        ValueError: The bytes are no message, or hold a group, which no message of ours has.
     """
     at = start
     while at < end:
@@ -79,7 +79,7 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
 
 
 def count_varints(content: np.ndarray) -> int:
-    """How many varints these bytes (uint8) are.
+    """Count the varints in these bytes (uint8).
 
     Raises:
         ValueError: One has more than ten bytes, or the last one does not end.
