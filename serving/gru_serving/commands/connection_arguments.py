@@ -121,7 +121,7 @@ def _is_unknown(error: ServingError) -> bool:
 
 
 def _what_there_is(arguments: argparse.Namespace) -> str:
-    """What the server has instead of what was requested; nothing if it does not say."""
+    """Describe the models and versions on the server; empty if it does not tell them."""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:

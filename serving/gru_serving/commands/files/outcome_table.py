@@ -1,4 +1,4 @@
-"""What turned out to be true, from a table of texts and labels."""
+"""The true classes or labels of texts, from a table of texts and labels."""
 
 from __future__ import annotations
 
