@@ -24,10 +24,10 @@ class TextReader:
 
     @classmethod
     def of_version(cls, version: Path) -> TextReader:
-        """That of a version; a simple one where it has no such files.
+        """Make the reader of a version; a simple one where the version has no such files.
 
         Raises:
-            InvalidArgument: They are not what an export writes.
+            InvalidArgument: The files are not what an export writes.
         """
         manifest = Manifest.read(version)
         for call in manifest.signatures.values() if manifest else ():
