@@ -111,7 +111,7 @@ def _tensor(graph: Any, name: str) -> Any:
 
 
 def split(wanted: Sequence[Any], parts: _Parts) -> list[Any]:
-    """What to fetch for the handles wanted: themselves, or their parts."""
+    """List what to fetch for the handles wanted: themselves, or their parts."""
     return [part for one in wanted for part in parts.get(one, (one,))]
 
 
@@ -138,7 +138,7 @@ _SIZES = {0: None, 1: 8, 2: None, 5: 4}
 
 
 Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
-"""Of `LoadWatch.interrupting`."""
+"""Type of `LoadWatch.interrupting`."""
 
 
 def unguarded(_: Callable[[], None]) -> AbstractContextManager[None]:
@@ -430,7 +430,7 @@ class GraphSession:
             One array per fetch.
 
         Raises:
-            ServingError: With TensorFlow's code and text.
+            ServingError: The run fails; code and message are TensorFlow's.
         """
         parts = self._flat.choose(feeds)
         wanted = split(fetches, parts) if parts else list(fetches)

@@ -1,4 +1,4 @@
-"""From a version's directory to a predictor that serves, as the flags want it."""
+"""The loading of a version's directory into a predictor that serves, as the flags want it."""
 
 from __future__ import annotations
 

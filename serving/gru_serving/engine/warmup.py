@@ -96,8 +96,9 @@ def replay(
         The number of records; 0 where there is no file.
 
     Raises:
-        ServingError: With TF Serving's text: no TFRecord file, a record that is no PredictionLog
-            or of a kind that cannot be run, too many records, or a request that fails.
+        ServingError: The file is no TFRecord file or has too many records, a record is no
+            PredictionLog or of a kind that cannot be run, or a request fails; the message is TF
+            Serving's.
     """
     path = directory / FILE
     if iterations < 1 or not path.exists():

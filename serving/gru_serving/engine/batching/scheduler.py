@@ -146,7 +146,7 @@ def rows_of(arrays: Sequence[np.ndarray]) -> int:
     """The first dimension that the inputs of a request have in common.
 
     Raises:
-        InvalidArgument: With TF Serving's text: they have none.
+        InvalidArgument: The inputs have none in common; the message is TF Serving's.
     """
     if not arrays:
         raise InvalidArgument("Batching Run() must have at least one input tensor")
@@ -181,8 +181,8 @@ class BatchQueue:
         options: Sizes and timeout.
         feeds: The input tensors, in the order in which tasks hold their arrays.
         fetches: The output tensors, in the order in which tasks get theirs.
-        process: Given `feeds`, `fetches` and the tasks of a batch, answers all of them and raises
-            nothing.
+        process: Function of `feeds`, `fetches` and the tasks of a batch, which answers all of them
+            and raises nothing.
         patient: Whether a batch waits to fill.
 
     Attributes:
@@ -233,7 +233,7 @@ class BatchQueue:
             Its tasks, and whether a thread should look.
 
         Raises:
-            ServingError: Too large, or the queue is full.
+            ServingError: The request is too large, or the queue is full.
         """
         options = self._options
         if size > options.max_batch_size:
@@ -363,7 +363,7 @@ class BatchScheduler:
     """The threads that run batches, and the lock over all queues.
 
     Args:
-        options: How many threads, and their name.
+        options: Number and name of the threads.
 
     Raises:
         ResourceExhausted: The system does not give as many.
@@ -408,7 +408,7 @@ class BatchScheduler:
             Its tasks.
 
         Raises:
-            ServingError: Too large, or the queue is full.
+            ServingError: The request is too large, or the queue is full.
         """
         with self._lock:
             if self._closed:
@@ -481,7 +481,7 @@ class BatchScheduler:
         return None
 
     def _seconds(self) -> float | None:
-        """How long until a batch is due; None where none waits."""
+        """Return the seconds until a batch is due; None where none waits."""
         if not self._waiting:
             return None
         due = min(queue.due() for queue in self._waiting)
