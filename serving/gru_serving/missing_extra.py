@@ -1,4 +1,4 @@
-"""Which extra of keras-gru installs a package that an import found missing."""
+"""The extra of keras-gru that installs a package which an import found missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DISTRIBUTIONS = {
 
 
 def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
-    """What is missing and how to install it, in one line.
+    """Name the missing package and how to install it, in one line.
 
     Args:
         error: Error of the import.

@@ -50,9 +50,9 @@ def generic_handler(service: ServiceDescriptor, implementation: object) -> grpc.
 
     Args:
         service: One of the descriptors of this module.
-        implementation: Has a coroutine method per method of the service, which takes and returns
-            serialized messages: `async def Predict(self, request, context)`. Whoever parses them
-            chooses the thread.
+        implementation: Object with a coroutine method per method of the service, which takes and
+            returns serialized messages: `async def Predict(self, request, context)`. Whoever parses
+            them chooses the thread.
     """
     handlers: dict[str, Any] = {
         method.name: grpc.unary_unary_rpc_method_handler(getattr(implementation, method.name))

@@ -1,4 +1,4 @@
-"""What clients rely on in a version, and how a new version breaks it.
+"""The interface of a version that clients rely on, and the ways in which a new version breaks it.
 
 Requests without a label go to the highest version. A version with other inputs, outputs, classes
 or columns would answer them without an error, and wrongly.
@@ -48,10 +48,10 @@ class InterfaceChangeError(Exception):
 
 @dataclass(frozen=True)
 class Interface:
-    """What clients rely on in a version.
+    """The parts of a version that clients rely on.
 
     Attributes:
-        signatures: Its signatures by name; None where its model file has none that can be read.
+        signatures: Signatures by name; None where the model file has none that can be read.
         promises: Entries of its model card, those of `_PROMISES`.
     """
 

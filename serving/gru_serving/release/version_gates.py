@@ -1,4 +1,4 @@
-"""What a loaded version must pass before a label moves to it: its golden answers, and its speed."""
+"""The gates before a label moves to a loaded version: its golden answers, and its speed."""
 
 from __future__ import annotations
 

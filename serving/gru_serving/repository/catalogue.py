@@ -92,7 +92,7 @@ class Version:
         return isinstance(self.error, RefusedVersion) and not self.changed
 
     def status(self) -> VersionStatus:
-        """For status answers."""
+        """Return the state of the version for status answers."""
         if self.error is None:
             return VersionStatus(self.number, self.state)
         return VersionStatus(self.number, self.state, self.error.code, self.error.message)
@@ -174,7 +174,7 @@ class ModelVersions:
         self.retired = True
 
     def check_labels(self, labels: Mapping[str, int], allow_unavailable: bool) -> None:
-        """Whether the labels of a configuration may be taken over.
+        """Check that the labels of a configuration may be taken over.
 
         Args:
             labels: Version numbers by label.
@@ -182,7 +182,7 @@ class ModelVersions:
                 be moved to one.
 
         Raises:
-            FailedPrecondition: With TF Serving's text.
+            FailedPrecondition: A label may not be assigned; the message is TF Serving's.
         """
         for label, number in labels.items():
             version = self.known.get(number)
@@ -271,7 +271,7 @@ class Catalogue:
             label: The version that the label points to; not together with `version`.
 
         Raises:
-            ServingError: With TF Serving's text: no such model, version or label.
+            ServingError: The model, version or label does not exist; the message is TF Serving's.
         """
         with self.changed:
             held = self._find(name, version, label)
@@ -302,7 +302,7 @@ class Catalogue:
         """States of all versions known, highest first, or of one.
 
         Raises:
-            ServingError: With TF Serving's text: no such model or version.
+            ServingError: The model or the version does not exist; the message is TF Serving's.
         """
         with self.changed:
             model = self.models.get(name)
@@ -318,7 +318,7 @@ class Catalogue:
         """The directory of a version that serves.
 
         Raises:
-            NotFound: With TF Serving's text: no such model or version.
+            NotFound: The model or the version does not exist; the message is TF Serving's.
         """
         with self.changed:
             return self._find(name, number, None).path
@@ -375,7 +375,7 @@ class Catalogue:
 
 
 def _runtime(predictor: Predictor | None) -> dict[str, Any]:
-    """What the list of models says of the runtime of a version."""
+    """Return the entries on a version's runtime in the list of models."""
     if predictor is None:
         return {"runtime": "", "left_to_tensorflow": []}
     return {"runtime": predictor.runtime, "left_to_tensorflow": sorted(predictor.left)}

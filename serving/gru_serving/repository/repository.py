@@ -35,16 +35,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RepositoryOptions:
-    """How versions are looked for and loaded.
+    """Options for finding and loading versions.
 
     Attributes:
-        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
-        max_load_retries: After the first failure of a load.
-        retry_seconds: Between tries of a load; negative for no wait.
+        poll_seconds: Seconds between scans of the base paths; 0 scans once, negative never.
+        max_load_retries: Number of further tries after the first failure of a load.
+        retry_seconds: Seconds between tries of a load; negative for no wait.
         initial_threads: Loads at once before the ports open.
         load_threads: Loads at once after that; 0 for one at a time, inside the manager's thread,
             which does nothing else meanwhile.
-        unload_threads: Unloads at once; 0 likewise.
+        unload_threads: Unloads at once; 0 for one at a time, inside the manager's thread.
         allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
         isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
             other from being served.
@@ -66,13 +66,13 @@ def load_with_retries(
     """Load a version, with several attempts if necessary; a refused version gets one.
 
     Args:
-        load: Loads it.
+        load: Function that loads the version.
         name: Name in the log.
-        tries: At most.
-        may_retry: Waits before the next try; False for no more.
+        tries: Greatest number of tries.
+        may_retry: Function that waits before the next try; False for no more.
 
     Raises:
-        ServingError: Of the last try.
+        ServingError: The last try failed with this error.
     """
     log.info("Loading servable version %s", name)
     for attempt in range(1, tries + 1):
@@ -96,7 +96,7 @@ def raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> 
     """Raise for the versions of these models that could not be loaded, if there are any.
 
     Raises:
-        Unknown: With TF Serving's text.
+        Unknown: A version could not be loaded; the message is TF Serving's.
     """
     failed = [
         f"{{{{name: {model.config.name} version: {version.number}}} due to error: "
@@ -379,8 +379,9 @@ class Repository(Catalogue):
             models: Models to serve; an empty list unloads all models.
 
         Raises:
-            ServingError: With TF Serving's text: no models where some were configured, a label on
-                a version that does not serve, or a new model that could not be loaded.
+            ServingError: The configuration has no models where some were configured, a label on a
+                version that does not serve, or a new model that could not be loaded; the message is
+                TF Serving's.
         """
         if models is None:
             if self.configured:

@@ -94,14 +94,14 @@ class ByteBudget:
 
         Args:
             held: Request that holds them.
-            size: How many at least.
-            in_memory: Whether they are in memory already.
+            size: Least number of bytes to count.
+            in_memory: Whether the bytes are in memory already.
 
         Returns:
-            How many were counted; all there are for a request beyond the whole budget.
+            Number of bytes counted; all there are for a request beyond the whole budget.
 
         Raises:
-            ResourceExhausted: They do not fit.
+            ResourceExhausted: The bytes do not fit.
         """
         size = min(max(size, _STEP), self._together)
         self._under_way[held] = None
@@ -191,10 +191,10 @@ class Held:
 
         Args:
             size: All bytes of the request.
-            in_memory: Whether they are in memory already.
+            in_memory: Whether the bytes are in memory already.
 
         Raises:
-            ResourceExhausted: They do not fit beside the others.
+            ResourceExhausted: The bytes do not fit beside the others.
         """
         if size > max(self.bytes, FREE):
             self.bytes += await self._budget.take(self, size - self.bytes, in_memory)

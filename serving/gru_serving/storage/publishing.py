@@ -1,4 +1,4 @@
-"""How a version comes into a base path: built aside, by one publisher at a time, then renamed.
+"""The way of a version into a base path: built aside, by one publisher at a time, then renamed.
 
 An engine takes a version directory as soon as it exists, so under its number there is either a
 whole version or none.

@@ -1,4 +1,4 @@
-"""Which versions of a model there are on disk, and which of them are to be served."""
+"""The versions of a model on disk, and the choice of those to serve."""
 
 from __future__ import annotations
 

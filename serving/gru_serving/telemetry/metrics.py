@@ -135,7 +135,7 @@ class Histogram:
             self._sums[values] = self._sums.get(values, 0.0) + value
 
     def forget(self, **labels: str) -> None:
-        """As of `Counter`."""
+        """Remove the series with these labels, like `Counter.forget`."""
         with self._lock:
             for values in _matching(self.labels, self._counts, labels):
                 del self._counts[values], self._sums[values]

@@ -15,7 +15,7 @@ _QUIET_SECONDS = 10.0
 
 
 class Reason(Enum):
-    """Why requests are refused; the values are those of the metric's label."""
+    """Reason for refusing a request; the values are those of the metric's label."""
 
     BUSY = "busy"
     NO_TOKEN = "no_token"

@@ -418,7 +418,7 @@ def _parse(message_class: type[RequestT], raw: bytes) -> RequestT:
     """The message that was sent.
 
     Raises:
-        Internal: It is none of that class.
+        Internal: The bytes are no message of that class.
     """
     try:
         return message_class.FromString(raw)
@@ -463,7 +463,7 @@ def _spec_of(message: Any) -> ModelSpec:
     """The `model_spec` of a message.
 
     Raises:
-        InvalidArgument: With TF Serving's text: it has none.
+        InvalidArgument: The message has none; the text is TF Serving's.
     """
     if not message.HasField("model_spec"):
         raise InvalidArgument("Missing ModelSpec")
