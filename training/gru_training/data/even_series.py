@@ -31,7 +31,7 @@ class ExpectedSeries(NamedTuple):
     frequency: str
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
-    """Those of the columns that may be absent, and are missing values then."""
+    """Columns that may be absent; their values are then missing."""
 
 
 class SeriesRows(NamedTuple):
@@ -46,7 +46,7 @@ class SeriesRows(NamedTuple):
     panel: bool = False
     """Whether they stood in long form, a row for each series and time."""
     inputs: tuple[str, ...] = ()
-    """Of such a table, what each series has beside its values."""
+    """Names of each series' inputs beside its values, in long form."""
 
 
 def as_expected(

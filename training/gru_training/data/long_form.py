@@ -26,7 +26,7 @@ class LongColumns:
     required: bool = False
     """Whether a table in wide form is refused."""
     targets: tuple[str, ...] = ()
-    """What is to be forecast: the column of values, or some of the series."""
+    """Columns or series to forecast: the column of values, or some of the series."""
 
     def time_of(self, names: Sequence[str], known: Sequence[str]) -> str:
         """The column of times where none is named: one called as they are, else the first.

@@ -22,7 +22,7 @@ from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError
 
 NAME = "table"
-"""What a series without a file is called."""
+"""Name of a series without a file."""
 
 
 def series_of_frame(

@@ -23,9 +23,9 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
-    """As of `gru_training.data.label_cells`: the name of its class, as a rule."""
+    """Label in the form of `gru_training.data.label_cells`: the name of a class, as a rule."""
     line: int = 0
-    """Where it stands: `gru_training.tables.rows.Row`; 0 for a row of no file."""
+    """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row of no file."""
     further: Mapping[str, str | None] = _NOTHING
     """Other cells that were asked for, by what they mean."""
 
@@ -146,17 +146,17 @@ def find_column(
     known: tuple[str, ...],
     what: str,
 ) -> str:
-    """The column that is wanted, or else the first whose name is in `known`, in any case.
+    """Find the wanted column, or else the first whose name is in `known`, in any case.
 
     Args:
-        source: Of the columns, for errors.
-        columns: To choose from.
-        wanted: The name of one of them, if the user gave it.
+        source: Name of the table in errors.
+        columns: Names of the table's columns.
+        wanted: Name of the column, if the user gave it.
         known: Names by which it is found.
         what: `text` or `label`.
 
     Raises:
-        ForeignDataError: There is none.
+        ForeignDataError: The table has no such column.
     """
     if wanted is not None:
         if wanted in columns:

@@ -16,7 +16,7 @@ from gru_training.data.problems import Problems, counted, lines_shown
 from gru_training.errors import DataError
 
 DAY = 86_400_000_000_000
-"""In nanoseconds."""
+"""Nanoseconds of a day."""
 UNITS = {
     "h": 3_600_000_000_000,
     "min": 60_000_000_000,
@@ -33,7 +33,7 @@ _LARGEST_GROWTH = 100
 _LEAST_STEPS = 10_000
 """Steps that any file may have."""
 _YEARS, _LONGEST = (1677, 2262), 290
-"""What nanoseconds reach, and how far apart two times can be to be subtracted."""
+"""Years that nanoseconds reach, and the longest distance of two times, in years."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
@@ -61,7 +61,7 @@ class TimeCells:
     lines: Sequence[int]
     """Line of each, for errors."""
     unit: str = "line"
-    """What those count, as `gru_training.data.problems.Problems.unit`."""
+    """Unit of the line numbers, see `gru_training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
         """An error that names file, line, column and cell."""
