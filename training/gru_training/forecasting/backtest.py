@@ -52,18 +52,18 @@ class Fold:
     """Some consecutive windows, and the errors of every model on them."""
 
     first_time: str
-    """Of the first step that is forecast; no model knows the truth from there on."""
+    """Time of the first step that is forecast; no model knows the truth from there on."""
     last_time: str
-    """Of the last step that is forecast."""
+    """Time of the last step that is forecast."""
     windows: int
     errors: dict[str, ForecastErrors]
     """The first of them those of the run's model."""
     pinball: np.ndarray
     """(Q, H, K), of the run's model."""
     coverage: dict[float, float]
-    """Of the run's intervals, by nominal coverage."""
+    """Measured coverage of the run's intervals, by nominal coverage."""
     adaptive: dict[float, float] = field(default_factory=dict)
-    """Of intervals that adapt, if they were asked for."""
+    """Measured coverage of intervals that adapt, if they were asked for; by nominal coverage."""
 
 
 def measures(
@@ -420,14 +420,14 @@ def _refitted(
 
 
 def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
-    """A series as it is now, with the scale and the borders that a run was made with.
+    """Give a series as it is now the scale and the borders that a run was made with.
 
     Args:
         run: Complete run.
         data: The series, prepared with the settings of the run.
 
     Raises:
-        RunDirectoryError: It has other columns, or does not begin as the series of the run.
+        RunDirectoryError: The series has other columns, or does not begin as the run's.
     """
     if data.series.columns != run.columns:
         raise RunDirectoryError(

@@ -92,11 +92,11 @@ class Trained:
     """Result of a training: a combination, or a network that stands alone and has no shares."""
 
     model: keras.Model
-    """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
+    """Model from standardised windows (B, L, C) to forecasts (B, H, K, Q or 1)."""
     result: FitResult
-    """How the training of the networks went."""
+    """Epochs and best epoch of the networks' training."""
     shares: tuple[Share, ...] = ()
-    """Its parts, those without weight among them: the networks, then the simple forecasters."""
+    """Parts of the combination, also those without weight: networks, then simple forecasters."""
     criterion: str = ""
     """Name, for people, of the loss that the weights of the parts make small."""
 

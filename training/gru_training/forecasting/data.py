@@ -36,7 +36,7 @@ class Traits(NamedTuple):
     """Static covariates of K series."""
 
     names: tuple[str, ...]
-    """Of the columns of the file that vary."""
+    """Names of the columns of the file that vary."""
     values: np.ndarray
     """(K, S) float64 about 0: numbers standardised, and 1 and 0 for each category, centred."""
     absent: tuple[str, ...]
@@ -201,10 +201,10 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
 
 
 def read_series(config: SeriesConfig) -> Series:
-    """The series that the settings name.
+    """Read the series that the settings name.
 
     Raises:
-        DataError: It cannot be read; says why.
+        DataError: The series cannot be read; the message says why.
     """
     problems = series_problems(config)
     series = load_series(config, problems)

@@ -1,4 +1,4 @@
-"""What a forecaster achieves on held-out windows: errors, intervals, and `metrics.json` of them.
+"""The quality of a forecaster on held-out windows: errors, intervals, and their `metrics.json`.
 
 Scaled errors are divided by those of repeating the last season of the training rows: Hyndman and
 Koehler (2006), "Another look at measures of forecast accuracy", International Journal of
@@ -236,7 +236,7 @@ class Evaluation:
 
     errors: ForecastErrors
     intervals: tuple[Interval, ...]
-    """From the outermost levels inwards."""
+    """Intervals from the outermost levels inwards."""
     first_residuals: np.ndarray
     """(N, K): truth minus forecast one step ahead, standardised, NaN where nothing was seen."""
     pinball: np.ndarray

@@ -1,4 +1,4 @@
-"""From a series to a run directory: the forecasting pipeline.
+"""The forecasting pipeline, which makes a run directory of a series.
 
 It reads, splits and prepares (`make_plan`), fits, calibrates, evaluates and writes. What a training
 may begin with are `InitialWeights`; what it learns is the series of its settings or of the caller.

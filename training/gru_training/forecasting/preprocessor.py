@@ -1,4 +1,4 @@
-"""From raw windows of a series to what the network reads, and its answers back to raw units.
+"""The way from raw windows of a series to the network's inputs, and of its answers back.
 
 Made of TensorFlow operations alone, so that training and exported models share it.
 
@@ -24,7 +24,7 @@ from gru_training.errors import DataError
 from gru_training.forecasting.known import KnownEffect, common_scale, filled_windows, without_gaps
 
 LARGEST_LOGARITHM = 80.0
-"""Of which float32 still has the exponential."""
+"""Greatest logarithm of which float32 still has the exponential."""
 _LEAST, _MOST = 0.1, 0.9
 """Exponents nearer to 0 are the logarithm's, nearer to 1 that of no transform."""
 

@@ -75,7 +75,7 @@ deviation."""
 _MUCH = 0.5
 """A note is given if more than this share of the training rows is missing."""
 _MOST_NOTES = 10
-"""Of the same kind, each for a column by itself."""
+"""Notes of the same kind that are listed, each for a column by itself."""
 
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:

@@ -24,7 +24,7 @@ from gru_training.forecasting.windows import Windows
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
 _FEWEST_ROWS = 10
-"""Of which the level and the trend at the beginning are estimated."""
+"""Fewest rows from which the level and the trend at the beginning are estimated."""
 
 
 def suits(data: ForecastingData) -> bool:
@@ -118,7 +118,7 @@ class BaselineResult:
 
     name: str
     detail: str
-    """What was chosen, as `season 24`."""
+    """Choices made for it, such as `season 24`."""
     validation: ForecastErrors
     test: ForecastErrors
 

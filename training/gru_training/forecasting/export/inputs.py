@@ -1,4 +1,4 @@
-"""What the signatures of a forecaster take, and what they require of it, in the graph."""
+"""The inputs of a forecaster's signatures, and their checks in the graph."""
 
 from collections.abc import Sequence
 from typing import Any

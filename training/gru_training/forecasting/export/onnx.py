@@ -131,7 +131,7 @@ _WRITERS = {
     WindowLinear: add_window_linear,
     WindowNormalisation: add_normalisation,
 }
-"""What writes a layer as ONNX, by its kind."""
+"""Functions that write a layer as ONNX, by its class."""
 
 _ANSWERS = {"forecast": "forecast", "quantiles": "quantiles"}
 
