@@ -26,7 +26,7 @@ ORDERS = {"words": 5, "characters": 6}
 
 
 class Figures(NamedTuple):
-    """How well a model predicts held-out documents."""
+    """The quality of a model's predictions of held-out documents."""
 
     perplexity: float
     """e to the mean cost of a token in nats; the ends of documents are tokens, too, and so is
@@ -183,7 +183,7 @@ class Trace(NamedTuple):
     states: np.ndarray
     """State of the last layer after each token, (T, U)."""
     bits: np.ndarray
-    """What each token costs given those before it, (T,)."""
+    """Cost of each token given those before it, in bits, (T,)."""
 
 
 def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
@@ -212,7 +212,7 @@ TEXTS = "held_out_texts.json"
 
 
 class Reported(NamedTuple):
-    """What a report is written of."""
+    """The results that a report is written from."""
 
     data: LanguageData
     read: ReadDocuments
@@ -327,7 +327,7 @@ def _table(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
-    """What the figures are of."""
+    """Write lines that explain the figures."""
     known = metrics["vocabulary_size"] - 2
     shares = ", ".join(
         f"{metrics['data'][part]['unknown_share']:.2%} of {part}" for part in ("validation", "test")

@@ -1,4 +1,4 @@
-"""From documents to a run directory: the language pipeline."""
+"""The language pipeline, which makes a run directory of documents."""
 
 import time
 from collections.abc import Callable

@@ -170,7 +170,7 @@ class TrainedModel(NamedTuple):
     """A model, and how it was trained."""
 
     model: LanguageModel
-    """With the weights of its best epoch."""
+    """Model with the weights of its best epoch."""
     result: FitResult
     samples: int
     """Tokens that each target was compared with; 0 for all."""
