@@ -26,13 +26,13 @@ from gru_training.loop.replicas import Replicas
 from gru_training.termination import check_interrupt
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
-"""Of targets and outputs of many rows."""
+"""Function of the targets and outputs of many rows."""
 AnyBatch = tuple[Any, np.ndarray]
-"""What a step reads, and the targets: a `gru_training.loop.batches.Batch`, or a task's own."""
+"""Inputs and targets of a step: a `gru_training.loop.batches.Batch`, or a task's own."""
 Step = Callable[[Any, Any], Mapping[str, Any]]
 """A batch in, the sum over its rows of the loss and of each metric out."""
 OUTPUTS = "outputs"
-"""Under which a step returns those of the model, if it does."""
+"""Key under which a step returns the outputs of the model, if it does."""
 
 
 def evaluate(
@@ -64,7 +64,7 @@ def evaluate(
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
-"""What early stopping maximises, made of validation means; later entries break ties."""
+"""Score that early stopping maximises, made of validation means; later entries break ties."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class FitResult:
     interrupted: bool
     """Stopped by SIGINT before early stopping or the last epoch."""
     earlier_seconds: float = 0.0
-    """What training took before the break, where it went on from a checkpoint."""
+    """Seconds of training before the break, where it went on from a checkpoint."""
 
 
 class TrainingBatches(Protocol):
@@ -268,7 +268,7 @@ def fit(
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """In this context, a first SIGINT only makes the yielded function return True."""
+    """Make a first SIGINT, in this context, only turn the yielded function's result to True."""
     received = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield received.is_set  # only the main thread may set signal handlers

@@ -105,12 +105,12 @@ class ProgressGroup:
         self._members = members
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """As of a member."""
+        """Tell every member of a step."""
         for each in self._members:
             each.step(epoch, step, loss)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """As of a member."""
+        """Tell every member of an epoch."""
         for each in self._members:
             each.epoch(record, best)
 

@@ -31,7 +31,7 @@ from gru_training.loop.twin import Twin, twin_of
 
 
 class Objective(NamedTuple):
-    """What a training minimises and reports, and how it chooses the best epoch."""
+    """The loss and metrics of a training, and its choice of the best epoch."""
 
     loss: PerRowFunction
     metrics: Mapping[str, PerRowFunction]
@@ -39,9 +39,9 @@ class Objective(NamedTuple):
     shown: str
     """The metric to show beside the loss."""
     style: str = ".1%"
-    """How to write it, as in format()."""
+    """Format of the metric, as in format()."""
     measures: Mapping[str, Measure] = {}
-    """Of all validation rows at once: what is no mean over rows, as a macro F1."""
+    """Measures of all validation rows at once that are no means over rows, such as a macro F1."""
     key: Hashable = None
     """Equal for objectives with the same loss and metrics, which later trainings then share as they
     are traced; None: traced for each training."""
