@@ -29,7 +29,7 @@ class LabelledTexts:
     labels: np.ndarray
     """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
     places: tuple[str, ...] = ()
-    """Where each row stands in its file; none where they stand in no file."""
+    """Place of each row in its file, such as `line 7`; empty where the rows stand in no file."""
     weights: np.ndarray | None = None
     """Weights of the rows in the loss, (N,) float64; None: all count the same."""
 
@@ -52,7 +52,7 @@ class SentimentData:
     validation: LabelledTexts
     test: LabelledTexts
     notes: tuple[str, ...] = ()
-    """What a reader of the report should know about the rows."""
+    """Notes on the rows for a reader of the report."""
     kind: TargetKind = "class"
     made_up: bool = False
     """Whether the texts were generated."""
@@ -323,7 +323,7 @@ def _class_table(source: SentimentRows) -> DataTable:
 
 
 def _number_table(source: SentimentRows) -> DataTable:
-    """Where the numbers to estimate lie."""
+    """Tabulate the range of the numbers to estimate."""
     values = np.array([row.label for row in source.all_rows], np.float64)
     shown = [f"{value:,.4g}" for value in (*np.quantile(values, _QUANTILES), values.mean())]
     return DataTable(

@@ -1,4 +1,4 @@
-"""From labelled texts to a run directory: one training, and one trial of a search for settings.
+"""The sentiment pipeline, from labelled texts to a run directory or one trial of a search.
 
 The ordinary case has two points of extension: what a training begins with
 (`gru_training.sentiment.initial_weights`) and what its rows are to answer
@@ -238,7 +238,7 @@ def fit_network(
 
 
 def _shares(classes: np.ndarray) -> np.ndarray:
-    """How often each row of class numbers (N,) is drawn so that all are equally frequent, (N,)."""
+    """Return the rate at which each row of class numbers (N,) is drawn to balance classes, (N,)."""
     return np.asarray(1 / np.bincount(classes)[classes])
 
 

@@ -1,4 +1,4 @@
-"""What a text is labelled with: one class, any number of labels, or a number to estimate.
+"""The target of a text: one class, any number of labels, or a number to estimate.
 
 `make_target` is the target of a data set. `training_rows` is the point of extension for everything
 that weighs rows or gives them probabilities in place of a label: a network is trained on what it
@@ -180,7 +180,7 @@ def right_labels(targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 class LabelsTarget(Target):
-    """Any number of labels for each text: whether each applies, (N, C) float32 of 0 and 1.
+    """The target of any number of labels for each text, (N, C) float32 of 0 and 1.
 
     Args:
         names: C labels.

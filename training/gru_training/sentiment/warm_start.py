@@ -153,7 +153,7 @@ def is_learned(texts: Iterable[str], run: SentimentRun) -> np.ndarray:
     """Whether a run has learned from each of N texts, (N,) bool.
 
     Raises:
-        RunDirectoryError: As of `learned_digests`.
+        RunDirectoryError: The run's files are damaged, see `learned_digests`.
     """
     return np.isin(text_digests(texts), learned_digests(run))
 

@@ -21,29 +21,29 @@ from gru_training.words.vocabulary import PADDING, TokenRows, members_of
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
 _LONGEST = {2: "bigrams", 3: "trigrams"}
-"""What n-grams are called by their order."""
+"""Names of the longest n-grams by their order."""
 
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """How well a simple model does."""
+    """The measures and predictions of a simple model."""
 
     name: str
     validation: Mapping[str, float]
-    """Its measures on the validation rows, by name."""
+    """Measures on the validation rows, by name."""
     test: Mapping[str, float]
-    """Likewise on the test rows."""
+    """Measures on the test rows, by name."""
     test_predictions: np.ndarray
     """Class numbers (N,), labels (N, C) bool, or numbers (N,)."""
 
     @property
     def validation_accuracy(self) -> float:
-        """Of a model that answers classes."""
+        """Accuracy on the validation rows, for a model that answers classes."""
         return self.validation["accuracy"]
 
     @property
     def test_accuracy(self) -> float:
-        """Likewise."""
+        """Accuracy on the test rows, for a model that answers classes."""
         return self.test["accuracy"]
 
 

@@ -1,4 +1,4 @@
-"""What is fitted on the validation rows once the weights are final: temperature, thresholds, scale.
+"""The fit on validation rows once the weights are final: temperature, thresholds, scale.
 
 Of numbers to estimate the intervals are fitted there; of classes and labels the temperature, then
 from which probability on they are answered.

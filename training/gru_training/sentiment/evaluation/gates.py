@@ -1,4 +1,4 @@
-"""What the gates did along a few test rows, as a picture."""
+"""The gates along a few test rows, as a picture."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From a sequence of features to one vector: what a classifier reads of a text.
+"""Pooling of a sequence of features into one vector, which a classifier reads of a text.
 
 Each layer also answers for every beginning of the sequence (`Pooling.so_far`) and piece by
 piece (`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
@@ -32,7 +32,7 @@ class Pooling(keras.layers.Layer, ABC):
 
     @abstractmethod
     def so_far(self, sequence: Any, mask: Any) -> Any:
-        """What each step would pool if it were the last, (B, T, D)."""
+        """Pool for each step as if it were the last, (B, T, D)."""
 
     @abstractmethod
     def carry_size(self, features: int) -> int:

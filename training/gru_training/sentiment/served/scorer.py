@@ -1,4 +1,4 @@
-"""What a trained text classifier answers to the texts of a table, without TensorFlow."""
+"""The answers of a trained text classifier to the texts of a table, without TensorFlow."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -142,7 +142,7 @@ class TokenizedTexts:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """Where in the ids each text begins, (N,)."""
+        """Place in the ids at which each text begins, (N,)."""
         starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
         return starts
 
