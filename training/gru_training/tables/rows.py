@@ -74,7 +74,7 @@ def read_rows(
     Args:
         path: The file.
         given: How the text is written, where that is known.
-        misfit: Told of rows that are malformed, which are left out; by default they raise.
+        misfit: Function that is told of malformed rows, which are left out; by default they raise.
         bounded: Whether all rows are to be held in memory, for which a compressed file must not
             grow beyond measure.
         form: How the file is written, where it was found before.
@@ -104,7 +104,7 @@ def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = AS_FOU
         given: How the text is written, where that is known.
 
     Raises:
-        DataError: It has no header; a row that is malformed raises when it is reached.
+        DataError: The stream has no header; a row that is malformed raises when it is reached.
     """
     head = stream.peek()
     encoding = given.encoding or stream_encoding(head)
@@ -340,7 +340,7 @@ def arrow_file(path: Path, form: FileForm) -> Iterator[ArrowFile]:
     """Open a file of Parquet or Arrow.
 
     Raises:
-        DataError: It is not complete, damaged, or names two columns alike.
+        DataError: The file is not complete, damaged, or names two columns alike.
     """
     import pyarrow as pa
 

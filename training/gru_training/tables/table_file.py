@@ -35,7 +35,7 @@ _TYPES = {
 
 ItemT = TypeVar("ItemT")
 Progress = Callable[[int], None]
-"""Told how many rows there are so far."""
+"""Function that is told how many rows there are so far."""
 
 
 class TableFile(ABC):
@@ -101,7 +101,7 @@ def open_table(
 
     Args:
         path: The file, which is read twice, so it cannot be a pipe.
-        progress: Told about ten times a second.
+        progress: Function that is told the number of rows about ten times a second.
         given: How the text is written, where that is known.
 
     Raises:
