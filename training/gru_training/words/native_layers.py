@@ -112,7 +112,7 @@ WRITERS = {
     NgramLogits: add_ngram_logits,
     WordEmbedding: add_word_embedding,
 }
-"""By kind of layer, beside `keras_gru.convert.onnx_layers.WRITERS`."""
+"""Writers by kind of layer, beside `keras_gru.convert.onnx_layers.WRITERS`."""
 
 MASKS = {"NotEqual": _not_equal}
-"""By the name of the operation, in place of the one in `gru_training.native.operations`."""
+"""Writers by operation name, in place of the one in `gru_training.native.operations`."""

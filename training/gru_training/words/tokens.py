@@ -57,7 +57,7 @@ def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 
 
 def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """As `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
+    """Cut texts like `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
 
     So a full stop in `end.` is not that in `end .`: how a text is typed says where it comes from.
 

@@ -36,7 +36,7 @@ class FileVectors(NamedTuple):
     vectors: np.ndarray
     """(N, D) float32, as they stand in the file."""
     words: int
-    """How many the file holds."""
+    """Number of words that the file holds."""
 
 
 def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileVectors:
@@ -145,7 +145,7 @@ def _lines(path: Path, file: BinaryIO, size: int) -> "Iterator[tuple[str, bytes 
 
 
 def _size(fields: list[bytes]) -> int:
-    """How many numbers stand at the end of a line."""
+    """Count the numbers at the end of a line."""
     size = 0
     for field in reversed(fields[1:]):
         try:
