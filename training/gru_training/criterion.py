@@ -1,4 +1,4 @@
-"""How a search judges the settings it tries, and how far to trust a difference of two trials."""
+"""The criterion by which a search judges settings, and the trust in a difference of two trials."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
 
 def standard_error(one: Sequence[float], other: Sequence[float]) -> float:
-    """Of the difference of two trials, from the criterion without each part of the same rows.
+    """Estimate the standard error of a difference of two trials, from rows without each part.
 
     The delete-a-group jackknife (Kott, 2001), which serves any criterion: for a mean over the rows
     it is the standard error of a mean over the parts.

@@ -60,7 +60,7 @@ class InterruptedRun(KeyboardInterrupt):
     """A training was interrupted and left a checkpoint.
 
     Args:
-        run: Where the run was to be.
+        run: Directory in which the run was to be.
     """
 
     def __init__(self, run: Path):

@@ -69,7 +69,7 @@ class PredictConfig:
 
     @property
     def text_format(self) -> TextFormat:
-        """How a text file is written, where that is set."""
+        """Format of a text file, as far as it is set."""
         return TextFormat(self.separator, self.encoding)
 
 

@@ -58,9 +58,9 @@ class Contender:
     mcnemar: McNemar | None = None
     """Against the reference, of a run on rows that are got right or wrong."""
     p_value: float | None = None
-    """Of the first measure, against the reference."""
+    """P-value of the first measure's difference from the reference."""
     adjusted: float | None = None
-    """The same after Holm, over all runs compared with the reference."""
+    """P-value after Holm's correction, over all runs compared with the reference."""
     verdict: str = ""
     """`better`, `worse` or `no difference shown`; empty where nothing was tested."""
 
@@ -72,14 +72,14 @@ class Comparison:
     source: str | None
     """The file that the rows come from; None of those that the runs held out."""
     rows: str
-    """What they are called."""
+    """Name of the rows, such as `held-out texts`."""
     count: int
     overlap: int | None
-    """As of `gru_training.outcomes.Outcomes`."""
+    """Steps that each row forecasts, see `gru_training.outcomes.Outcomes.overlap`; or None."""
     contenders: tuple[Contender, ...]
     """The reference, the other runs, the simple models."""
     styles: dict[str, str]
-    """How to write the values of each measure, by name; the first measure decides."""
+    """Format of the values of each measure, by its name; the first measure decides."""
     higher_is_better: dict[str, bool]
     settings: dict[str, dict[str, str]]
     """The settings that differ: by flag, those of each run by its name."""

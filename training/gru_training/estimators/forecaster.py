@@ -42,14 +42,14 @@ SETTINGS = Settings(
 
 
 class Times(NamedTuple):
-    """Where the times of a table are, and how they are written; None: found by itself."""
+    """Column and format of the times of a table; None: found by itself."""
 
     column: str | None = None
     format: str | None = None
 
     @classmethod
     def of_run(cls, given: Mapping[str, Any] | None) -> Self:
-        """Those of a run, from what is known of its table."""
+        """Return the times of a run, from what is known of its table."""
         return cls() if given is None else cls(given.get("time"), given.get("time_format"))
 
 

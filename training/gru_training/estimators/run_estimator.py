@@ -99,7 +99,7 @@ class RunEstimator(BaseEstimator):
     rows of the training, which belong to whoever gave them, and TensorFlow's graphs."""
     run_: Any
     _loaded: dict[str, Any]
-    """What predictions have loaded of the run, by name; they change no attribute."""
+    """Objects that predictions have loaded of the run, by name; they change no attribute."""
     study_: Path
     runs_dir: Any
     name: Any

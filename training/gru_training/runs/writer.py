@@ -171,12 +171,12 @@ class TrainingRunWriter(RunWriter):
 
 
 def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
-    """How a training went, and with which versions.
+    """Summarise a training: its epochs, seed and time, and the versions of packages.
 
     Args:
         result: Result of `gru_training.loop.fit.fit`.
-        seed: Of the run.
-        started: When the run began, on the clock of `time.perf_counter`.
+        seed: Seed of the run.
+        started: Time at which the run began, on the clock of `time.perf_counter`.
     """
     return {
         "best_epoch": result.best_epoch,
