@@ -159,10 +159,10 @@ def gates(
         h: The state before each of them, (..., U).
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: See `step`.
-        convention: See `step`.
-        layer_norm_gain: See `step`.
-        recurrent_mask: See `step`.
+        bias: Bias, the same as for `step`.
+        convention: Variant of the GRU, the same as for `step`.
+        layer_norm_gain: Gains of layer normalisation, the same as for `step`.
+        recurrent_mask: Dropout masks of the state, the same as for `step`.
 
     Returns:
         z, r and g, (..., U) each.
@@ -215,7 +215,7 @@ def sequence(
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
         convention: Variant of the GRU; activations among sigmoid, hard_sigmoid, tanh, relu and
             linear.
-        layer_norm_gain: See `step`.
+        layer_norm_gain: Gains of layer normalisation, the same as for `step`.
         mask: Boolean (B, T) of any pattern. Where False the state is kept (5).
         go_backwards: Run from the last step to the first.
         processing_order: Whether `go_backwards` gives states and gates in the order in which they

@@ -46,7 +46,7 @@ class TrainedLayer:
         """The layer that Keras asks for.
 
         Raises:
-            ImportError: What training needs is not installed; says how to install it.
+            ImportError: A package for training is missing; the message says how to install it.
         """
         module = MODULES[self._name]
         try:

@@ -269,7 +269,7 @@ def take(framework: str, arrays: Mapping[str, Any], names: tuple[str, ...]) -> l
     """Take a framework's tensors out of a mapping.
 
     Raises:
-        ValueError: One is missing; the message lists what was expected and what came.
+        ValueError: A tensor is missing; the message lists the expected and the received names.
     """
     require_names(f"The weights of a {framework} GRU", arrays, names)
     return [to_array(arrays[name]) for name in names]

@@ -285,7 +285,7 @@ def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> 
     Args:
         products: Products with centred kernels, (..., nU).
         gain: γ of each of them, (nU,).
-        gates: Their number n.
+        gates: Number n of gates side by side.
     """
     if gates == 1:
         return products * inverse_deviation(products) * gain

@@ -99,7 +99,7 @@ def forward(
     """Run from the initial state over `shared.steps` steps.
 
     Args:
-        rows: One block of rows.
+        rows: Rows of one block.
         shared: Tensors that the block shares with others.
         convention: Variant of the GRU.
         compiled: Whether the loop is written for XLA, which wants one slice per gate; else for
@@ -169,7 +169,8 @@ class Deltas(NamedTuple):
             candidate's recurrent kernel multiplied.
         normalized_inputs: Gradients with respect to the products of the inputs and the centred
             kernel, (T, B, U) each, with layer normalisation; else None.
-        normalized_states: The same of the states and the centred recurrent kernel.
+        normalized_states: Gradients with respect to the products of the states and the centred
+            recurrent kernel, (T, B, U) each, with layer normalisation; else None.
         gain: Gradient of the gains, (2, 3U), with layer normalisation; else None.
     """
 

@@ -126,8 +126,8 @@ def run_forward(
     """Run each block of rows forward.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         extent: Size of the batch.
         keep_outputs: Whether the states of all steps are wanted.
         keep_saved: Whether a backward pass may follow.
@@ -334,8 +334,8 @@ def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> 
     """Compute the gates of all steps at once: given the states, no gate waits for another.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         states: State after each step, (B, T, U).
 
     Returns:

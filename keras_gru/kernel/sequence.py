@@ -45,8 +45,8 @@ def recurrence(
     """Make a function that runs over a sequence, with hand-derived gradients.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         keep_outputs: Whether the states of all steps are wanted.
         training: Whether to keep what the backward pass needs. Gradients are right without it as
             well; the forward pass then runs a second time when they are asked for.

@@ -52,7 +52,7 @@ def require_extra(extra: str) -> None:
         extra: `serve` or `plot`.
 
     Raises:
-        ModuleNotFoundError: One of its packages is not installed.
+        ModuleNotFoundError: A package of the extra is not installed.
     """
     for package, installed_by in _EXTRAS.items():
         if installed_by == extra and importlib.util.find_spec(package) is None:
@@ -64,7 +64,7 @@ def naming_extra(subject: str) -> Iterator[None]:
     """Turn a failed import of a package into one that says how to install it.
 
     Args:
-        subject: What needs the package; begins the message.
+        subject: Name of the part that needs the package; begins the message.
 
     Raises:
         ModuleNotFoundError: A package is not installed.

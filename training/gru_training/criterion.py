@@ -47,8 +47,8 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
     Args:
         measure: The criterion of some rows, from whether each row (N,) counts.
-        rows: N.
-        parts: How many; of consecutive rows, as those may depend on each other.
+        rows: Number N of rows.
+        parts: Number of parts; of consecutive rows, as those may depend on each other.
     """
     left_out = list[float]()
     if min(parts, rows) > 1:

@@ -72,7 +72,7 @@ class InterruptedWork(KeyboardInterrupt):
     """Scoring a file, or a search, was interrupted and can go on.
 
     Args:
-        message: How far it came, and how it goes on.
+        message: Progress of the work, and the way to go on.
     """
 
     def __init__(self, message: str):

@@ -35,7 +35,7 @@ class Exchange:
     """Send this message and wait for the reply, `timeout` seconds at most.
 
     Attributes:
-        message: What to send.
+        message: Message to send.
         timeout: Seconds until the reply, the wait before it is sent included.
         is_needed: Whether to send it at all, asked when its turn has come; where not, the reply is
             None.

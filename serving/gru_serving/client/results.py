@@ -18,7 +18,7 @@ class Sentiment:
         label: The likeliest class.
         probability: Probability of that class.
         scores: Probability of every class, (C,).
-        classes: Their names; empty where they were not given.
+        classes: Names of the classes; empty where they were not given.
     """
 
     label: str
@@ -273,8 +273,8 @@ def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
     The same letter means the same size in all outputs.
 
     Raises:
-        FailedPrecondition: Some are missing: it is another model.
-        Unknown: One has another form, which no model of ours gives.
+        FailedPrecondition: An output is missing, as of another model.
+        Unknown: An output has another form, which no model of ours gives.
     """
     if not outputs.keys() >= forms.keys():
         raise FailedPrecondition(

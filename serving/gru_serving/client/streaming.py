@@ -38,7 +38,8 @@ class StreamState:
         label: The version label that the session follows when its version is gone.
         steps: Pieces fed.
         state: (S,) numbers; zeros before the first step.
-        history: What was fed, for a replay on another version; None where it is not kept.
+        history: Pieces that were fed, for a replay on another version; None where they are not
+            kept.
     """
 
     model: str
@@ -138,7 +139,7 @@ class _Stream:
         """The current session, for `resume`.
 
         Raises:
-            FailedPrecondition: Nothing has been fed yet.
+            FailedPrecondition: The session has had no step yet.
         """
         if self._version is None:
             raise FailedPrecondition("the session has no state before its first step")

@@ -21,7 +21,7 @@ def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, n
         signature: Signature of the model.
 
     Raises:
-        InvalidArgument: Names, or types that cannot be converted without loss of meaning.
+        InvalidArgument: Names do not fit, or a value cannot be converted without loss of meaning.
     """
     expected = signature.inputs
     if not isinstance(inputs, Mapping):

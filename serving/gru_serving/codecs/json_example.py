@@ -106,7 +106,7 @@ def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
     """A classify or regress request.
 
     Args:
-        examples: What `gru_serving.codecs.example.example_values` returns.
+        examples: Values of the examples, from `gru_serving.codecs.example.example_values`.
         name: Signature name; empty for the default one.
     """
     rows = [

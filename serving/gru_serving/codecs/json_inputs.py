@@ -38,7 +38,7 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
     """Convert a value or nested lists in one go.
 
     Args:
-        value: What the JSON parser returned.
+        value: Value that the JSON parser returned.
         dtype: DataType number of the input.
         has_booleans: Whether there may be booleans among the values.
 

@@ -46,7 +46,7 @@ def decode_tensor(proto: TensorProto, lists: Lists | None = None) -> np.ndarray:
 
     Args:
         proto: The message.
-        lists: What was taken out of it before.
+        lists: Lists of numbers that were taken out of the message before.
 
     Returns:
         An array in native byte order; strings are `object` arrays of `bytes`. It may share memory
@@ -194,7 +194,7 @@ def decode_input(proto: Input) -> list[bytes]:
     A shared context goes in front of every example: concatenated messages merge.
 
     Raises:
-        InvalidArgument: All those contexts would be out of proportion to the request.
+        InvalidArgument: The repeated contexts would be out of proportion to the request.
     """
     if proto.HasField("example_list_with_context"):
         listed = proto.example_list_with_context
@@ -215,7 +215,7 @@ def decode_inputs(
 
     Args:
         request: The message.
-        lists: What was taken out of its inputs before, by their names.
+        lists: Lists of numbers that were taken out of the inputs before, by input name.
 
     Raises:
         TensorLimitError: A tensor that TF Serving might take, but this server does not.

@@ -82,7 +82,7 @@ def count_varints(content: np.ndarray) -> int:
     """Count the varints in these bytes (uint8).
 
     Raises:
-        ValueError: One has more than ten bytes, or the last one does not end.
+        ValueError: A varint has more than ten bytes, or the last one does not end.
     """
     count, last = 0, -1
     for at in range(0, len(content), _PART):
@@ -101,7 +101,7 @@ def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
     """Read varints that follow one another, as in a packed field.
 
     Args:
-        content: Their bytes, uint8; `count_varints` takes them.
+        content: Bytes of the varints, uint8, checked by `count_varints`.
         out: Array as long as there are varints, of a type of integers or bool; numbers that are too
             large for it lose their upper bits, as in protocol buffers.
     """

@@ -93,7 +93,7 @@ def completion(
 
     Args:
         session: At the beginning of a document.
-        text: How the document begins.
+        text: Beginning of the document.
         sampler: Draws the tokens.
         most: Tokens.
 

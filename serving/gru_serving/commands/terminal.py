@@ -64,7 +64,7 @@ def waiting(what: str) -> Iterator[None]:
     """Show what is being done, and for how long; nothing where stderr is no terminal.
 
     Args:
-        what: What is being done.
+        what: Name of the work in progress.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield

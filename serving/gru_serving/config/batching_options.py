@@ -58,7 +58,7 @@ class BatchingOptions:
         max_enqueued_batches: Batches that wait, per queue; a request beyond is UNAVAILABLE.
         allowed_batch_sizes: Batches are filled up to the first of these that holds them; ascending,
             empty for any size. The last must be `max_batch_size`, with splitting as well.
-        pad_variable_length_inputs: Merge requests of different shapes by padding.
+        pad_variable_length_inputs: Whether requests of different shapes are merged by padding.
         enable_large_batch_splitting: Spread large requests over several batches.
         max_execution_batch_size: Rows of the largest batch; 0 for `max_batch_size`. Only with
             splitting.

@@ -187,7 +187,7 @@ def _check_platform(entry: ModelConfig, known: bool) -> None:
 
 
 def _check_logging(model: str, config: LoggingConfig) -> None:
-    """Whether the `logging_config` of a model can be honoured.
+    """Check that the `logging_config` of a model can be honoured.
 
     Raises:
         InvalidArgument: A collector of another type, a rate beyond 0 to 1, or a file outside the

@@ -21,8 +21,8 @@ class NumberBins:
     Attributes:
         edges: Inner borders, ascending; a value on a border is in the bin below.
         low: The 1 % quantile of those rows.
-        median: Their median.
-        high: The 99 % quantile.
+        median: The median of those rows.
+        high: The 99 % quantile of those rows.
     """
 
     edges: Sequence[float]

@@ -35,7 +35,7 @@ class Outcomes:
     labels is right where all of them are, and none is missing.
 
     Args:
-        known: What is true of each text.
+        known: True classes or labels of texts.
     """
 
     def __init__(self, known: Known) -> None:

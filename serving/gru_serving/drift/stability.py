@@ -29,9 +29,9 @@ def share_verdict(outside: int, rows: int, held_out: int) -> Verdict:
     chi-squared with one degree of freedom if both are the same.
 
     Args:
-        outside: Later rows outside of the range.
-        rows: All later rows, at least 1.
-        held_out: Held-out rows that the range was made of, at least 1.
+        outside: Number of later rows outside of the range.
+        rows: Number of later rows, at least 1.
+        held_out: Number of held-out rows that the range was made of, at least 1.
     """
     share = outside / rows
     if share <= MOVED_OUTSIDE:

@@ -16,7 +16,7 @@ class TextReader:
 
     Args:
         tokenizer: Splits a text; None splits at blanks.
-        words: What is known; None knows nothing of words.
+        words: Words of the version's vocabulary; None where they are unknown.
     """
 
     def __init__(self, tokenizer: Tokenizer | None = None, words: Words | None = None) -> None:

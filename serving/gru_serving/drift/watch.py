@@ -32,7 +32,7 @@ class Finding:
     Attributes:
         name: The name of the quantity.
         before: The held-out rows in words: median and range of numbers, shares of names.
-        now: The same of the logged rows.
+        now: The logged rows in words: median and range of numbers, shares of names.
         stability: The distance between the two distributions.
         outside: The share of logged rows outside of the range of 98 % of the held-out rows.
         outside_verdict: The verdict on that share.
@@ -60,7 +60,7 @@ class Report:
     Attributes:
         rows: Rows that the version answered.
         requests: Number of requests that held these rows.
-        others: Requests that other versions answered, by their number.
+        others: Number of requests that other versions answered, by version number.
         golden: The number of golden requests among the logged ones, as `gru-serve verify --url`
             and the gates of a promotion send them; they are left out.
         findings: Findings on each quantity, the least stable first.

@@ -21,7 +21,7 @@ class Worth(NamedTuple):
         text: Text of the request.
         answer: Name that the model answered; empty where it answers no name.
         reason: Reason to label the text, in words.
-        weight: How unsure or unlike, larger for more; comparable for one kind of reason.
+        weight: Degree of doubt or unlikeness, larger for more; comparable for one kind of reason.
     """
 
     text: str

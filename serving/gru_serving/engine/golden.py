@@ -129,14 +129,14 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
     """Ask every golden request again.
 
     Args:
-        golden: What `read_golden` returns.
+        golden: Golden requests, from `read_golden`.
         ask: An engine.
         tolerance: Largest difference allowed between numbers; of an output with numbers beyond
             1, as in raw units, relative to the largest of them.
 
     Raises:
-        WrongAnswerError: Names the request, output and row of the first answer that differs.
-        ValueError: The tolerance is none.
+        WrongAnswerError: An answer differs; the message names its request, output and row.
+        ValueError: The tolerance is negative or NaN.
     """
     check_tolerance(tolerance)
     largest: dict[str, float] = {}

@@ -67,12 +67,13 @@ class LoadOptions:
         tags: Tags of the MetaGraph to load.
         session: Options of the sessions, such as threads.
         warmup_iterations: Times to run each warmup request; 0 runs none.
-        check_method_names: Refuse signatures whose `method_name` does not fit the request.
-        batching: How to merge requests; None for not at all.
+        check_method_names: Whether to refuse signatures whose `method_name` does not fit the
+            request.
+        batching: Options for merging requests; None for not at all.
         per_model_batching: Whether only the requests of versions with batching parameters of their
             own are merged, by these.
-        prefer_tflite: Load `model.tflite` where a version has one.
-        tflite_interpreters: Requests that one TFLite model works on at once.
+        prefer_tflite: Whether to load `model.tflite` where a version has one.
+        tflite_interpreters: Number of requests that one TFLite model works on at once.
         trial: Try versions in a process of their own first: `auto` those without digests,
             `always` all, `never` none.
         runtime: Runtime of the versions, one of `gru_serving.engine.runtime.RUNTIMES`.

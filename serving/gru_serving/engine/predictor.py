@@ -138,7 +138,8 @@ class Predictor:
         model: Directory of a SavedModel, or what runs the model already; closed with this.
         tags: Tags of the MetaGraph to load.
         options: Threads of the session.
-        check_method_names: Refuse signatures whose `method_name` does not fit the request.
+        check_method_names: Whether to refuse signatures whose `method_name` does not fit the
+            request.
         runtime: Name of what runs the model.
         left: Signatures that this leaves to TensorFlow.
 

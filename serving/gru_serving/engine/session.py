@@ -119,7 +119,7 @@ def join(wanted: Sequence[Any], fetched: Sequence[Any], parts: _Parts) -> list[n
     """The arrays wanted, of what was fetched.
 
     Raises:
-        TensorLimitError: One has more dimensions than this server takes.
+        TensorLimitError: A tensor has more dimensions than this server takes.
     """
     rest = iter(fetched)
     return [
@@ -325,8 +325,8 @@ class _RunPools:
     keep several threads busy. Unlike with a run in the calling thread, deadlines hold.
 
     Args:
-        config: Gets the pools, unless it says itself how many threads there are to be.
-        frugal: See `SessionOptions`.
+        config: Configuration that receives the pools, unless it sets the number of threads itself.
+        frugal: Whether never to spend several threads on one run, see `SessionOptions`.
     """
 
     def __init__(self, config: Any, frugal: bool) -> None:
@@ -371,7 +371,7 @@ class GraphSession:
         directory: Directory of the SavedModel.
         tags: Tags of the MetaGraph.
         options: Threads.
-        guard: See `gru_serving.engine.session.load`.
+        guard: Function that gets what interrupts the load, see `gru_serving.engine.session.load`.
 
     Attributes:
         signatures: Signatures as stored in the SavedModel.

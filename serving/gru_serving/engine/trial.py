@@ -247,8 +247,8 @@ class TriedVersions:
 
         Args:
             directory: Directory of the version.
-            options: How it is loaded.
-            check: Called again and again meanwhile; may raise to end it.
+            options: Options of the load.
+            check: Function that is called again and again meanwhile; may raise to end it.
         """
         told = hashlib.sha256()
         # Neither changes what is loaded.

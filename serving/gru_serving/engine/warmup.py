@@ -266,7 +266,7 @@ def write_records(directory: Path, records: Sequence[PredictionLog]) -> Path:
         The file.
 
     Raises:
-        ValueError: Too many records.
+        ValueError: The records are too many.
     """
     if len(records) > MAX_RECORDS:
         raise ValueError(f"records: expected at most {MAX_RECORDS}; got {len(records)}")

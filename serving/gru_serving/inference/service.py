@@ -94,7 +94,7 @@ class Request(ABC, Generic[AnswerT]):
         api: Name in metrics: "Predict", "Classify", "Regress"; empty where TF Serving counts the
             examples only.
         kind: Name in prediction logs.
-        limits: What the event loop does itself.
+        limits: Limits of the work that the event loop does itself.
     """
 
     api: ClassVar[str]

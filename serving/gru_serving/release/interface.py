@@ -141,7 +141,7 @@ def check_interface(old: Path, new: Path, remedy: str = ACCEPT_FLAG) -> None:
         remedy: The flag by which a user says that the change is meant.
 
     Raises:
-        InterfaceChangeError: Clients of `old` would break; lists how.
+        InterfaceChangeError: Clients of `old` would break; the message lists how.
         OSError: A file of a version cannot be read.
     """
     try:
@@ -164,7 +164,7 @@ def check_next_version(base: Path, new: Path) -> None:
         new: The directory of the version to be published there.
 
     Raises:
-        InterfaceChangeError: Clients would break; lists how.
+        InterfaceChangeError: Clients would break; the message lists how.
         OSError: A file of a version cannot be read.
     """
     try:

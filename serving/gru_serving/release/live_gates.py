@@ -24,7 +24,7 @@ class LiveGates:
 
     Attributes:
         logs: Directory of the server's prediction log.
-        seconds: How long to watch.
+        seconds: Time to watch, in seconds.
         least_rows: Logged rows without which nothing can be said.
         drift: Whether a quantity may not shift that did not with the version before.
         least_accuracy: Share of right answers among texts whose outcome is known; None for any.

@@ -43,7 +43,7 @@ class Rollout:
         model: Name of the model.
         server: A client of the server; None to write the file only, for a server not running.
         wait: Seconds that the server may take to load, and to take over the file.
-        say: Called with a sentence about each step.
+        say: Function that is called with a sentence about each step.
         check: Function that is called when the versions are loaded, before a label moves; an error
             that it raises keeps everything as it was.
     """

@@ -56,9 +56,9 @@ class Version:
         number: Number of the version.
         path: Directory of the version.
         state: State in its life.
-        error: Why it ended, when it was not asked to.
-        predictor: While it is in memory.
-        in_use: Requests that hold it.
+        error: Error that ended it, when it was not asked to end.
+        predictor: Predictor of the version while it is in memory; else None.
+        in_use: Number of requests that hold it.
         gone: At some time since it was first seen, it was not wanted.
         retrying: Whether its load failed, and is tried again.
         tried: Files when it was loaded last.
@@ -103,7 +103,7 @@ class ModelVersions:
     """The versions of one model; its users must hold the lock.
 
     Attributes:
-        config: What is configured.
+        config: Configuration of the model.
         known: Every version ever seen, by number. Ended ones stay, as in TF Serving.
         aspired: Directories of the versions that should serve, by number.
         labels: Version numbers by label.
@@ -242,11 +242,11 @@ class Catalogue:
     """Models by name; its methods may be called from several threads.
 
     Args:
-        models: What to serve; None where that is not configured yet.
+        models: Models to serve; None where that is not configured yet.
 
     Attributes:
-        models: Their versions, by name; to be used under `changed`.
-        changed: Called for every change of a version.
+        models: Versions of each model, by its name; to be used under `changed`.
+        changed: Condition that is notified of every change of a version.
         configured: Whether it has been said what to serve, even if that is nothing.
     """
 

@@ -115,10 +115,10 @@ class VersionChanges:
 
     Args:
         catalogue: Catalogue of the versions.
-        load: Makes a predictor of a version directory.
-        options: How to look for and load versions.
-        loaded: Called for every version that is about to serve: model, number, directory.
-        unloaded: Called for every version that no longer serves, likewise.
+        load: Function that makes a predictor of a version directory.
+        options: Options for finding and loading versions.
+        loaded: Function that is called for every version about to serve: model, number, directory.
+        unloaded: Function that is called for every version that no longer serves, likewise.
         stopping: Set when nothing is to be loaded any more.
     """
 
@@ -305,11 +305,11 @@ class Repository(Catalogue):
     """The models of a server.
 
     Args:
-        models: What to serve; None where that is not configured yet.
-        load: Makes a predictor of a version directory.
-        options: How to look for and load versions.
-        loaded: Called for every version that is about to serve: model, number, directory.
-        unloaded: Called for every version that no longer serves, likewise.
+        models: Models to serve; None where that is not configured yet.
+        load: Function that makes a predictor of a version directory.
+        options: Options for finding and loading versions.
+        loaded: Function that is called for every version about to serve: model, number, directory.
+        unloaded: Function that is called for every version that no longer serves, likewise.
     """
 
     def __init__(

@@ -172,7 +172,7 @@ class Held:
         budget: Budget that counts them.
 
     Attributes:
-        bytes: How many they are.
+        bytes: Number of bytes counted for the request.
     """
 
     __slots__ = ("_budget", "bytes")
@@ -190,7 +190,7 @@ class Held:
         """Change the number of bytes counted for the request.
 
         Args:
-            size: All bytes of the request.
+            size: Number of all bytes of the request.
             in_memory: Whether the bytes are in memory already.
 
         Raises:

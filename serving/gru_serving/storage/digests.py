@@ -78,14 +78,14 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
 
     Args:
         version: Directory of the version, with a list.
-        check: Called again and again meanwhile; may raise to end it.
+        check: Function that is called again and again meanwhile; may raise to end it.
 
     Returns:
         The bytes compared.
 
     Raises:
-        RefusedVersion: Names the first file that is missing, altered or not listed; or the list
-            cannot be read.
+        RefusedVersion: A file is missing, altered or not listed, and the message names the first;
+            or the list cannot be read.
     """
     listed = read_digests(version)
     for name, digest in listed.items():

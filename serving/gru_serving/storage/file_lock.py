@@ -19,7 +19,7 @@ class LockedError(Exception):
     """Another process holds the lock.
 
     Attributes:
-        holder: What it says of itself.
+        holder: Description of that process, from the lock file.
     """
 
     def __init__(self, path: Path, holder: str) -> None:

@@ -107,8 +107,8 @@ class Histogram:
 
     Args:
         name: Name of the metric.
-        labels: Their names.
-        bounds: Between the buckets, ascending.
+        labels: Names of the labels.
+        bounds: Bounds between the buckets, ascending.
         digits: Digits of the sum; TF Serving's has six, 17 lose nothing.
     """
 

@@ -44,7 +44,7 @@ class Refusals:
 
         Args:
             reason: Reason of the refusal.
-            detail: What the client is told, for the log.
+            detail: Explanation that the client gets, for the log.
         """
         self._counter.add(reason.value)
         now = time.monotonic()

@@ -57,7 +57,7 @@ def as_expected(
     Args:
         ids: The names of K series.
         values: (T, K, N), of `gru_training.data.long_form.widened`.
-        long: What the N are.
+        long: Columns of the table in long form, which say what the N are.
         expected: Series to continue; of those without a row the columns are missing values.
 
     Returns:
@@ -105,7 +105,7 @@ def evenly_spaced(
         time_format: Format as for `strptime`; guessed by default.
         problems: Receives rows that cannot be used, which are left out.
         expected: The series that they must continue.
-        options: What to do with local, repeated, uneven and too fine times.
+        options: Treatment of local, repeated, uneven and too fine times.
 
     Raises:
         DataError: Too few rows are left, or nearly all times are missing.

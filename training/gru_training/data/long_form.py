@@ -32,7 +32,7 @@ class LongColumns:
         """The column of times where none is named: one called as they are, else the first.
 
         Args:
-            names: All columns of a table.
+            names: Names of all columns of a table.
             known: Names of columns of times, in small letters.
         """
         taken = (self.id, self.value, *self.inputs, *self.targets)

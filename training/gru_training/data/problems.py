@@ -13,7 +13,7 @@ class DataProblemsError(DataError):
 
     Args:
         source: The file.
-        messages: One line each, the first of which names the file.
+        messages: Messages of one line each, the first of which names the file.
         remedies: Flags with which training could continue.
     """
 
@@ -73,7 +73,7 @@ class Problems:
         """Add something that would make training fail.
 
         Args:
-            message: One line.
+            message: Message of one line.
             remedy: The flag that avoids it.
         """
         self.errors.append(message)

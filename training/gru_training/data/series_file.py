@@ -62,8 +62,8 @@ def read_series(
             missing; by default they raise.
         expected: The series that it must continue; other columns are noted.
         long: The columns of a file in long form.
-        options: What to do with local, repeated, uneven and too fine times.
-        given: How the text is written, where that is known.
+        options: Treatment of local, repeated, uneven and too fine times.
+        given: Format of the text, as far as it is known.
         read: Columns that must be read; another one that holds words alone is noted and left out.
 
     Raises:

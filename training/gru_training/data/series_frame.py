@@ -44,7 +44,7 @@ def series_of_frame(
         problems: Receives rows that cannot be used.
         expected: The series that it must continue.
         long: The columns of a table in long form.
-        options: What to do with local, repeated, uneven and too fine times.
+        options: Treatment of local, repeated, uneven and too fine times.
 
     Raises:
         DataError: The table is not like this; names the column.

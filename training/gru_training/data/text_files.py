@@ -46,11 +46,11 @@ def read_text_file(
         path: The file.
         text_column: Name of the column with the text; by default one named in `TEXT_COLUMNS`
             (in any case).
-        label_column: The same for the label and `LABEL_COLUMNS`.
+        label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS`.
         problems: Receives rows that cannot be used, which are left out; by default they raise.
-        labels: How labels are written; of a kind that is known.
+        labels: Columns and format of the labels; of a kind that is known.
         further: Other columns to keep, by what they mean.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.

@@ -206,7 +206,7 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
 
     Args:
         times: Times of the rows.
-        cells: Their cells, for messages.
+        cells: Cells of these times, for messages.
         problems: Receives repeated times, of which the first is kept, and times out of order.
     """
     latest = np.maximum.accumulate(times)
@@ -327,14 +327,14 @@ def complete(
 
     Args:
         times: Times of the rows, ascending, two or more where the spacing is not known.
-        cells: Their cells, for messages.
+        cells: Cells of these times, for messages.
         problems: Receives times that do not fit the spacing, whose place is then -1; by default
             they raise.
         frequency: The spacing, where it is known.
 
     Raises:
-        DataError: Nearly all times would be missing, or, without `problems`, one does not fit the
-            spacing of the others; names it.
+        DataError: The times would nearly all be missing, or, without `problems`, one does not fit
+            the spacing of the others; the message names it.
     """
     found = problems or Problems(cells.source)
     most = "" if frequency else " (as most are; --frequency moves them to the nearest step)"

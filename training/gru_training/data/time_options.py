@@ -104,7 +104,7 @@ def put_together(
     Args:
         times: (n,) ascending; repeated where `duplicates` says what counts.
         values: (n, C), NaN where one is missing.
-        options: What to do.
+        options: Rules for combining the rows.
 
     Returns:
         Times, values and notes.

@@ -171,7 +171,7 @@ class Forecaster(RunEstimator):
 
         Args:
             path: Directory that the run was to have, such as `runs/NAME`.
-            data: The same table as before, where it was given in memory.
+            data: Table of the training, where it was given in memory.
             progress: Whether to show progress, as for `fit`.
 
         Raises:
@@ -392,7 +392,7 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
     Args:
         run: Complete.
         data: A table or the path of a file; None: as it was trained on.
-        series: What it was trained on, where that is at hand.
+        series: Series that the run was trained on, where that is at hand.
 
     Raises:
         TrainingError: The data are not those of the run.

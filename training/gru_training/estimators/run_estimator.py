@@ -383,7 +383,7 @@ def temporary_folder() -> Path:
     """Make a folder in the system's folder of temporary files.
 
     Raises:
-        RunDirectoryError: Nothing can be written there.
+        RunDirectoryError: The folder cannot be written to.
     """
     try:
         return Path(tempfile.mkdtemp(prefix="keras-gru-"))

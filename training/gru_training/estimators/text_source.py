@@ -118,7 +118,7 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
     """Check the weights of rows, (N,) float64.
 
     Args:
-        weights: One number per row, from 0.
+        weights: Weight of each row, a number from 0.
         rows: Number N of rows.
 
     Raises:

@@ -72,7 +72,7 @@ def measures(
     """Every measure of every model over all windows of some folds, each value weighed alike.
 
     Args:
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         levels: Levels of the quantiles, ascending.
         data: Series on the scale on which errors are measured.
     """
@@ -126,7 +126,7 @@ def fold_table(
     """A row for each fold and model, as `gru_training.estimators.forecaster` gives it.
 
     Args:
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         levels: Levels of the quantiles, ascending.
         data: Series on the scale on which errors are measured.
     """
@@ -172,7 +172,7 @@ def summarise(
     Args:
         run: Run that was tested.
         data: Series on the scale on which errors are measured.
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         config: Settings of the backtest.
     """
 

@@ -167,7 +167,7 @@ def train_plan(
     """Train the networks of a plan, and weigh them against its simple forecasters.
 
     Args:
-        plan: What to train.
+        plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
         checkpoint: Makes what keeps checkpoints; none are kept by default.
@@ -267,7 +267,7 @@ def fit_networks(
     """Train networks side by side.
 
     Args:
-        plan: What to train on.
+        plan: Plan of the training.
         networks: Networks to train.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
@@ -315,7 +315,7 @@ def fit_alone(
     """Train the network of a plan that does not combine, on windows of all columns.
 
     Args:
-        plan: What to train on.
+        plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the network that share the batches; one by default.
         checkpoint: Makes what keeps checkpoints.
@@ -594,7 +594,7 @@ def combined(
 
     Args:
         shape: Shape of the model.
-        networks: Each with its weight.
+        networks: Networks, each with its weight.
         kernel: (L', H) or (K, L', H), the weighted sum of what is linear; None: nothing is.
         share: The weight of all that is linear together.
     """

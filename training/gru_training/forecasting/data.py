@@ -55,7 +55,7 @@ def read_traits(
         path: The file.
         id_column: Column with the names of the series; by default found as in their table.
         ids: The K series.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         ForeignDataError: There is no column with the names of the series, or nothing else.
@@ -223,7 +223,7 @@ def prepare(
         scale: Scale of its columns; by default that of the training rows.
 
     Raises:
-        DataError: Too few rows, or a column that is constant.
+        DataError: The rows are too few, or a column is constant.
     """
     problems = series_problems(config, series)
     series, shape, season = usable_series(series, config, problems)

@@ -376,12 +376,12 @@ def inputs_ahead(
     Args:
         recent: Steps before the forecast, with the inputs that are given.
         names: Names of the F columns read of the steps ahead.
-        calendar: What makes others of them.
+        calendar: Calendar inputs, which make the others of these columns.
         frequency: Spacing of the steps.
-        steps: H.
+        steps: Number H of steps ahead.
 
     Returns:
-        The number, and (H, F); after the last step that is known, NaN.
+        Number of steps of which all inputs are known, and the inputs (H, F), NaN after these steps.
     """
     known, given = recent.future_of(steps)
     if not any(name in calendar.columns for name in names):

@@ -251,7 +251,7 @@ class WindowLinear(keras.layers.Layer):
         horizon: H.
         targets: The K column numbers that are forecast.
         own: Whether each target has a matrix to itself.
-        share: What is left of the window's last value.
+        share: Share of the window's last value that is left in it.
 
     Call arguments:
         history: (B, T, C), T at least L.

@@ -107,7 +107,7 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
     """Half the deviance, over the deviation of the column.
 
     Args:
-        kind: One of `COUNT_LOSSES`.
+        kind: Name of the loss, one of `COUNT_LOSSES`.
         size: r of the negative binomial distribution; the larger, the more like Poisson's.
     """
 
@@ -267,7 +267,7 @@ class Deviance:
     """Half the deviance of counts, as `gru_training.forecasting.losses` has it.
 
     Args:
-        kind: One of `COUNT_LOSSES`.
+        kind: Name of the loss, one of `COUNT_LOSSES`.
         size: r of the negative binomial distribution.
         truth: (n,) standardised.
         level: (n,) the mean with which it was standardised, over the deviation.

@@ -66,7 +66,7 @@ def build_forecaster(
 
     Raises:
         ConfigError: A segment is longer than the look-back.
-        ValueError: Levels that are no ascending probabilities with .5 among them.
+        ValueError: The levels are no ascending probabilities with .5 among them.
     """
     config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
     point, outputs = 0, 1

@@ -50,7 +50,7 @@ def stored_errors(
     """Collect the content of `test_errors.npz`.
 
     Args:
-        data: What the run was trained on.
+        data: Series that the run was trained on.
         model: The errors of its test windows.
         baselines: Results on the same windows; one that skipped some is left out.
     """

@@ -306,10 +306,10 @@ def draw_all(
     Args:
         data: The series with its split.
         predict: The trained forecaster.
-        offsets: (H, K, Q), of its quantiles.
+        offsets: Offsets (H, K, Q) of the forecaster's quantiles.
         levels: The Q levels.
-        test: What it achieves on the test part.
-        baselines: What others achieve.
+        test: Evaluation on the test part.
+        baselines: Results of simple forecasters.
         folder: Folder of the PNG files.
     """
     columns = shown_columns(test)

@@ -152,7 +152,7 @@ def try_settings(
         config: Every setting.
         series: Series to learn.
         measure: "mse" or "mae".
-        after_epoch: Called with the number of each epoch and the error of the networks after it;
+        after_epoch: Function of the number of each epoch and the error of the networks after it;
             may end the trial by an error.
 
     Raises:

@@ -105,8 +105,8 @@ class SeriesPreprocessor:
             count as zero, and no forecast is negative. None by default.
         exponent: Exponent of the power; that of 0 is log(1 + value).
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
-        known: What inputs that are known of the future add to the targets, which is not there for
-            the network: subtracted from what it reads, and added to what it forecasts.
+        known: Effect of known inputs on the targets, which the network does not see: it is
+            subtracted from what it reads, and added to what it forecasts.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class SeriesPreprocessor:
 
         Args:
             values: Standardised values.
-            effects: What known inputs add to them, where they do.
+            effects: Effect of known inputs on the values, where there is one.
         """
         if effects is not None:
             values = values + effects

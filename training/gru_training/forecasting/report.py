@@ -57,7 +57,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     """The run as Markdown.
 
     Args:
-        metrics: What `metrics.json` holds.
+        metrics: Content of `metrics.json`.
     """
     data = metrics["data"]
     lines = [f"# Forecasting: {data['name']}", ""]

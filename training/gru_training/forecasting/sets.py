@@ -144,7 +144,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
     """Read the series that the settings name, with calendar columns if wanted.
 
     Args:
-        config: What to read.
+        config: Settings of the series.
         problems: Receives rows and cells that cannot be used.
 
     Raises:

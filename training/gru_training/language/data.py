@@ -55,7 +55,7 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     Args:
         path: File or folder, as for `--data`.
         config: The column of tables, and what a document is.
-        notes: Gets what a reader should know.
+        notes: List that receives notes for a reader.
 
     Raises:
         ForeignDataError: A table has no column of texts.

@@ -41,7 +41,7 @@ def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
     Args:
         nats: Mean over the tokens of the part.
         part: The documents.
-        read: All parts, with the vocabulary.
+        read: Documents of all parts, with the vocabulary.
     """
     bits = nats * part.tokens / math.log(2) + read.spelling.bits_of(part.unknown)
     return Figures(math.exp(nats), bits / part.characters)
@@ -226,7 +226,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
 
     Args:
         writer: Writer of the run.
-        found: What to report.
+        found: Results to report.
         summary: Summary of the training, for `metrics.json`.
     """
     model, settings = found.trained.model, found.config.training

@@ -100,7 +100,7 @@ def try_settings(
 
     Args:
         config: Every setting.
-        data: What to learn.
+        data: Documents to learn.
         after_epoch: Function called after each epoch with its number and the bits; it may end the
             trial by an error.
 

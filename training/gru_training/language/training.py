@@ -81,8 +81,8 @@ def make_train_step(
     """One gradient step on the mean loss of a chunk, as a graph.
 
     Args:
-        model: Read with dropout.
-        optimizer: Applied to the trainable variables.
+        model: Model to train, which reads with dropout.
+        optimizer: Optimizer of the trainable variables.
         carried: States from `carried_states`; the step leaves in them where the next chunk begins.
         clip_norm: The gradients' global norm is scaled down to this.
         samples: Tokens that each target is compared with; 0 for all.

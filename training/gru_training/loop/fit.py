@@ -42,7 +42,7 @@ def evaluate(
 
     Args:
         eval_step: Step from `make_eval_step`; with measures one that returns outputs.
-        batches: All rows once.
+        batches: Batches that hold each row once.
         measures: Measures by name.
 
     Raises:
@@ -110,8 +110,8 @@ def make_train_step(
     """One gradient step on the mean loss of a batch, as a graph.
 
     Args:
-        model: Called with `training=True`.
-        optimizer: Applied to the trainable variables.
+        model: Model to train, called with `training=True`.
+        optimizer: Optimizer of the trainable variables.
         loss: Per-row function to minimise.
         metrics: Further per-row functions to report.
         signature: Signature of inputs and targets, with None for sizes that vary: the graph is
@@ -202,7 +202,7 @@ def fit(
         train_step: Step from `make_train_step`.
         eval_step: Step from `make_eval_step`.
         train_batches: Drawn anew for each epoch.
-        validation_batches: Called after each epoch.
+        validation_batches: Function that is called after each epoch for the batches of validation.
         epochs: Most epochs.
         patience: Epochs without a better score before stopping.
         score: Score of an epoch's validation means; higher is better.

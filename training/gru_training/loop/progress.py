@@ -37,7 +37,7 @@ class TrainingProgress:
         epochs: Most epochs; the time left is for all of them.
         steps: Steps per epoch.
         metric: The validation mean to show beside the loss.
-        style: How to write it, as in format().
+        style: Format of the metric, as in format().
     """
 
     def __init__(

@@ -66,9 +66,9 @@ def train(
     Args:
         model: Made in the scope of the replicas; functional or sequential.
         train_batches: Drawn anew for each epoch.
-        validation_batches: Called after each epoch.
+        validation_batches: Function that is called after each epoch for the batches of validation.
         objective: Loss, metrics and score.
-        settings: How the weights are found.
+        settings: Settings of the optimisation.
         signature: Signature of inputs and targets, with None for sizes that vary.
         console: Console for progress.
         checkpoint: Makes the checkpoint of these variables; none is written by default.

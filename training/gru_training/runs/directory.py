@@ -220,7 +220,7 @@ class RunDirectory:
         """SHA-256, in hexadecimal, of some of its files.
 
         Raises:
-            RunDirectoryError: One cannot be read.
+            RunDirectoryError: A file cannot be read.
         """
         whole = hashlib.sha256()
         for name in names:

@@ -241,7 +241,7 @@ class FileJob:
         keep: Columns of the file that the output gets, too; all by default.
         overwrite: Whether the output may be there already.
         console: Shows that the file is being read, and what was assumed of it.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         DataError: The file cannot be read, or lacks a column.

@@ -76,7 +76,7 @@ class RowError(Exception):
     Args:
         row: Number of the row, from 0.
         column: Name that the model has for the column.
-        message: What was expected and what was found.
+        message: Expected and received value, in words.
     """
 
     def __init__(self, row: int, column: str, message: str):

@@ -151,7 +151,7 @@ def read_rows(
     """Read or generate the rows, or take those given.
 
     Args:
-        config: What to read.
+        config: Settings of the data.
         seed: Seed of the training, and of generated reviews where the settings name no other.
         problems: Collector of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
@@ -200,7 +200,7 @@ def split_parts(
     """Split rows into parts.
 
     Raises:
-        DataError: Too few classes, or too few rows for each part.
+        DataError: The classes are too few, or the rows too few for each part.
     """
     where = str(config.data or source.name)
     given = (source.validation is not None) + (source.test is not None)

@@ -217,7 +217,7 @@ def read_targets(targets: Sequence[str], classes: Sequence[str]) -> dict[int, fl
     """The precisions asked for, by class number, of texts as `spam=0.95`.
 
     Raises:
-        ConfigError: One names no class, or no share.
+        ConfigError: An entry names no class, or no share.
     """
     found = {}
     for text in targets:

@@ -129,7 +129,7 @@ def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
 
     Args:
         count: Number of reviews, at least 1.
-        seed: The same seed gives the same reviews.
+        seed: Seed of the reviews; the same seed gives the same reviews.
     """
     rng = np.random.default_rng(seed)
     reviews: list[GrammarReview] = []

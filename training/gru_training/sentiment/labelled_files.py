@@ -32,9 +32,9 @@ def usable_rows(
     """Leave out and merge what the settings ask for.
 
     Args:
-        rows: Read, without those that cannot be used.
+        rows: Rows as read, without those that cannot be used.
         kind: Kind of their labels.
-        config: What to drop or merge.
+        config: Settings of the data, with the classes to drop or merge.
         problems: Collector of all that is wrong with the rows.
         fewest: Rows that each class needs.
     """

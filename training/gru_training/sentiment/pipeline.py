@@ -158,7 +158,7 @@ def prepare(
     Args:
         data: Rows of the training.
         config: Settings of the training.
-        initial: What the training begins with.
+        initial: Point from which the training begins.
         folder: Folder of the pre-trained vectors.
         progress: Function that is given a line on what is being done.
         parts: Names of the parts to read.
@@ -190,7 +190,7 @@ def fit_network(
         rows: Rows with their targets.
         texts: Words, and the rows of the data.
         config: Settings of the training.
-        initial: What the training begins with.
+        initial: Point from which the training begins.
         console: Console for progress.
         checkpoint: Function that makes the checkpoint of variables; none is written by default.
         followers: Objects that are told of steps and epochs.

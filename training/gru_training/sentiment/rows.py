@@ -122,7 +122,7 @@ def split(
 
     Args:
         source: The rows; parts that it gives are kept.
-        config: How to split the others.
+        config: Settings of the split.
         rng: Draws.
         problems: Collector of notes on rows that were dropped.
 
@@ -215,8 +215,8 @@ def hold_out(
         rows: The rows to split.
         fraction: Share to hold out, of each stratum at least one group and never all.
         rng: Draws the groups.
-        levels: What of each row is to have its share, `gru_training.sentiment.rows.strata`; by
-            default its class.
+        levels: Stratum of each row, which is to have its share,
+            `gru_training.sentiment.rows.strata`; by default its class.
 
     Returns:
         The rows that stay and the rows held out.

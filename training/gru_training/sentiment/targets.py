@@ -456,7 +456,7 @@ def training_rows(
         train: N rows to learn from.
         validation: Rows that judge each epoch.
         soft: M rows with probabilities (M, C) in place of labels, if there are any.
-        settings: How these count.
+        settings: Settings of the weights and of the rows with probabilities.
     """
     if train.weights is None and soft is None:
         return TrainingRows(target, train, validation, NOT_DRAWN)

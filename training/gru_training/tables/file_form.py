@@ -150,9 +150,9 @@ def text_form(
 
     Args:
         name: The file's name, by whose end the usual separator is known.
-        head: Its first bytes.
+        head: First bytes of the file.
         encoding: Python's name of the encoding.
-        said: What to say of the encoding; empty where nothing.
+        said: Note on the encoding for the reader; empty for none.
         separator: The character between cells, where it is known.
         cut: Whether the text goes on after the first bytes.
 

@@ -73,11 +73,11 @@ def read_rows(
 
     Args:
         path: The file.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
         misfit: Function that is told of malformed rows, which are left out; by default they raise.
         bounded: Whether all rows are to be held in memory, for which a compressed file must not
             grow beyond measure.
-        form: How the file is written, where it was found before.
+        form: Format of the file, where it was found before.
 
     Raises:
         DataError: The file cannot be read, or has no header or, without `misfit`, a row is
@@ -99,9 +99,9 @@ def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = AS_FOU
     How it is written is found from what is there at first.
 
     Args:
-        name: What messages call it.
-        stream: Its bytes.
-        given: How the text is written, where that is known.
+        name: Name in messages.
+        stream: Stream of the table's bytes.
+        given: Format of the text, as far as it is known.
 
     Raises:
         DataError: The stream has no header; a row that is malformed raises when it is reached.

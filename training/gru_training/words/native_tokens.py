@@ -38,9 +38,9 @@ def token_files(
     """The files from which `gru_training.words.text_reader` reads texts, by file name.
 
     Args:
-        words: What is known.
+        words: Vocabulary of known words.
         cleaned: Whether texts are cleaned before, as in `tokenize`.
-        reading: What the tokens are.
+        reading: Rule by which texts are cut into tokens.
     """
     steps = _steps(cleaned, reading)
     content = {"format": 1, "cleaned": cleaned, "reading": reading, "steps": steps}

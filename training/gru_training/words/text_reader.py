@@ -202,7 +202,7 @@ class Cut:
 
     Args:
         between: Openings and closings.
-        by: What takes their place.
+        by: Text that takes the place of what is cut.
     """
 
     def __init__(self, between: Sequence[tuple[str, str]], by: str) -> None:
@@ -255,7 +255,7 @@ class Normalisation:
     Args:
         map: Characters, each by what it becomes.
         pairs: Two characters by the one that they become; what is a second one is no first one.
-        passes: How often pairs are looked for: what a pair becomes may be the first of another.
+        passes: Number of passes over the pairs: what a pair becomes may be the first of another.
     """
 
     def __init__(self, map: Mapping[str, str], pairs: Mapping[str, str], passes: int) -> None:

@@ -46,8 +46,8 @@ def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileV
         path: The file; its format is found from its first lines.
         wanted: Words to read, in lower case. A word of the file that is among them only once
             it is written small gives its vector where the file does not have the small one.
-        further: How many more words to read, the first ones of the file, which are the most
-            frequent as a rule; those that are not in lower case are left out.
+        further: Number of further words to read, the first of the file, which are the most frequent
+            as a rule; those that are not in lower case are left out.
 
     Raises:
         DataError: The file cannot be read, holds no vectors, or a line does not fit; names it.

@@ -166,7 +166,7 @@ class TextPreprocessor(tf.Module):
         vocabulary: The known words.
         max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
-        reading: What the tokens are.
+        reading: Rule by which texts are cut into tokens.
     """
 
     def __init__(

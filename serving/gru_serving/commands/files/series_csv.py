@@ -33,7 +33,7 @@ class Tick(NamedTuple):
     """One row.
 
     Attributes:
-        label: What its first column says, for people: the time.
+        label: Content of the first column, for people: the time.
         values: (C,) float32, NaN where a cell is empty or says so.
     """
 
@@ -49,7 +49,7 @@ class Ticks:
         columns: Names of the columns to read, in the order of the model's; by default all but the
             first.
         optional: Names of the columns that may be missing; their values are NaN then.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         InvalidArgument: The file cannot be read, or a column is missing; names it. Iterating
@@ -280,7 +280,7 @@ class SeriesRows(NamedTuple):
         ticks: Rows to forecast from.
         ahead: Rows after them that have no value to forecast, but known inputs.
         columns: Columns of the model; None where it does not name them.
-        notes: What to say of the rows.
+        notes: Notes on the rows for a reader.
     """
 
     ticks: Sequence[Tick]

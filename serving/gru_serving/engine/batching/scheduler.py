@@ -88,7 +88,7 @@ class Task:
         inputs: Arrays with equal first dimensions.
         size: Number of rows.
         deadline: `time.perf_counter()` at which nobody waits any more; None for never.
-        enqueued: The same clock when it was handed in.
+        enqueued: `time.perf_counter()` when it was handed in.
         waiter: Coroutine that waits for the answer; None where a thread does.
         outputs: The answer, once there.
         error: Error that came in place of an answer.
@@ -223,7 +223,7 @@ class BatchQueue:
         """Put a request into batches; under the scheduler's lock.
 
         Args:
-            key: Requests with different keys share no batch.
+            key: Key of the request; requests with different keys share no batch.
             inputs: Arrays with `size` rows.
             size: Rows.
             deadline: `time.perf_counter()` at which nobody waits any more; None for never.

@@ -168,7 +168,7 @@ class Pending:
         """The answer, when it is there: one array per output.
 
         Raises:
-            ServingError: What the run raised, or parts of a split request that do not fit together.
+            ServingError: The run failed, or parts of a split request do not fit together.
         """
         tasks = self.tasks
         for task in tasks:
@@ -220,9 +220,9 @@ class BatchingSession:
     """A session in front of another; its methods may be called from several threads.
 
     Args:
-        session: Runs the batches.
-        scheduler: Forms them; shared with other sessions.
-        options: How.
+        session: Session that runs the batches.
+        scheduler: Scheduler that forms the batches; shared with other sessions.
+        options: Options of the batches.
         metrics: Metrics that count the batches.
 
     Attributes:

@@ -194,7 +194,7 @@ class Steps:
         """The steps, ready to be done.
 
         Raises:
-            InvalidArgument: One is of a kind that this release does not know, or lacks something.
+            InvalidArgument: A step is of a kind unknown to this release, or lacks something.
         """
         return tuple(self._compiled(step) for step in steps)
 

@@ -108,7 +108,7 @@ def repair_tensor_names(
     """Make stored signatures name tensors that the file has.
 
     Args:
-        signatures: Changed in place.
+        signatures: Stored signatures, changed in place.
         inputs: Names of the file's input tensors.
         outputs: Names of the file's output tensors.
 
@@ -265,8 +265,8 @@ class TfliteSession:
         """Run the model.
 
         Raises:
-            InvalidArgument: Wrong types, or tensors that the model does not take or give; of a
-                file with native signatures, tensors that no signature has together.
+            InvalidArgument: Types are wrong, or the model does not take or give a tensor; of a file
+                with native signatures, no signature has the tensors together.
             Internal: The interpreter failed.
         """
         interpreter = self._pool.get()

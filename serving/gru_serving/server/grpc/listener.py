@@ -69,7 +69,7 @@ class GrpcListener:
         """Open the port.
 
         Raises:
-            Unavailable: Somebody else took it meanwhile.
+            Unavailable: Another process took the port meanwhile.
         """
         flags = self._flags
         layers: list[Any] = []

@@ -77,7 +77,7 @@ class _Call(Request[AnswerT]):
 
     Args:
         raw: Message as it came.
-        measured: The same, perhaps without its long lists of numbers.
+        measured: Message with its size in memory, its long lists of numbers perhaps set apart.
         context: Context of the call.
         content: Whether tensors are answered as raw bytes, not with one entry per element.
     """
@@ -250,7 +250,7 @@ class PredictionService(Service):
     """`tensorflow.serving.PredictionService`.
 
     Args:
-        inference: What answers.
+        inference: Service that answers requests.
         metrics: Metrics that count the requests.
         tensor_content: Whether to answer with raw bytes instead of one entry per element.
         budget: Budget that counts the bytes of requests.
@@ -351,7 +351,7 @@ class ModelService(Service):
     """`tensorflow.serving.ModelService`.
 
     Args:
-        inference: What answers.
+        inference: Service that answers requests.
         metrics: Metrics whose counts a reload may report.
         may_log: Whether configurations may ask for prediction logs.
         budget: Budget that counts the bytes of requests.

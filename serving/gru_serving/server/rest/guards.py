@@ -178,7 +178,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
     """The names in the value of `--allowed_hosts`.
 
     Raises:
-        InvalidArgument: One is no host name.
+        InvalidArgument: A name is no host name.
     """
     names = frozenset(name for part in text.split(",") if (name := part.strip().lower()))
     for name in sorted(names - {_ANY}):

@@ -63,7 +63,7 @@ class RestListener:
         """Open the port.
 
         Raises:
-            Unavailable: Somebody else listens on it.
+            Unavailable: Another process listens on the port.
         """
         flags = self._flags
         try:

@@ -56,8 +56,8 @@ def calibrate(
     """Fit on validation rows.
 
     Args:
-        target: What the model answers.
-        settings: How classes are to be answered.
+        target: Target of the model.
+        settings: Settings of the decision.
         labels: The targets of the rows.
         logits: (N, C).
 

@@ -49,7 +49,7 @@ def write_markdown(
     """The run as Markdown.
 
     Args:
-        metrics: What `metrics.json` holds.
+        metrics: Content of `metrics.json`.
         classes: Class names.
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
             and `probability` of the prediction.

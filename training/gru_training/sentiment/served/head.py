@@ -147,7 +147,7 @@ class NumberHead(Head):
     """A number for each text.
 
     Args:
-        name: What it is called.
+        name: Name of the number.
         scale: Units of the number, and its intervals.
     """
 
