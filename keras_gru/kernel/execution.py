@@ -295,7 +295,7 @@ class Extent(NamedTuple):
         return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
-        """Values per block.
+        """Cut values into those of each block.
 
         Args:
             values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which

@@ -26,7 +26,7 @@ class Measure:
 
     @property
     def value(self) -> float:
-        """Over all rows."""
+        """Value of the measure over all rows."""
         return float(self.of_means(self.columns.mean(axis=0)))
 
 

@@ -167,7 +167,7 @@ class Comparable(ABC):
 
         Args:
             run: Run from `open_run`.
-            data: Test file; None for the test rows that the run held out.
+            data: Path of a test file; None for the test rows that the run held out.
             like: Run to compare with, whose classes or scale are taken over.
 
         Raises:

@@ -48,7 +48,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait."""
+    """A pause before the next exchange."""
 
     seconds: float
 

@@ -25,8 +25,8 @@ def drive(
     """Run a conversation to its end.
 
     Args:
-        steps: Yields actions; gets each one's reply, or its ServingError, in return.
-        perform: Does one action; pauses are waited out here.
+        steps: Generator of actions, which gets each one's reply, or its ServingError, in return.
+        perform: Function that does one action; pauses are waited out here.
 
     Returns:
         What the conversation returns.
@@ -112,9 +112,9 @@ class Client:
             inputs: Array-likes by input name, or one array-like for a model with one input. They
                 are converted to the types of the signature.
             model: Name of the model.
-            version: Exactly that version; None for the highest that serves.
+            version: Number of the version; None for the highest that serves.
             label: The version with that label.
-            signature: Empty for `serving_default`.
+            signature: Name of the signature; empty for `serving_default`.
             output_filter: Outputs wanted; all when empty.
             timeout: Seconds allowed, retries included.
 
@@ -145,9 +145,9 @@ class Client:
             examples: Values by feature name, `{"text": "a fine film"}`: text, bytes or numbers,
                 Python's or NumPy's, or lists or arrays of them, of one dimension.
             model: Name of the model.
-            version: Exactly that version.
+            version: Number of the version; None for the highest that serves.
             label: The version with that label.
-            signature: Empty for `serving_default`.
+            signature: Name of the signature; empty for `serving_default`.
             timeout: Seconds allowed.
 
         Returns:

@@ -121,7 +121,7 @@ class Explanation:
         tokens: Tokens as the model read them.
         update_gate: z, (T, L, R, U); with the layer's convention "keep", 1 keeps the old state.
         reset_gate: r, (T, L, R, U).
-        state: After the token, (T, L, R, U).
+        state: State after each token, (T, L, R, U).
         scores: Probability of every class for the text up to that token, (T, C).
     """
 
@@ -214,7 +214,7 @@ class SeriesExplanation:
         end: The step of the history, from 0, with which each segment ends, (N,).
         update_gate: z, (N, R, U); 1 keeps the old state.
         reset_gate: r, (N, R, U).
-        state: After the segment, (N, R, U).
+        state: State after each segment, (N, R, U).
         values: Values of the columns forecast in the steps read, missing ones filled, (T', K).
     """
 

@@ -276,7 +276,7 @@ class StreamingSession(_Stream):
         label: The version with that label.
         signature: Signature of the step.
         patience: Seconds that a step may take, a restart of the server included.
-        keep_history: Keep what is fed, for a replay when the version is gone.
+        keep_history: Whether to keep what is fed, for a replay when the version is gone.
     """
 
     def __init__(

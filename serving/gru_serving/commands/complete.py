@@ -92,9 +92,9 @@ def completion(
     """Continue a text with a model, until it ends the document or `most` tokens are there.
 
     Args:
-        session: At the beginning of a document.
+        session: Session at the beginning of a document.
         text: Beginning of the document.
-        sampler: Draws the tokens.
+        sampler: Sampler that draws the tokens.
         most: Tokens.
 
     Raises:

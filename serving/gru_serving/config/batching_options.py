@@ -59,7 +59,7 @@ class BatchingOptions:
         allowed_batch_sizes: Batches are filled up to the first of these that holds them; ascending,
             empty for any size. The last must be `max_batch_size`, with splitting as well.
         pad_variable_length_inputs: Whether requests of different shapes are merged by padding.
-        enable_large_batch_splitting: Spread large requests over several batches.
+        enable_large_batch_splitting: Whether large requests are spread over several batches.
         max_execution_batch_size: Rows of the largest batch; 0 for `max_batch_size`. Only with
             splitting.
 

@@ -54,7 +54,7 @@ class Rows:
 
 
 class Quantities:
-    """Takes rows apart.
+    """Reads the watched quantities of rows.
 
     Args:
         reader: Reader of texts with the version's words.

@@ -15,7 +15,7 @@ class TextReader:
     """Reads texts as a version does, by the files that its export wrote for ONNX Runtime.
 
     Args:
-        tokenizer: Splits a text; None splits at blanks.
+        tokenizer: Tokenizer that splits a text; None splits at blanks.
         words: Words of the version's vocabulary; None where they are unknown.
     """
 

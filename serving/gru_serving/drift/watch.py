@@ -128,7 +128,7 @@ class Watch:
         self._golden = _golden_inputs(version)
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
-        """Take requests in.
+        """Take logged requests in.
 
         Args:
             requests: Requests in the order of the log; those of other versions are only counted.

@@ -59,7 +59,7 @@ def classify(
 
     Args:
         predictor: The loaded model.
-        signature_name: Empty for `serving_default`.
+        signature_name: Name of the signature; empty for `serving_default`.
         examples: Serialized tf.Examples.
 
     Raises:
@@ -84,7 +84,7 @@ class Task(NamedTuple):
 
     Attributes:
         model: Name of the model.
-        signature_name: Empty for `serving_default`.
+        signature_name: Name of the signature; empty for `serving_default`.
         method: `CLASSIFY_METHOD` or `REGRESS_METHOD`.
     """
 

@@ -14,7 +14,7 @@ class LoadWatch:
     """The time of one load.
 
     Args:
-        seconds: Allowed; 0 for no limit.
+        seconds: Time allowed, in seconds; 0 for no limit.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:

@@ -182,7 +182,7 @@ class Predictor:
         """The signature of a Predict request.
 
         Args:
-            name: Empty for `serving_default`.
+            name: Name of the signature; empty for `serving_default`.
 
         Raises:
             FailedPrecondition: The model has no such signature; the message is TF Serving's.
@@ -197,7 +197,7 @@ class Predictor:
         """The signature of a Predict request, which must fit what the request feeds.
 
         Args:
-            signature_name: Empty for `serving_default`.
+            signature_name: Name of the signature; empty for `serving_default`.
             names: Names of the inputs.
 
         Raises:
@@ -221,7 +221,7 @@ class Predictor:
 
         Args:
             inputs: Arrays by input name; shapes are not checked, the graph does.
-            signature_name: Empty for `serving_default`.
+            signature_name: Name of the signature; empty for `serving_default`.
             output_filter: Outputs wanted, in that order; all when empty.
             timeout_ms: Time allowed; 0 for no limit.
 

@@ -106,7 +106,7 @@ def open_version(directory: Path, options: LoadOptions, watch: LoadWatch | None 
     Args:
         directory: Directory of the version.
         options: Runtime, tags and threads.
-        watch: Ends the load.
+        watch: Watch that can end the load.
 
     Raises:
         ServingError: The version cannot be loaded, or not by this runtime.

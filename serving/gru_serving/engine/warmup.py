@@ -59,7 +59,7 @@ def load_warm(
         tags: Tags of the MetaGraph to load.
         options: Threads of the session.
         iterations: Times to run each request; 0 runs none.
-        runtime: One of `gru_serving.engine.runtime.RUNTIMES`.
+        runtime: Name of the runtime, one of `gru_serving.engine.runtime.RUNTIMES`.
 
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
@@ -260,7 +260,7 @@ def write_records(directory: Path, records: Sequence[PredictionLog]) -> Path:
 
     Args:
         directory: Directory of the version.
-        records: At most 1000, as TF Serving loads no more.
+        records: Records to write, at most 1000, as TF Serving loads no more.
 
     Returns:
         The file.

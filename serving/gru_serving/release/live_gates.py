@@ -25,7 +25,7 @@ class LiveGates:
     Attributes:
         logs: Directory of the server's prediction log.
         seconds: Time to watch, in seconds.
-        least_rows: Logged rows without which nothing can be said.
+        least_rows: Number of logged rows without which nothing can be said.
         drift: Whether a quantity may not shift that did not with the version before.
         least_accuracy: Share of right answers among texts whose outcome is known; None for any.
         outcomes: Labels of texts.

@@ -104,7 +104,7 @@ class Rollout:
         Args:
             labels: Versions by label.
             command: Command for the history: label, promote or rollback.
-            retire: Stop serving unlabelled versions below the one that a label leaves.
+            retire: Whether to stop serving unlabelled versions below the one that a label leaves.
 
         Raises:
             RolloutError: The labels cannot be moved; what was changed is put back.

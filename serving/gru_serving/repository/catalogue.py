@@ -59,7 +59,7 @@ class Version:
         error: Error that ended it, when it was not asked to end.
         predictor: Predictor of the version while it is in memory; else None.
         in_use: Number of requests that hold it.
-        gone: At some time since it was first seen, it was not wanted.
+        gone: Whether it was not wanted at some time since it was first seen.
         retrying: Whether its load failed, and is tried again.
         tried: Files when it was loaded last.
         seen: Files when they were looked at last.
@@ -104,7 +104,7 @@ class ModelVersions:
 
     Attributes:
         config: Configuration of the model.
-        known: Every version ever seen, by number. Ended ones stay, as in TF Serving.
+        known: Versions ever seen, by number. Ended ones stay, as in TF Serving.
         aspired: Directories of the versions that should serve, by number.
         labels: Version numbers by label.
         retired: The configuration names the model no more.
@@ -199,7 +199,7 @@ class Lease:
     """A version that is not freed meanwhile; a context manager.
 
     Args:
-        held: Counted as in use already.
+        held: Version that is counted as in use already.
         changed: Condition of the catalogue.
 
     Attributes:
@@ -267,8 +267,8 @@ class Catalogue:
 
         Args:
             name: Name of the model.
-            version: Exactly that one; None for the highest that serves.
-            label: The version that the label points to; not together with `version`.
+            version: Number of the version; None for the highest that serves.
+            label: Label that points to the version; not together with `version`.
 
         Raises:
             ServingError: The model, version or label does not exist; the message is TF Serving's.

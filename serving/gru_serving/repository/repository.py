@@ -41,11 +41,11 @@ class RepositoryOptions:
         poll_seconds: Seconds between scans of the base paths; 0 scans once, negative never.
         max_load_retries: Number of further tries after the first failure of a load.
         retry_seconds: Seconds between tries of a load; negative for no wait.
-        initial_threads: Loads at once before the ports open.
-        load_threads: Loads at once after that; 0 for one at a time, inside the manager's thread,
-            which does nothing else meanwhile.
-        unload_threads: Unloads at once; 0 for one at a time, inside the manager's thread.
-        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
+        initial_threads: Number of loads at once before the ports open.
+        load_threads: Number of loads at once after that; 0 for one at a time, inside the manager's
+            thread, which does nothing else meanwhile.
+        unload_threads: Number of unloads at once; 0 for one at a time, inside the manager's thread.
+        allow_labels_for_unavailable: Whether new labels may point to versions not loaded yet.
         isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
             other from being served.
     """
@@ -119,7 +119,7 @@ class VersionChanges:
         options: Options for finding and loading versions.
         loaded: Function that is called for every version about to serve: model, number, directory.
         unloaded: Function that is called for every version that no longer serves, likewise.
-        stopping: Set when nothing is to be loaded any more.
+        stopping: Event that is set when nothing is to be loaded any more.
     """
 
     def __init__(

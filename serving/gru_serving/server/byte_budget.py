@@ -36,7 +36,7 @@ class ByteBudget:
 
     Args:
         one: Most bytes of one request.
-        together: Most bytes of all of them.
+        together: Most bytes of all requests.
         patience: Seconds to wait.
         refusals: Counter of the requests that are refused.
     """

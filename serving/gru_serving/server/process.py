@@ -189,7 +189,7 @@ class Server:
     """Repository, listeners and their life in one process.
 
     Args:
-        flags: Checked flags.
+        flags: Flags after their check.
     """
 
     def __init__(self, flags: Flags) -> None:

@@ -29,7 +29,7 @@ class LockedError(Exception):
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock.
+    """Hold the lock of a file.
 
     Args:
         path: Path of the lock file, in a directory that exists.

@@ -107,7 +107,7 @@ def remove_old(
         base: Base path of the served model.
         keep: Number of highest versions to keep, at least 1.
         protected: Versions that stay besides.
-        dry_run: Remove nothing.
+        dry_run: Whether to remove nothing.
 
     Returns:
         The directories of the versions removed.

@@ -289,7 +289,7 @@ class Metrics:
             yield from metric.lines()
 
     def render(self) -> bytes:
-        """The whole page."""
+        """Render the page of all metrics."""
         return page(self.lines())
 
     def families(self) -> list[Counter | Histogram]:

@@ -36,7 +36,7 @@ class PredictionLogOptions:
         directory: Directory of the files; it is created if necessary.
         sampling_rate: Part of the requests to log, 0 to 1, of models that say nothing themselves.
         file_bytes: A file that has grown to this size is followed by a new one.
-        files: Kept per model; the oldest are removed.
+        files: Number of files kept per model; the oldest are removed.
     """
 
     directory: Path

@@ -37,7 +37,7 @@ class MeanTest(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Two-sided."""
+        """P-value of the two-sided test."""
         if self.error == 0:
             return float(self.mean == 0)
         return float(2 * stats.t.sf(abs(self.mean) / self.error, self.degrees))

@@ -41,7 +41,7 @@ def of_independent_rows(
 
     Args:
         contenders: The reference, then the others, on the same N rows.
-        resamples: Draws.
+        resamples: Number of draws.
         seed: Seed of the draws.
 
     Returns:

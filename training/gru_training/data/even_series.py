@@ -103,7 +103,7 @@ def evenly_spaced(
         rows: Rows of a file or table.
         name: Name of the series.
         time_format: Format as for `strptime`; guessed by default.
-        problems: Receives rows that cannot be used, which are left out.
+        problems: Collector of rows that cannot be used, which are left out.
         expected: The series that they must continue.
         options: Treatment of local, repeated, uneven and too fine times.
 

@@ -124,7 +124,7 @@ def widened(
         lines: (n,) of each.
         ids: (n,) of the series.
         values: (n, N) float64.
-        problems: Receives rows that are there twice, of which the first counts.
+        problems: Collector of rows that are there twice, of which the first counts.
 
     Returns:
         Times (T,), their first lines (T,), names (K,) and values (T, K, N), NaN where none is.

@@ -41,7 +41,7 @@ def series_of_frame(
             row for each series and time (`gru_training.data.long_form`).
         time_column: The column of times; by default found as in a file.
         time_format: Format of times that are texts; guessed by default.
-        problems: Receives rows that cannot be used.
+        problems: Collector of rows that cannot be used.
         expected: The series that it must continue.
         long: The columns of a table in long form.
         options: Treatment of local, repeated, uneven and too fine times.

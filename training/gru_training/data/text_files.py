@@ -46,8 +46,9 @@ def read_text_file(
         path: The file.
         text_column: Name of the column with the text; by default one named in `TEXT_COLUMNS`
             (in any case).
-        label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS`.
-        problems: Receives rows that cannot be used, which are left out; by default they raise.
+        label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS` (in
+            any case).
+        problems: Collector of rows that cannot be used, which are left out; by default they raise.
         labels: Columns and format of the labels; of a kind that is known.
         further: Other columns to keep, by what they mean.
         given: Format of the text, as far as it is known.

@@ -109,7 +109,7 @@ def parse_times(
     Args:
         cells: Cells of the file.
         time_format: Format as for `strptime`; guessed by default.
-        problems: Receives cells that are not times, which become NaT; by default they raise.
+        problems: Collector of cells that are not times, which become NaT; by default they raise.
 
     Returns:
         Times in nanoseconds, one for each cell.
@@ -207,7 +207,7 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
     Args:
         times: Times of the rows.
         cells: Cells of these times, for messages.
-        problems: Receives repeated times, of which the first is kept, and times out of order.
+        problems: Collector of repeated times, of which the first is kept, and times out of order.
     """
     latest = np.maximum.accumulate(times)
     early = np.flatnonzero(times[1:] < latest[:-1]) + 1
@@ -242,7 +242,7 @@ def infer_frequency(times: np.ndarray) -> str:
     """The spacing that most neighbours have: a fixed step, business days, or calendar months.
 
     Args:
-        times: Two or more, ascending.
+        times: Times of two or more rows, ascending.
     """
     steps = np.diff(nanoseconds(times))
     values, counts = np.unique(steps, return_counts=True)
@@ -328,7 +328,7 @@ def complete(
     Args:
         times: Times of the rows, ascending, two or more where the spacing is not known.
         cells: Cells of these times, for messages.
-        problems: Receives times that do not fit the spacing, whose place is then -1; by default
+        problems: Collector of times that do not fit the spacing, whose place is then -1; by default
             they raise.
         frequency: The spacing, where it is known.
 

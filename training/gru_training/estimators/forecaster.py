@@ -268,7 +268,7 @@ class Forecaster(RunEstimator):
             folds: Parts of the test windows, in the order of time.
             step: Forecast from every n-th time of a fold only.
             gap: Rows before each fold that no model is fitted on.
-            refit: Train the run's model again for each fold, on all rows before it.
+            refit: Whether to train the run's model again for each fold, on all rows before it.
             warm_start: Whether `refit` begins with the networks of the fold before.
             adaptive: Whether to measure intervals, too, that learn from their misses over time.
 
@@ -357,7 +357,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
     """The steps from which a forecast begins, and the known inputs after them.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: Newer values, a table or the path of a file; None: the end of the run's own series.
         future: Known inputs likewise; None: those that come with the values.
 
@@ -390,7 +390,7 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
     """The series on which a run is tested, with its scale and its borders.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: A table or the path of a file; None: as it was trained on.
         series: Series that the run was trained on, where that is at hand.
 

@@ -321,7 +321,7 @@ def backtest(
     Args:
         run: Complete run.
         data: The series, with the run's scale and borders.
-        config: Into how many folds, and how. No fold forecasts a step of another.
+        config: Number of folds, and settings of each. No fold forecasts a step of another.
         console: Console that shows progress.
 
     Raises:

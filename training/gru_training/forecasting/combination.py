@@ -170,7 +170,7 @@ def train_plan(
         plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints; none are kept by default.
+        checkpoint: Function that makes the keeper of checkpoints; none are kept by default.
         followers: Observers of steps and epochs, beside the console.
     """
     how = replicas, checkpoint, followers
@@ -271,9 +271,9 @@ def fit_networks(
         networks: Networks to train.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints.
+        checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
-        last_epoch: Keep the last epoch in place of the one that validates best.
+        last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Combination whose networks these begin with; one that it does not hold begins with
             weights that are drawn.
 
@@ -318,9 +318,9 @@ def fit_alone(
         plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the network that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints.
+        checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
-        last_epoch: Keep the last epoch in place of the one that validates best.
+        last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Model of the same settings, with whose weights it begins; drawn by default.
 
     Returns:

@@ -141,7 +141,7 @@ class ForecastingData:
 
     @property
     def digest(self) -> str:
-        """Identifies the series."""
+        """Digest that identifies the series."""
         return data_digest(self.series.contents())
 
     @cached_property

@@ -112,7 +112,7 @@ def pooled_offsets(
     Args:
         targets: (N, H, K) as there; a column without any value gets the typical size.
         forecasts: (N, H, K, 1) or (N, H, K, Q) as in `interval_offsets`.
-        independent: About how many of the windows and columns do not depend on each other.
+        independent: Approximate number of windows and columns that do not depend on each other.
         levels: The Q levels, as in `interval_offsets`.
 
     Raises:

@@ -165,7 +165,7 @@ def _features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> Ite
 
 
 def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
-    """P of `features`."""
+    """Count the features P that `features` makes."""
     sizes = [1 + len(each) for each in knots]
     products = sum(a + b - 1 for a, b in itertools.combinations(sizes, 2)) if pairs else 0
     return sum(sizes) + products

@@ -94,7 +94,7 @@ PENALTY = 100.0
 
 
 class RidgeForecaster:
-    """A fitted regression.
+    """A fitted ridge regression.
 
     Args:
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
@@ -132,7 +132,7 @@ def fit_ridge(
         lookback: L.
         horizon: H.
         targets: The K column numbers, for use on histories of C columns.
-        penalty: Above 0.
+        penalty: Penalty of the squared coefficients, above 0.
     """
     width = lookback + horizon
     gram = np.zeros((width, width))

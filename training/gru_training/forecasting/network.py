@@ -110,7 +110,7 @@ def initialise_linear(
     """Set the linear skip, for instance to the ridge baseline's solution.
 
     Args:
-        model: Built with `linear_skip`.
+        model: Model that was built with `linear_skip`.
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
         intercept: (H,), zeros by default.
 

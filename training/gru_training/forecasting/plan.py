@@ -45,7 +45,7 @@ def stacking_weights(
 
     Args:
         errors: (n, M): forecast minus truth of each component.
-        independent: About how many of the windows do not overlap.
+        independent: Approximate number of windows that do not overlap.
         criterion: The loss; by default the squared error.
     """
     criterion = criterion or SquaredError()

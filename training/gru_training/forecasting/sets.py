@@ -145,7 +145,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
 
     Args:
         config: Settings of the series.
-        problems: Receives rows and cells that cannot be used.
+        problems: Collector of rows and cells that cannot be used.
 
     Raises:
         DataError: The file cannot be used; says why.

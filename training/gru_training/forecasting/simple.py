@@ -41,8 +41,8 @@ class SmoothingForecaster:
 
     Args:
         data: The series; missing values are replaced by the ones before.
-        damped: Let the trend die out.
-        end: Fit on the rows before this one; by default the training rows.
+        damped: Whether the trend dies out.
+        end: Row before which the fit ends; by default the end of the training rows.
     """
 
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):

@@ -34,7 +34,7 @@ class Spelling:
 
     @classmethod
     def of(cls, words: Mapping[str, int]) -> "Spelling":
-        """Count letters.
+        """Count the letters of words.
 
         Args:
             words: Rare words with how often they occur.

@@ -163,7 +163,7 @@ class LanguageScorer:
     A missing text is read as an empty one.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     inputs = ("text",)
@@ -205,7 +205,7 @@ class ReadTexts:
     """N texts as token ids.
 
     Args:
-        scorer: Answers them.
+        scorer: Scorer that answers them.
         ids: (N, T) int32, padded with 0.
         lengths: Tokens of each, (N,) int64.
     """
@@ -243,7 +243,7 @@ class LanguageServable(Servable):
     """The model of a language run.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     module: LanguageSignatures

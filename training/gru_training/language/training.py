@@ -87,7 +87,7 @@ def make_train_step(
         clip_norm: The gradients' global norm is scaled down to this.
         samples: Tokens that each target is compared with; 0 for all.
         seed: Seed of the drawn tokens, which depend on it and on the number of the step.
-        average: Follows the weights; none by default.
+        average: Moving average that follows the weights; none by default.
 
     Returns:
         The step: sums over the targets of the loss and of its bits.
@@ -195,9 +195,10 @@ def train_model(
 
     Args:
         read: The documents.
-        config: Every setting.
+        config: Settings of the training.
         console: Console for progress.
-        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        checkpoint: Function that makes the checkpoint of these variables; none is written by
+            default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
             error.
 
@@ -250,7 +251,7 @@ def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
     """Adam that moves only the rows of the table that a chunk has used, where it uses few.
 
     Args:
-        config: Every setting.
+        config: Settings of the training.
         steps: Number of steps of an epoch.
     """
     settings = config.training

@@ -37,7 +37,7 @@ class Totals:
         self.rows += rows
 
     def means(self) -> dict[str, float]:
-        """Per row.
+        """Return the means per row.
 
         Raises:
             ValueError: There are no rows.

@@ -201,14 +201,15 @@ def fit(
         model: The model both steps work on.
         train_step: Step from `make_train_step`.
         eval_step: Step from `make_eval_step`.
-        train_batches: Drawn anew for each epoch.
+        train_batches: Batches that are drawn anew for each epoch.
         validation_batches: Function that is called after each epoch for the batches of validation.
-        epochs: Most epochs.
+        epochs: Largest number of epochs.
         patience: Epochs without a better score before stopping.
         score: Score of an epoch's validation means; higher is better.
         learning_rate: The current learning rate, for the record.
-        progress: Notified of each step and epoch, including epochs before a resumption.
-        checkpoint: Written after each epoch and from time to time within it; none by default.
+        progress: Followers of each step and epoch, including epochs before a resumption.
+        checkpoint: Checkpoint, written after each epoch and now and then within it; none by
+            default.
         measures: Measures of all validation rows, as for `evaluate`.
 
     Raises:

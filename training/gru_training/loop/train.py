@@ -64,14 +64,15 @@ def train(
     """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
-        model: Made in the scope of the replicas; functional or sequential.
-        train_batches: Drawn anew for each epoch.
+        model: Model made in the scope of the replicas; functional or sequential.
+        train_batches: Batches that are drawn anew for each epoch.
         validation_batches: Function that is called after each epoch for the batches of validation.
         objective: Loss, metrics and score.
         settings: Settings of the optimisation.
         signature: Signature of inputs and targets, with None for sizes that vary.
         console: Console for progress.
-        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        checkpoint: Function that makes the checkpoint of these variables; none is written by
+            default.
         replicas: Replicas of the model; one by default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
             error.

@@ -233,7 +233,7 @@ def write_report_page(folder: Path) -> Path | None:
     """Write the page of a run or of a comparison.
 
     Args:
-        folder: Holds the Markdown, its pictures and its numbers.
+        folder: Folder with the Markdown, its pictures and its numbers.
 
     Returns:
         The page; None where the folder holds no report.

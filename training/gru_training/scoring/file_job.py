@@ -240,7 +240,7 @@ class FileJob:
         columns: Names of those columns in the file, unless they are to be found by name.
         keep: Columns of the file that the output gets, too; all by default.
         overwrite: Whether the output may be there already.
-        console: Shows that the file is being read, and what was assumed of it.
+        console: Console on which to say that the file is being read, and what was assumed of it.
         given: Format of the text, as far as it is known.
 
     Raises:

@@ -59,8 +59,8 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
     """Read the known set that lies in a folder.
 
     Args:
-        folder: Holds the files of exactly one known set.
-        phrases: Train on SST-2's phrases.
+        folder: Folder with the files of exactly one known set.
+        phrases: Whether to train on SST-2's phrases.
 
     Raises:
         DataError: No known layout, or a file is unreadable or malformed.

@@ -33,7 +33,7 @@ class LabellingRun(Protocol):
 
     @property
     def classes(self) -> Sequence[str]:
-        """C names."""
+        """Names of the C classes."""
 
     def test_predictions(self) -> Iterable[Any]:
         """The held-out rows: `text`, `label`, and the `scores` of the C classes."""

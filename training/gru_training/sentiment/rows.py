@@ -123,7 +123,7 @@ def split(
     Args:
         source: The rows; parts that it gives are kept.
         config: Settings of the split.
-        rng: Draws.
+        rng: Generator that draws the rows.
         problems: Collector of notes on rows that were dropped.
 
     Raises:
@@ -214,7 +214,7 @@ def hold_out(
     Args:
         rows: The rows to split.
         fraction: Share to hold out, of each stratum at least one group and never all.
-        rng: Draws the groups.
+        rng: Generator that draws the groups.
         levels: Stratum of each row, which is to have its share,
             `gru_training.sentiment.rows.strata`; by default its class.
 

@@ -148,7 +148,7 @@ class ClassTarget(Target):
         return tf.nn.softmax_cross_entropy_with_logits(probabilities, logits)
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
-        """List the accuracy."""
+        """Return the metrics of single rows by name: the accuracy."""
         return {"accuracy": accuracy}
 
     def members(self, targets: np.ndarray) -> np.ndarray:

@@ -125,7 +125,7 @@ class TableWriter(ABC):
 
 
 def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
-    """Begin a file.
+    """Begin a file of rows.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
     digits as tell them apart. In JSON lines times are texts as ISO 8601 has them.

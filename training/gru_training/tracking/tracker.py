@@ -60,19 +60,19 @@ class Tracker(Protocol):
     """A follower of one training; calls that fail may raise any error, and are then repeated."""
 
     def start(self, beginning: Beginning) -> None:
-        """Before the first step."""
+        """Begin to follow a training, before its first step."""
 
     def epoch(self, record: EpochRecord) -> None:
-        """After each epoch."""
+        """Log an epoch that has ended."""
 
     def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
+        """Log gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
 
     def results(self, run: FinishedRun) -> None:
-        """Once the run is complete."""
+        """Log the results of a complete run."""
 
     def finish(self, outcome: Outcome) -> None:
-        """At the end, whatever it was; the last call."""
+        """End the record, whatever the outcome; the last call."""
 
 
 def epoch_measures(record: EpochRecord) -> dict[str, float]:

@@ -59,7 +59,7 @@ class NumberedSampler(TPESampler):
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial."""
+    """One trial of a search."""
 
     number: int
     state: str

@@ -20,7 +20,7 @@ _ML = "ai.onnx.ml"
 def add_keras_embedding(
     graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any
 ) -> list[Value]:
-    """`keras.layers.Embedding` with `mask_zero`."""
+    """Add a `keras.layers.Embedding` with `mask_zero` to the graph."""
     ids = graph.add("Cast", values[0].name, to=INT64)
     name = graph.add("Gather", graph.weight(layer.embeddings), ids, name=layer.name)
     return [Value(name, 3, _mask(graph, ids))]

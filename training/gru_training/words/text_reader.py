@@ -153,7 +153,7 @@ def padded(rows: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 class LowerCase:
-    """TensorFlow's lower case.
+    """The conversion to lower case as TensorFlow does it.
 
     Args:
         map: The characters that it changes, each by what it becomes.

@@ -160,7 +160,7 @@ class GrpcConnection(_Channel):
         self._open()
 
     def send(self, message: GrpcMessage, timeout: float) -> Any:
-        """The response."""
+        """Send a message and return the response."""
         with self._errors(timeout):
             return self._call(message, timeout)
 
@@ -176,7 +176,7 @@ class AsyncGrpcConnection(_Channel):
         super().__init__(grpc.aio, address, tls, options)
 
     async def send(self, message: GrpcMessage, timeout: float) -> Any:
-        """The response."""
+        """Send a message and return the response."""
         if self._channel is None:
             self._open()  # only now, as a channel belongs to the loop that runs when it is made
         with self._errors(timeout):

@@ -95,7 +95,7 @@ def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
     """The inputs of several requests as one, filled up.
 
     Args:
-        arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
+        arrays: Arrays of equal rank and dtype; equal in all dimensions but the first unless `pad`.
         surplus: Rows to add: repeats of the first row of the last array that has one. 0 where none
             has.
         pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
@@ -140,7 +140,7 @@ class Pending:
     """One request on its way: a task, or several where it was split.
 
     Args:
-        scheduler: Runs the tasks.
+        scheduler: Scheduler that runs the tasks.
         queue: Queue in which they wait.
         tasks: Tasks in the order of their rows.
         picks: Places of the outputs that the request wants, in its order; None for all as they are.

@@ -205,7 +205,7 @@ class TfliteSession:
 
     Args:
         path: Path of the `.tflite` file.
-        interpreters: Runs at once.
+        interpreters: Number of runs at once.
 
     Attributes:
         signatures: Signatures in the file's metadata; else its native ones; else `serving_default`

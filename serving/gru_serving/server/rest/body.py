@@ -27,7 +27,7 @@ _LINGER_BYTES = 1 << 30
 
 
 class BodyTooLarge(ResourceExhausted):
-    """Answered with 413."""
+    """A body beyond the limit, which is answered with 413."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body is larger than --max_request_mib={limit >> 20} allows")

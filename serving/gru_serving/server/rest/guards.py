@@ -109,7 +109,7 @@ class TokenGuard:
         tokens: Tokens that are accepted.
         refusals: Counter of the requests that are refused.
         cors: Headers of refusals, for browsers.
-        open_paths: Further paths that need no token.
+        open_paths: Paths beside the health checks that need no token.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def one_series_model(
     """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), where it exists.
 
     Args:
-        model: Delivered by `gru_training.forecasting.combination`.
+        model: Model from `gru_training.forecasting.combination`.
         config: Settings of its networks.
         shape: Shape of the model.
         combination: Record of the combination in the run; None: a network stands alone.

@@ -51,7 +51,7 @@ class ForecastingSignatures(tf.Module):
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
         one_series: Forecaster of series that the model never saw; None: there is no such signature.
-        calendar: Makes the last of the columns, which callers do not have; None: they have all.
+        calendar: Calendar inputs, the last of the columns, which callers lack; None: they have all.
     """
 
     def __init__(

@@ -167,10 +167,10 @@ def naive_bayes(
     """Multinomial naive Bayes on which n-grams a text holds (Wang and Manning 2012, 2.1).
 
     Args:
-        ngrams: Says which n-grams the training rows hold; its weights are not used.
+        ngrams: Model that says which n-grams the training rows hold; its weights are not used.
         train: Rows to count in; every count begins at 1.
-        validation: Held-out rows.
-        test: Held-out rows.
+        validation: Validation rows.
+        test: Test rows.
     """
     model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
     predicted = (model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test))
@@ -185,7 +185,7 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     Args:
         model: Regression of `gru_training.words.ngrams.fit_ngrams`.
         validation: Rows that the penalty was chosen on.
-        test: Held-out rows.
+        test: Test rows.
     """
     predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
     return _of_classes(

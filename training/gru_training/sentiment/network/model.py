@@ -302,7 +302,7 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
 
     Args:
         model: Network from word ids (B, T) to logits (B, C).
-        ngrams: Over the same ids and classes.
+        ngrams: Model of n-grams over the same ids and classes.
         shares: Shares of both, as `fit_shares` finds them.
     """
     count, classes = ngrams.weights.shape

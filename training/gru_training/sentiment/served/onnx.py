@@ -65,7 +65,7 @@ class PoolingGraph:
         self._axis = graph.constant([1])
 
     def pool(self) -> str:
-        """(B, D)."""
+        """Pool the sequence into one vector per row, (B, D)."""
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMaxPooling):
             greatest = g.add("ReduceMax", self._lowered(), axes=[1], keepdims=0)
@@ -446,7 +446,7 @@ class GraphWriter:
         return graph, graph.input("token_ids", "int32", (None, None))
 
     def _embed(self, graph: OnnxGraph, ids: str) -> Value:
-        """Word vectors."""
+        """Add the word vectors of ids."""
         write = _WRITERS[type(self._embedding)]
         (value,) = write(graph, self._embedding, [Value(ids, 2)], ())
         return value

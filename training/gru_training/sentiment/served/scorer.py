@@ -121,7 +121,8 @@ class TokenizedTexts:
 
     Args:
         answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
-        parts: Gives word ids (sum of lengths,) int32 and lengths (n,) int64 of consecutive texts.
+        parts: Function that gives word ids (sum of lengths,) int32 and lengths (n,) int64 of
+            consecutive texts.
     """
 
     def __init__(

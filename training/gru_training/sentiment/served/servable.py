@@ -245,7 +245,7 @@ class SentimentServable(Servable):
     """The model of a sentiment run.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     module: SentimentSignatures
