@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 PACKAGE = "gru_training"
-"""The package under which its layers are registered."""
+"""The package under which the layers of training are registered."""
 MODULES = {
     "AttentionPooling": "gru_training.sentiment.network.pooling",
     "EpochDecay": "gru_training.loop.optimizers",

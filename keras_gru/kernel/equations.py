@@ -56,16 +56,17 @@ class Convention:
     """
 
     reset_after: bool = True
-    """(3a) if true, as in Keras, cuDNN and PyTorch; (3b) if false, as in Cho et al. 2014 v3."""
+    """Whether the reset gate acts after the matmul (3a), as in Keras, cuDNN and PyTorch, or before
+    it (3b), as in Cho et al. 2014 v3."""
 
     update_gate: str = "keep"
     """`"keep"`: z keeps the old state (4a); `"replace"`: z lets the candidate in (4b)."""
 
     activation: Any = keras.activations.tanh
-    """φ, of the candidate: a function, its Keras name, or None for the identity."""
+    """Activation φ of the candidate: a function, its Keras name, or None for the identity."""
 
     recurrent_activation: Any = keras.activations.sigmoid
-    """σ, of the two gates: likewise."""
+    """Activation σ of the gates: a function, its Keras name, or None for the identity."""
 
     def __post_init__(self) -> None:
         check_choice("update_gate", self.update_gate, UPDATE_GATES)

@@ -196,7 +196,7 @@ class Paths:
     """Every path to the state after one step."""
 
     step: int
-    """t."""
+    """Step t of the state."""
     paths: tuple[Path, ...]
     """Paths from step k to step t, from k = t, the direct one, back to k = 0."""
     delta: Array | None

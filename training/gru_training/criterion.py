@@ -22,7 +22,7 @@ class Criterion(NamedTuple):
     measure: str
     """Name of the measure inside the task."""
     caution: str = ""
-    """Reason why it tells settings apart badly; empty where it does not."""
+    """Reason why the criterion tells settings apart badly; empty where it does not."""
 
 
 def caution(few: str) -> str:

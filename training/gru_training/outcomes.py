@@ -17,7 +17,7 @@ class Measure:
 
     name: str
     columns: np.ndarray
-    """(N, D) float64: what each row contributes."""
+    """Contribution of each row, (N, D) float64."""
     of_means: Callable[[np.ndarray], np.ndarray]
     """Function from means of the columns (..., D) to the measure (...)."""
     higher_is_better: bool
@@ -35,9 +35,9 @@ class Answers:
     """The answers of one model to N rows."""
 
     measures: tuple[Measure, ...]
-    """The first one decides."""
+    """Measures of the answers, of which the first one decides."""
     right: np.ndarray | None = None
-    """(N,) bool: which rows it got right, where an answer is right or wrong."""
+    """Rows that the model got right, (N,) bool, where an answer is right or wrong; else None."""
 
     def of_rows(self, rows: np.ndarray) -> "Answers":
         """The answers to these rows, by number."""

@@ -180,7 +180,7 @@ PREDICT = Command(
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Some engines call from several threads, and each call uses all cores already."""
+"""Lock for engines that call from several threads, as each call uses all cores already."""
 
 
 class RunScorer:

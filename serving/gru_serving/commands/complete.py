@@ -43,7 +43,7 @@ class Piece(NamedTuple):
     text: str
     """Text that the token adds."""
     log_probability: float
-    """Given all before it, whatever it was drawn from."""
+    """Log-probability of the token given all before it, whatever it was drawn from, in nats."""
 
 
 def main(argv: Sequence[str]) -> int:

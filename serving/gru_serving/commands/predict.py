@@ -29,7 +29,7 @@ from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 MOST_NAMES = 6
-"""Beyond it only the likeliest classes of a row are shown."""
+"""Number of classes of a row that are shown; beyond it only the likeliest are."""
 
 
 def class_names(

@@ -24,9 +24,9 @@ class McNemar(NamedTuple):
     """Rows on which one of two models is right and the other wrong, and the test's result."""
 
     gained: int
-    """Rows that only the first gets right."""
+    """Rows that only the model gets right."""
     lost: int
-    """Rows that only the second gets right."""
+    """Rows that only the reference gets right."""
     p_value: float
 
 
@@ -53,7 +53,7 @@ class Contender:
 
     name: str
     is_run: bool
-    """Whether it is a run; else one of the simple models beside the reference."""
+    """Whether the contender is a run; else it is a simple model beside the reference."""
     measures: dict[str, MeasureEstimates]
     mcnemar: McNemar | None = None
     """Against the reference, of a run on rows that are got right or wrong."""
@@ -82,7 +82,7 @@ class Comparison:
     """Format of the values of each measure, by its name; the first measure decides."""
     higher_is_better: dict[str, bool]
     settings: dict[str, dict[str, str]]
-    """The settings that differ: by flag, those of each run by its name."""
+    """Settings that differ between runs: by flag, the values of each run by its name."""
     notes: tuple[str, ...]
 
     @property

@@ -34,11 +34,11 @@ class Calendar:
     country: str | None = None
     """Country or region whose holidays count, such as `DE` or `DE-BY`."""
     holidays: tuple[int, ...] = ()
-    """Their dates as days since 1970, ascending."""
+    """Dates of the holidays as days since 1970, ascending."""
     timezone: str | None = None
     """Time zone in whose local time days and hours are counted; the times are then in UTC."""
     years: tuple[int, ...] = ()
-    """The first and the last year of which holidays or changes of clocks are known; none: all."""
+    """First and last year of which holidays or changes of clocks are known; empty for all years."""
 
     def values(self, times: "pd.DatetimeIndex") -> np.ndarray:
         """(N, columns) at N times.

@@ -47,7 +47,7 @@ class DataCheck:
     errors: tuple[str, ...]
     """Problems on which training would fail, one line each."""
     remedies: tuple[str, ...]
-    """Flags with which it would not."""
+    """Flags with which training would not fail."""
     notes: tuple[str, ...]
     """Notes for a reader, one line each."""
     data: Any

@@ -27,7 +27,7 @@ class ExpectedSeries(NamedTuple):
     """Columns and spacing of a known series, with which newer values must agree."""
 
     columns: tuple[str, ...]
-    """All of them, in this order whatever theirs."""
+    """Names of all columns, in the order of the known series."""
     frequency: str
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class SeriesRows(NamedTuple):
     values: np.ndarray
     """(rows, C) float64."""
     panel: bool = False
-    """Whether they stood in long form, a row for each series and time."""
+    """Whether the rows stood in long form, a row for each series and time."""
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values, in long form."""
 

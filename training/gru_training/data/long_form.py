@@ -20,7 +20,7 @@ class LongColumns:
     id: str | None = None
     value: str | None = None
     inputs: tuple[str, ...] = ()
-    """Read of each series beside its values."""
+    """Names of the inputs to read of each series beside its values."""
     valued: bool = True
     """Whether there are values; else only inputs, as of the steps ahead."""
     required: bool = False
@@ -94,7 +94,7 @@ class LongColumns:
 
 
 BY_NAME = LongColumns()
-"""All of them found by their names."""
+"""Columns in long form that are all found by their names."""
 
 
 def input_column(name: str, of: str) -> str:

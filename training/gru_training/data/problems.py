@@ -58,7 +58,7 @@ class Problems:
     drop_bad: bool = False
     """Whether rows that cannot be used are left out."""
     sort_rows: bool = False
-    """Whether rows are put in the order of their times."""
+    """Whether to put rows in the order of their times."""
     unit: str = "line"
     """Unit of row numbers: lines of a file, or rows of a table in memory, from 0."""
     errors: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ class Series:
     source: str
     """Name in error messages, that of the file."""
     columns: tuple[str, ...]
-    """C names."""
+    """Names of the C columns."""
     values: np.ndarray
     """(N, C) float64; NaN where a value is missing."""
     times: np.ndarray
@@ -33,10 +33,10 @@ class Series:
     notes: tuple[str, ...] = ()
     """Notes on the rows for a reader of the report."""
     panel: bool = False
-    """Whether it stood in long form: series of unequal length, of which those that are too short
-    are left out."""
+    """Whether the series stood in long form: series of unequal length, of which those that are too
+    short are left out."""
     ahead: np.ndarray | None = None
-    """(n, C) of the steps after the last, of which only inputs are known."""
+    """Values (n, C) of the steps after the last, of which only inputs are known; or None."""
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values in a panel, in columns of
     `gru_training.data.long_form.input_column`."""

@@ -27,7 +27,7 @@ class LabelledRow(NamedTuple):
     line: int = 0
     """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row of no file."""
     further: Mapping[str, str | None] = _NOTHING
-    """Other cells that were asked for, by what they mean."""
+    """Contents of other cells that were asked for, by what they mean."""
 
 
 def read_text_file(

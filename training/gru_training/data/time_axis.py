@@ -29,9 +29,9 @@ UNITS = {
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _LARGEST_GROWTH = 100
-"""Times its rows that a file may have steps."""
+"""Largest ratio of the steps of a file to its rows."""
 _LEAST_STEPS = 10_000
-"""Steps that any file may have."""
+"""Number of steps that any file may have."""
 _YEARS, _LONGEST = (1677, 2262), 290
 """Years that nanoseconds reach, and the longest distance of two times, in years."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")

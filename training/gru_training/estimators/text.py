@@ -330,7 +330,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
     classes_: np.ndarray
     _places: np.ndarray
-    """(C,), where each of `classes_` stands in the run's own order."""
+    """Place of each of `classes_` in the run's own order, (C,)."""
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") == "number":

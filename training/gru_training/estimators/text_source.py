@@ -193,7 +193,7 @@ class _Labels(NamedTuple):
     values: list[Any]
     """One label per row, or a list of labels."""
     column: str | list[str] | None
-    """Column or columns that hold them."""
+    """Column or columns that hold the labels."""
     notes: Sequence[str] = ()
     """Notes for a reader on the form of the labels."""
 

@@ -57,9 +57,9 @@ class Fold:
     """Time of the last step that is forecast."""
     windows: int
     errors: dict[str, ForecastErrors]
-    """The first of them those of the run's model."""
+    """Errors of each model by its name, the run's model first."""
     pinball: np.ndarray
-    """(Q, H, K), of the run's model."""
+    """Mean pinball loss of the run's model, (Q, H, K)."""
     coverage: dict[float, float]
     """Measured coverage of the run's intervals, by nominal coverage."""
     adaptive: dict[float, float] = field(default_factory=dict)

@@ -63,7 +63,7 @@ _SERIES_PER_WINDOW = 4
 _MOST_VALIDATION_ROWS = 4096
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]
-"""Makes what keeps checkpoints of some variables."""
+"""Function that makes the keeper of checkpoints of some variables."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Share:
     validation_loss: float
     """Loss that the weights were to make small: `Trained.criterion`."""
     network: str | None = None
-    """The name of its model within the delivered one; None: it is linear."""
+    """Name of the network's model within the delivered one; None: the part is linear."""
     residual: bool = False
     """Whether the network adds to the ridge regression."""
     lookback: int = 0
-    """Steps read by what is linear, as `LinearForecaster` has it; so are the next three."""
+    """Steps read by a linear part, as `LinearForecaster` has it; so are the next three fields."""
     season: int = 1
     penalty: float = 0.0
     own: bool = False
@@ -230,10 +230,10 @@ class Network(NamedTuple):
     name: str
     """Name for people."""
     model: str
-    """Name of its model within the delivered one."""
+    """Name of the network's model within the delivered one."""
     config: ForecasterConfig
     residual_of: LinearForecaster | None
-    """Forecaster whose errors it learns; None: it forecasts by itself."""
+    """Forecaster whose errors the network learns; None: the network forecasts by itself."""
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
@@ -352,7 +352,7 @@ def fit_alone(
 
 
 Rows = tuple[TrainingBatches, Callable[[], Iterable[Batch]]]
-"""Batches to train on, and what gives those to validate on."""
+"""Batches to train on, and a function that gives those to validate on."""
 
 
 def _train(

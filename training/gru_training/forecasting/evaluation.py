@@ -38,7 +38,7 @@ class WindowErrors:
     squared: np.ndarray
     """(N, K) float32: sums over the steps of squared errors."""
     absolute: np.ndarray
-    """(N, K) float32: likewise of absolute errors."""
+    """(N, K) float32: sums over the steps of absolute errors."""
     count: np.ndarray
     """(N,): values compared with, of all columns."""
 
@@ -56,7 +56,7 @@ class ForecastErrors:
     count: np.ndarray
     """(H, K): values compared with."""
     windows: WindowErrors
-    """The same window by window."""
+    """Errors of each window by itself."""
 
     @property
     def mse(self) -> float:

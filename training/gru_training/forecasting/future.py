@@ -47,11 +47,11 @@ class Recent:
     """The last L steps before a forecast."""
 
     times: pd.DatetimeIndex
-    """(L,)."""
+    """Times of the steps, (L,)."""
     values: np.ndarray
     """(L, C) float32 in raw units, NaN where a value is missing."""
     future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    """(n, F) float32, known inputs of the steps after it."""
+    """(n, F) float32, known inputs of the steps after the last."""
     notes: tuple[str, ...] = ()
     """Notes for a reader of the forecast."""
 

@@ -33,8 +33,8 @@ class LinearForecaster:
     detail: str
     """Choices made for it, such as `look-back 336, penalty 100`."""
     kernel: np.ndarray
-    """(L, H), the same for all columns, or (K, L, H); from windows with their last value
-    subtracted to forecasts likewise."""
+    """(L, H), the same for all columns, or (K, L, H); from windows with their last value subtracted
+    to forecasts with the same value subtracted."""
     season: int = 1
     """Steps of a season, for exponential smoothing."""
     penalty: float = 0.0

@@ -32,11 +32,11 @@ class Channels(NamedTuple):
     """Columns that the rows of a network are."""
 
     known: int
-    """K."""
+    """Number K of known channels."""
     unknown: bool
     """Whether unknown ones are told from the K."""
     ids: Any = None
-    """(R,) which each row is; None: K consecutive ones of each window."""
+    """(R,) number of each row's channel; None: K consecutive channels of each window."""
 
 
 def build_forecaster(
@@ -241,9 +241,9 @@ class Opened(NamedTuple):
     update_gate: Any
     """z; near 1 it keeps the state."""
     reset_gate: Any
-    """r."""
+    """Reset gate r."""
     state: Any
-    """After the step."""
+    """State after the step."""
 
 
 class ForecasterSteps:

@@ -173,7 +173,7 @@ class _Measured:
 
     predict: Predictor
     offsets: np.ndarray
-    """(H, K, Q)."""
+    """Offsets of the quantiles, (H, K, Q)."""
     validation: Evaluation
     test: Evaluation
 

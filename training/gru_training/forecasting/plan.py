@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 _LEAST = 0.02
-"""A smaller weight is dropped: its component would cost more than it gives."""
+"""Least weight of a component; one with less is dropped, as it would cost more than it gives."""
 _SUM = 1e3
 """Weight of the condition that the weights sum to one, beside errors of the size of one."""
 _MOST_ROUNDS, _STEADY = 30, 1e-3
@@ -87,7 +87,7 @@ def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
 
 
 _CLOSE = 0.95
-"""Transforms are compared by their intervals whose losses are no farther apart."""
+"""Least ratio of two losses at which transforms are compared by their intervals."""
 _CLEARLY = 0.98
 """Share of the interval loss that a transform must leave at most, to be chosen for it."""
 _OFTEN = 0.01

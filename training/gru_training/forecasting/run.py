@@ -62,7 +62,7 @@ class SeriesDescription:
     published_split: bool
     """Whether the borders are those of published results on a public set."""
     panel: bool = False
-    """Whether it stood in long form: series that begin late or end early."""
+    """Whether the series stood in long form: series that begin late or end early."""
     future_columns: tuple[str, ...] = ()
     """The F known inputs whose values of the steps ahead a forecast needs; of series in long form
     a column for each series and input, as `gru_training.data.long_form.input_column`."""

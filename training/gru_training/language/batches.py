@@ -39,7 +39,7 @@ class ChunkBatch(NamedTuple):
 
     inputs: Chunk
     targets: np.ndarray
-    """(N,) int32: what follows each id that is not padding, row after row."""
+    """(N,) int32: the token after each id that is not padding, row after row."""
 
 
 class Passage(NamedTuple):

@@ -20,7 +20,7 @@ class Drawn(NamedTuple):
     """Rows of which each epoch reads only some, such as those that were learned from before."""
 
     first: int
-    """The first of them, of all rows."""
+    """Number of the first of these rows, among all rows."""
     rows: int
     """Number of these rows, one behind the other."""
     share: float

@@ -52,7 +52,7 @@ class EpochRecord:
     """The result of one epoch."""
 
     epoch: int
-    """Counted from 1."""
+    """Number of the epoch, from 1."""
     train: dict[str, float]
     """Means over the epoch's training rows, with dropout, while the weights moved."""
     validation: dict[str, float]

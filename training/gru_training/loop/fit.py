@@ -30,7 +30,7 @@ Measure = Callable[[np.ndarray, np.ndarray], float]
 AnyBatch = tuple[Any, np.ndarray]
 """Inputs and targets of a step: a `gru_training.loop.batches.Batch`, or a task's own."""
 Step = Callable[[Any, Any], Mapping[str, Any]]
-"""A batch in, the sum over its rows of the loss and of each metric out."""
+"""Function from a batch to the sums over its rows of the loss and of each metric."""
 OUTPUTS = "outputs"
 """Key under which a step returns the outputs of the model, if it does."""
 
@@ -85,17 +85,17 @@ class TrainingBatches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, number: int) -> Iterator[AnyBatch]:
-        """All rows once, in an order that depends on the epoch."""
+        """Yield all rows once, in an order that depends on the epoch."""
 
 
 class Progress(Protocol):
-    """Notified of each step and epoch."""
+    """A follower of a training, notified of each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """After each step, with the mean loss of the epoch so far."""
+        """Note a step that is done, and the mean loss of the epoch so far."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """After each epoch; `best` if its score is the best so far."""
+        """Note an epoch that is done; `best` if its score is the best so far."""
 
 
 def make_train_step(

@@ -43,8 +43,8 @@ class Objective(NamedTuple):
     measures: Mapping[str, Measure] = {}
     """Measures of all validation rows at once that are no means over rows, such as a macro F1."""
     key: Hashable = None
-    """Equal for objectives with the same loss and metrics, which later trainings then share as they
-    are traced; None: traced for each training."""
+    """Key that is equal for objectives with the same loss and metrics, which later trainings then
+    share as they are traced; None: traced for each training."""
 
 
 def train(

@@ -57,7 +57,7 @@ class SentimentData:
     made_up: bool = False
     """Whether the texts were generated."""
     own: bool = False
-    """Whether they are the user's, and no known set."""
+    """Whether the rows are the user's, and no known set."""
     soft: SoftTexts | None = None
     """Texts to learn from that have probabilities in place of a label."""
 

@@ -34,7 +34,7 @@ class Reliability:
     accuracy: np.ndarray
     """Share of right predictions, (K,)."""
     rows: np.ndarray
-    """(K,)."""
+    """Number of rows in each bin, (K,)."""
 
     @property
     def expected_error(self) -> float:
@@ -97,7 +97,7 @@ class Temperature:
     value: float = 1.0
     """Divisor; above 1 it makes the model less confident, below 1 more confident."""
     remark: str | None = None
-    """Reason why it is not the temperature of maximum likelihood, if it is not."""
+    """Reason why the value is not the temperature of maximum likelihood, if it is not."""
 
     def __post_init__(self) -> None:
         require_above_zero("temperature", self.value)

@@ -49,7 +49,7 @@ class SentimentRows:
     made_up: bool = False
     kind: TargetKind = "class"
     own: bool = False
-    """Whether they are the user's, and no known set."""
+    """Whether the rows are the user's, and no known set."""
 
     @property
     def all_rows(self) -> list[Row]:

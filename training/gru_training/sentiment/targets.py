@@ -38,7 +38,7 @@ class Target(ABC):
     signature: tf.TensorSpec
     """Shape and type of the targets of a batch."""
     key: Hashable
-    """Equal for targets with the same loss and row metrics."""
+    """Key that is equal for targets with the same loss and row metrics."""
 
     def __init__(self, names: Sequence[str], metric: ChosenMetric):
         self.names, self.metric = tuple(names), metric

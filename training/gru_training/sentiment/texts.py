@@ -163,7 +163,7 @@ class PretrainedWords(NamedTuple):
     vectors: np.ndarray
     """(N, D) float32."""
     texts: int
-    """Number of texts they were learned from."""
+    """Number of texts that the vectors were learned from."""
 
 
 def pretrained_words(

@@ -12,7 +12,7 @@ from gru_training.errors import DataError
 
 Compression = Literal["", "gzip", "zstd"]
 LARGEST_GROWTH = 50
-"""Times its size that a compressed file may have unpacked. Tables and texts reach 3 to 20."""
+"""Largest ratio of unpacked to packed size of a file. Tables and texts reach 3 to 20."""
 LEAST_UNPACKED = 64 << 20
 """Bytes that any compressed file may have unpacked."""
 LONGEST_LINE = 64 << 20

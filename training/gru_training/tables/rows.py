@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Misfit = Callable[[str, int, str], None]
-"""Takes the kind of the problem, the place of the row, and what is wrong with it."""
+"""Function of the kind of a problem, the place of the row, and what is wrong with it."""
 _DECODE_ROWS = 256
 """Rows of Parquet that are decoded at once: how large they will be is not known before."""
 
@@ -44,7 +44,7 @@ class Rows:
 
     form: FileForm
     columns: Sequence[str] | None
-    """None where each row names its own, as in JSON."""
+    """Names of the columns; None where each row names its own, as in JSON."""
     rows: Iterator[Row]
 
     def __iter__(self) -> Iterator[Row]:
@@ -330,9 +330,9 @@ class ArrowFile(NamedTuple):
 
     schema: "pa.Schema"
     length: Callable[[], int]
-    """Counts the rows."""
+    """Function that counts the rows."""
     batches: Callable[[int, Sequence[str], int], Iterator["pa.RecordBatch"]]
-    """Rows of these columns behind the first so many, at most so many at once."""
+    """Function of first row, columns and batch size that yields batches of rows."""
 
 
 @contextmanager

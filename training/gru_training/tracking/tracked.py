@@ -126,7 +126,7 @@ def _calls(model: keras.Model) -> Iterator[list[_Call]]:
 
 _ROWS = 32
 _BATCHES = 8
-"""The first ones may be of the shortest rows."""
+"""Number of the batch to take rows from, as the first ones may be of the shortest rows."""
 
 
 class Tracked:

@@ -39,7 +39,7 @@ class Beginning:
     """Version of keras_gru."""
     data: TrackedData
     resumed: bool
-    """Whether it goes on from a checkpoint; then the epochs before it are told again."""
+    """Whether the training goes on from a checkpoint; the epochs before it are then told again."""
 
 
 @dataclass(frozen=True)

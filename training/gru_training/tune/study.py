@@ -69,9 +69,9 @@ class Trial:
     settings: Mapping[str, Any]
     seconds: float | None
     reason: str
-    """Reason why it failed or was stopped."""
+    """Reason why the trial failed or was stopped."""
     worker: str
-    """Name of the process that runs or ran it."""
+    """Name of the process that runs or ran the trial."""
     left_out: tuple[float, ...] = ()
     """The criterion without each part of the validation rows (`gru_training.criterion`)."""
 

@@ -116,7 +116,7 @@ class _Table(NamedTuple):
     pairs: np.ndarray
     """(Q,) int64, ascending: first · `_ALL` + second."""
     joined: np.ndarray
-    """(Q,) int32: what they become."""
+    """(Q,) int32: the code point that each pair becomes."""
 
 
 @cache

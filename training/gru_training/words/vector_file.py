@@ -32,7 +32,7 @@ class FileVectors(NamedTuple):
     """Words with a vector each."""
 
     tokens: tuple[str, ...]
-    """N of them, in the order of the file."""
+    """N words, in the order of the file."""
     vectors: np.ndarray
     """(N, D) float32, as they stand in the file."""
     words: int

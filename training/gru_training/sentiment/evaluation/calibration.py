@@ -28,7 +28,7 @@ from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, Numb
 from gru_training.sentiment.targets import NumberTarget, Target
 
 _FEWEST_ROWS = 10
-"""Validation rows with a label from which on it gets a threshold of its own."""
+"""Fewest validation rows with a label for a threshold of its own."""
 _NEVER = 1.01
 """A threshold that no probability reaches."""
 

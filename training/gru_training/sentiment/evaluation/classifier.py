@@ -22,7 +22,7 @@ class Answers(NamedTuple):
     logits: dict[str, np.ndarray]
     """Logits of the whole model, (N, C) each; to rounding where an n-gram regression is part."""
     gru_alone: dict[str, np.ndarray] | None = None
-    """Logits of the GRU without the regression that answers with it, (N, C) each."""
+    """Logits of the GRU without the n-grams that answer with it, (N, C) each."""
     shares: tuple[float, float] | None = None
     """Shares of the GRU and of the regression in the logits of both."""
     penalty: float | None = None
