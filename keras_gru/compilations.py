@@ -39,7 +39,7 @@ def run_counting(command: Sequence[str]) -> tuple[int, list[Compilation]]:
     Its standard error is passed on, without the messages that only inform.
 
     Returns:
-        Its exit status, and its compilations in their order.
+        Exit status of the script, and its compilations in their order.
     """
     found: list[Compilation] = []
     with subprocess.Popen(

@@ -67,7 +67,7 @@ class Report:
         accuracy: Accuracy on the rows whose outcome is known; None where there are none.
         worth: Texts to label next.
         since: Time of the first request, in seconds since 1970; None without any.
-        until: Time of the last request, likewise.
+        until: Time of the last request, in seconds since 1970; None without any.
     """
 
     rows: int

@@ -230,7 +230,7 @@ class BatchQueue:
             waiter: Coroutine that waits for the answer; None where a thread does.
 
         Returns:
-            Its tasks, and whether a thread should look.
+            Tasks of the request, and whether a thread should look for batches to run.
 
         Raises:
             ServingError: The request is too large, or the queue is full.
@@ -405,7 +405,7 @@ class BatchScheduler:
         """Enqueue a request; the arguments are those of `BatchQueue.add`.
 
         Returns:
-            Its tasks.
+            Tasks of the request.
 
         Raises:
             ServingError: The request is too large, or the queue is full.
