@@ -60,7 +60,7 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
 
 def standard_error(one: Sequence[float], other: Sequence[float]) -> float:
-    """Estimate the standard error of a difference of two trials, from rows without each part.
+    """Estimate the standard error of two trials' difference, from criteria without each part.
 
     The delete-a-group jackknife (Kott, 2001), which serves any criterion: for a mean over the rows
     it is the standard error of a mean over the parts.

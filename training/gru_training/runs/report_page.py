@@ -23,7 +23,7 @@ MOST_MISTAKES = 1000
 MOST_LETTERS = 800
 MOST_WORDS = 400
 MOST_NUMBERS = 250_000
-"""Most numbers of forecasts in the page; more columns or longer windows are cut to fit."""
+"""Most numbers in the page's forecasts; of more columns or longer windows it has fewer."""
 MOST_CLASSES = 200
 
 

@@ -129,7 +129,7 @@ class Marked(NamedTuple):
     answer: str
     """Answer for which the words are marked, such as `billing 98.1 %`."""
     verdict: str
-    """Whether that is right, or what would be."""
+    """Remark on whether the answer is right, or what would be."""
 
 
 def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
