@@ -1,4 +1,4 @@
-"""Which programs XLA compiles while a script runs: `python -m keras_gru compilations train.py`.
+"""The programs that XLA compiles in a script: `python -m keras_gru compilations train.py`.
 
 TensorFlow counts them nowhere that Python could read; it reports each on standard error.
 """
@@ -24,9 +24,9 @@ class Compilation(NamedTuple):
     """One program.
 
     Attributes:
-        part: Of the layer, `"forward"` or `"backward"`, else `"other"`: a function of yours, or of
-            another library.
-        seconds: What its compilation took.
+        part: Part of the layer, `"forward"` or `"backward"`, or `"other"` for a function of the
+            caller or of another library.
+        seconds: Time that its compilation took, in seconds.
     """
 
     part: str
@@ -39,7 +39,7 @@ def run_counting(command: Sequence[str]) -> tuple[int, list[Compilation]]:
     Its standard error is passed on, without the messages that only inform.
 
     Returns:
-        Its exit status, and its compilations in their order.
+        Exit status of the script, and its compilations in their order.
     """
     found: list[Compilation] = []
     with subprocess.Popen(
@@ -52,7 +52,7 @@ def run_counting(command: Sequence[str]) -> tuple[int, list[Compilation]]:
 
 
 def summary(found: Sequence[Compilation]) -> str:
-    """How many programs there were and what they took, by part."""
+    """Tabulate the number of programs and the seconds that their compilation took, by part."""
     seconds: dict[str, list[float]] = defaultdict(list)
     for part, took in found:
         seconds[part].append(took)

@@ -71,14 +71,14 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
             at every step (Zaremba et al. 2014, arXiv:1409.2329). For masks that stay the same over
             time give `recurrent_dropout`, an option of the layers.
         return_sequences: Return the outputs of all steps, not only the last.
-        return_state: Also return the final states of all layers.
+        return_state: Whether to return the final states of all layers too.
         seed: Seed of all dropout; each layer gets its own seed from it.
         name: Name of the encoder.
-        dtype: Its dtype or dtype policy.
-        trainable: Whether its weights are.
-        **gru_options: Any other argument of `GRU`, given to every layer: `reset_after`,
-            `update_gate`, `recurrent_dropout`, initializers and so on. Each layer and
-            direction draws its own values from an initializer, seeded or not.
+        dtype: Dtype or dtype policy of the encoder.
+        trainable: Whether the encoder's weights are trained.
+        **gru_options: Arguments of `GRU` that every layer gets: `reset_after`, `update_gate`,
+            `recurrent_dropout`, initializers and so on. Each layer and direction draws its own
+            values from an initializer, seeded or not.
 
     Attributes:
         layers: The layers, bottom first: GRUs, or `keras.layers.Bidirectional` ones.

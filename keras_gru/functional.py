@@ -114,7 +114,7 @@ def step(
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
-        convention: Which GRU; by default that of Keras, cuDNN and PyTorch.
+        convention: Variant of the GRU; by default that of Keras, cuDNN and PyTorch.
         layer_norm_gain: (2, 3U), to normalise x·W and h·U, each gate over its units, before the
             biases are added (Ba et al. 2016, arXiv:1607.06450); or None.
         recurrent_mask: Dropout masks, one per gate that broadcasts against `h`, which scale the
@@ -159,10 +159,10 @@ def gates(
         h: The state before each of them, (..., U).
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: See `step`.
-        convention: See `step`.
-        layer_norm_gain: See `step`.
-        recurrent_mask: See `step`.
+        bias: Bias, the same as for `step`.
+        convention: Variant of the GRU, the same as for `step`.
+        layer_norm_gain: Gains of layer normalisation, the same as for `step`.
+        recurrent_mask: Dropout masks of the state, the same as for `step`.
 
     Returns:
         z, r and g, (..., U) each.
@@ -213,11 +213,12 @@ def sequence(
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
-        convention: Which GRU; activations among sigmoid, hard_sigmoid, tanh, relu and linear.
-        layer_norm_gain: See `step`.
+        convention: Variant of the GRU; activations among sigmoid, hard_sigmoid, tanh, relu and
+            linear.
+        layer_norm_gain: Gains of layer normalisation, the same as for `step`.
         mask: Boolean (B, T) of any pattern. Where False the state is kept (5).
         go_backwards: Run from the last step to the first.
-        processing_order: With `go_backwards`, give states and gates in the order in which they
+        processing_order: Whether `go_backwards` gives states and gates in the order in which they
             were computed, as Keras does, and not in that of the sequence.
         recurrent_mask: Dropout masks of the state, one (B, U) per gate, the same at every step.
         input_mask: Dropout masks of the inputs, one (B, D) per gate, the same at every step.
@@ -227,8 +228,8 @@ def sequence(
         return_gates: Whether the gates of all steps are wanted.
         training: Keep what gradients need. They are right without it as well; the forward pass
             then runs a second time when they are asked for.
-        recompute: Of the forward pass keep the states between segments of the sequence, nothing
-            else, and run each segment again for its gradients: less memory for more time.
+        recompute: Whether the forward pass keeps only the states between segments of the sequence
+            and each segment runs again for its gradients: less memory for more time.
         path: `"auto"` for the layer's own rule, or `"xla"` or `"plain"`.
 
     Returns:

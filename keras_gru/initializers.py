@@ -43,7 +43,7 @@ class PerGate(keras.Initializer):
         seed: Seed from which each gate gets one of its own. None draws anew in each instance.
 
     Raises:
-        ValueError: On a call, if the last axis does not divide into three gates.
+        ValueError: The last axis does not divide into three gates; raised on a call.
     """
 
     def __init__(self, initializer: Any, seed: int | None = None) -> None:
@@ -89,7 +89,7 @@ class RememberBias(keras.Initializer):
     Args:
         value: The bias of the update gate for `update_gate="keep"`; negated for `"replace"`.
         reset: The bias of the reset gate; positive lets the state into the candidate at first.
-        update_gate: As given to the layer.
+        update_gate: Update gate of the layer, `"keep"` or `"replace"`.
 
     Raises:
         ValueError: `update_gate` is unknown; on a call, if the shape is not that of a bias.
@@ -124,7 +124,7 @@ class ChronoBias(keras.Initializer):
 
     Args:
         max_period: Longest dependency expected, in time steps; at least 2.
-        update_gate: As given to the layer: the bias is b for `"keep"`, −b for `"replace"`.
+        update_gate: Update gate of the layer: the bias is b for `"keep"`, −b for `"replace"`.
         seed: Seed of the draw. None draws anew in each instance.
         reset: The bias of the reset gate.
 

@@ -74,16 +74,17 @@ class GRU(Int8ByCell, keras.layers.RNN):
     Args:
         units: Size U of the state and of the output.
         return_sequences: Return the outputs of all steps, (B, T, U), not only the last, (B, U).
-        return_state: Also return the final state, (B, U).
+        return_state: Whether to return the final state too, (B, U).
         go_backwards: Run from the last step to the first and return outputs in that order.
         stateful: Carry the state of each row over to the next batch, until it is set or reset.
             Needs a fixed batch size.
         unroll: Unroll the loop in the graph, as a conversion to TensorFlow Lite needs it. Needs a
             fixed number of steps.
         zero_output_for_mask: Output zeros at masked steps.
-        return_gates: Also return the update gate, the reset gate and the candidate of every step,
-            (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
-            `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
+        return_gates: Whether to return the update gate, the reset gate and the candidate of every
+            step too, (B, T, U) each, in the order of processing and zero at masked steps. Needs the
+            path `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no
+            gates.
         path: `"auto"` for the rule above; or the path to take, `"fused"`, `"xla"`, `"plain"`,
             `"cudnn"` or `"loop"`, where one that cannot be taken is an error.
         use_cudnn: `"auto"`; False for another path on a GPU; True for `path="cudnn"`.
@@ -217,7 +218,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
 
     @property
     def path(self) -> str:
-        """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
+        """Path of the layer: `"fused"`, `"loop"`, or the path asked for; see the class."""
         if self._asked_path != "auto":
             return self._asked_path
         if self.use_cudnn is True:

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 PACKAGE = "gru_training"
-"""The package under which its layers are registered."""
+"""The package under which the layers of training are registered."""
 MODULES = {
     "AttentionPooling": "gru_training.sentiment.network.pooling",
     "EpochDecay": "gru_training.loop.optimizers",
@@ -36,7 +36,7 @@ class TrainedLayer:
     """Stands for a layer of `gru_training` until a model with it is loaded.
 
     Args:
-        name: Of the class.
+        name: Name of the class.
     """
 
     def __init__(self, name: str):
@@ -46,7 +46,7 @@ class TrainedLayer:
         """The layer that Keras asks for.
 
         Raises:
-            ImportError: What training needs is not installed; says how to install it.
+            ImportError: A package for training is missing; the message says how to install it.
         """
         module = MODULES[self._name]
         try:

@@ -179,7 +179,7 @@ class MGUCell(_SingleGateCell):
     Call arguments:
         inputs: (B, D).
         states: Previous state (B, U), or a list or tuple of one.
-        training: Without effect.
+        training: Ignored; the cell behaves alike in training.
 
     Returns:
         The output (B, U) and the new state, nested like `states`.
@@ -269,9 +269,8 @@ class MGU(_SingleGateLayer):
 
     Args:
         units: Size U of the state.
-        **options: Any other argument of `MGUCell`, by name, and of `keras.layers.RNN`:
-            `return_sequences`, `return_state`, `go_backwards`, `stateful`, `unroll`,
-            `zero_output_for_mask`.
+        **options: Arguments by name of `MGUCell` and of `keras.layers.RNN`: `return_sequences`,
+            `return_state`, `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`.
 
     Raises:
         ValueError: An argument cannot work; the message names it.

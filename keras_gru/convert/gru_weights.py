@@ -53,16 +53,16 @@ class GRUWeights:
     """(2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,); None for no bias."""
 
     reset_after: bool = True
-    """Reset gate after the matmul (3a) or before it (3b)."""
+    """Whether the reset gate acts after the matmul (3a), or before it (3b)."""
 
     update_gate: str = "keep"
     """`"keep"` (4a) or `"replace"` (4b)."""
 
     activation: str = "tanh"
-    """φ, by its Keras name."""
+    """Activation φ of the candidate, by its Keras name."""
 
     recurrent_activation: str = "sigmoid"
-    """σ, by its Keras name."""
+    """Activation σ of the gates, by its Keras name."""
 
     def __post_init__(self) -> None:
         if self.update_gate not in UPDATE_GATES:
@@ -269,7 +269,7 @@ def take(framework: str, arrays: Mapping[str, Any], names: tuple[str, ...]) -> l
     """Take a framework's tensors out of a mapping.
 
     Raises:
-        ValueError: One is missing; the message lists what was expected and what came.
+        ValueError: A tensor is missing; the message lists the expected and the received names.
     """
     require_names(f"The weights of a {framework} GRU", arrays, names)
     return [to_array(arrays[name]) for name in names]

@@ -63,12 +63,13 @@ def from_onnx(
         tensors: `"W"`, `"R"` and, if the node has one, `"B"`.
         linear_before_reset: 1 for the reset gate after the matmul.
         direction: `"forward"`, `"reverse"` or `"bidirectional"`.
-        activations: Two names per direction, in the order gates, candidate.
+        activations: Names of two activations per direction, in the order gates, candidate.
         activation_alpha: α of those activations that have one, HardSigmoid and Affine, in order;
             Keras' hard_sigmoid has 1/6, unlike ONNX's default.
         activation_beta: β of the same.
-        hidden_size: Checked against R if given.
-        clip: Must be absent: no layer here clips what enters its activations.
+        hidden_size: Size of the state, checked against R if given.
+        clip: Clipping threshold, which must be absent: no layer here clips what enters its
+            activations.
         layout: Layout of the node's inputs and outputs, on which the weights do not depend.
 
     Returns:
@@ -142,7 +143,7 @@ def to_onnx(
     """Convert weights to the tensors and attributes of a GRU node.
 
     Args:
-        *weights: One direction, or the forward and the backward direction of a bidirectional node.
+        *weights: Weights of one direction, or of forward and backward in a bidirectional node.
         go_backwards: Whether the only direction given is `"reverse"`.
 
     Returns:

@@ -24,9 +24,9 @@ def obstacle(convention: Convention, dtype: tf.DType, refused: dict[str, bool]) 
     """Name what keeps cuDNN from running a sequence, or return None if it can.
 
     Args:
-        convention: Which GRU.
+        convention: Variant of the GRU.
         dtype: Data type of the inputs.
-        refused: What a layer asks for that cuDNN has not, by name: whether it is asked for.
+        refused: Names of features that cuDNN lacks, each with whether the layer asks for it.
     """
     if not execution.on_gpu():
         return "no GPU"

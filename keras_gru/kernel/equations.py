@@ -46,7 +46,7 @@ DERIVATIVE_FROM_OUTPUT: dict[Activation, Activation] = {
 
 @dataclass(frozen=True)
 class Convention:
-    """Which of the published GRUs the equations describe.
+    """The variant of the GRU that the equations describe.
 
     >>> Convention(reset_after=False, update_gate="replace").activation is keras.activations.tanh
     True
@@ -56,16 +56,17 @@ class Convention:
     """
 
     reset_after: bool = True
-    """(3a) if true, as in Keras, cuDNN and PyTorch; (3b) if false, as in Cho et al. 2014 v3."""
+    """Whether the reset gate acts after the matmul (3a), as in Keras, cuDNN and PyTorch, or before
+    it (3b), as in Cho et al. 2014 v3."""
 
     update_gate: str = "keep"
     """`"keep"`: z keeps the old state (4a); `"replace"`: z lets the candidate in (4b)."""
 
     activation: Any = keras.activations.tanh
-    """φ, of the candidate: a function, its Keras name, or None for the identity."""
+    """Activation φ of the candidate: a function, its Keras name, or None for the identity."""
 
     recurrent_activation: Any = keras.activations.sigmoid
-    """σ, of the two gates: likewise."""
+    """Activation σ of the gates: a function, its Keras name, or None for the identity."""
 
     def __post_init__(self) -> None:
         check_choice("update_gate", self.update_gate, UPDATE_GATES)
@@ -85,7 +86,7 @@ class Convention:
 
 
 class Saved(NamedTuple):
-    """What the backward step needs of the forward step; (B, U) each.
+    """Results of the forward step that the backward step needs; (B, U) each.
 
     `q` is the recurrent part of the candidate before the reset gate (3a), or None when the reset
     gate is applied before the matmul. `products` are those of the state and the recurrent kernels,
@@ -194,11 +195,11 @@ def step_backward(
 
     Args:
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
-        needed: What `Saved.needed` gives of the second result of `step`.
+        needed: Tensors of the second result of `step`, from `Saved.needed`.
         h: Previous state, (B, U).
-        weights: As given to `step`, `transposed`.
-        convention: As given to `step`.
-        recurrent_mask: As given to `step`.
+        weights: Weights of `step`, `transposed`.
+        convention: Variant of the GRU, the same as for `step`.
+        recurrent_mask: Dropout masks of the state, the same as for `step`; or None.
 
     Returns:
         Gradients with respect to the previous state, the projected input, q, and with layer
@@ -285,7 +286,7 @@ def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> 
     Args:
         products: Products with centred kernels, (..., nU).
         gain: γ of each of them, (nU,).
-        gates: Their number n.
+        gates: Number n of gates side by side.
     """
     if gates == 1:
         return products * inverse_deviation(products) * gain
@@ -325,9 +326,9 @@ def project(
         x: The inputs.
         kernel: Input kernel of all gates, or of any.
         bias: (V,), or None.
-        input_mask: With a kernel of all gates, dropout masks that broadcast against the inputs,
-            one per gate, or None. Then each gate takes a product of its own.
-        gain: With a centred kernel of all gates, γ (3U,) of layer normalisation; or None.
+        input_mask: Dropout masks that broadcast against the inputs, one per gate, for a kernel of
+            all gates; or None. Each gate then takes a product of its own.
+        gain: Gain γ (3U,) of layer normalisation, for a centred kernel of all gates; or None.
     """
     if input_mask is not None:
         pairs = zip(input_mask, split_gates(kernel), strict=True)

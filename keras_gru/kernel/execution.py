@@ -1,4 +1,4 @@
-"""How a fused sequence runs: compiled by XLA or not, and in how many blocks of rows of what size.
+"""The plan of a fused sequence: compiled by XLA or not, and how many blocks of what size.
 
 The rule, in this order:
 
@@ -122,7 +122,7 @@ _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
 
 
 class Plan(NamedTuple):
-    """How to run a sequence.
+    """The plan of a run over a sequence.
 
     Attributes:
         compiled: Whether XLA compiles the loop, in a function of its own or with what is around it.
@@ -295,7 +295,7 @@ class Extent(NamedTuple):
         return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
-        """Values per block.
+        """Cut values into those of each block.
 
         Args:
             values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
@@ -353,10 +353,10 @@ def block_call(
     for batches of all sizes.
 
     Args:
-        plan: How to run.
-        function: What to run.
-        tensors: Its tensors, in tuples or None.
-        *options: Its other arguments.
+        plan: Plan of the sequence.
+        function: Function to call.
+        tensors: Tensors that the function takes first, alone, in tuples or None.
+        *options: Further arguments of the function.
     """
     if not plan.nested:
         return functools.partial(function, *tensors, *options)
@@ -396,7 +396,7 @@ def _spec(value: Tensor | None) -> tf.TensorSpec | None:
 
 
 def _any(value: Tensor | None) -> tf.TensorSpec | None:
-    """For batches of any size: the last axis of all but masks is that of the units or features."""
+    """Return a spec for any batch size: only the last axis is fixed, and none of a mask."""
     if value is None:
         return None
     rank = value.shape.rank

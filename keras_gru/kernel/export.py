@@ -70,10 +70,10 @@ def run(
         recurrent_kernel: Packed recurrent kernel, (U, 3U).
         bias: Packed bias, see `weights.bias_shape`, or None.
         gains: Gains of layer normalisation, of the inputs and of the states; or None each.
-        convention: Which GRU.
+        convention: Variant of the GRU.
         go_backwards: Whether to run from the last step to the first.
         keep_outputs: Whether the states of all steps are wanted.
-        plan: How to run: `unroll` is read.
+        plan: Plan of the sequence, of which `unroll` is read.
 
     Returns:
         The final state (B, U) and, if wanted, the states of all steps (B, T, U).

@@ -28,7 +28,7 @@ Tensor = Any
 
 
 class Rows(NamedTuple):
-    """What belongs to the rows of a batch: every tensor but a scalar has the batch axis first.
+    """Tensors that belong to the rows of a batch; all but scalars have the batch axis first.
 
     Attributes:
         inputs: Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What all rows share.
+    """Tensors that all rows share.
 
     Attributes:
         steps: Number of steps to take, a scalar; sequences may be longer.
@@ -68,14 +68,14 @@ class Shared(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """What a forward pass leaves.
+    """Results of a forward pass.
 
     Attributes:
         final: State after the last step, (B, U).
         outputs: State after each step, (B, T, U), or None.
         states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
             backwards, at t + 1 and t.
-        saved: What `Saved.needed` gives, of all steps, (T, B, U) each; or nothing.
+        saved: Tensors of `Saved.needed` for all steps, (T, B, U) each; or none.
         projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
     """
 
@@ -99,9 +99,9 @@ def forward(
     """Run from the initial state over `shared.steps` steps.
 
     Args:
-        rows: One block of rows.
-        shared: What it shares with others.
-        convention: Which GRU.
+        rows: Rows of one block.
+        shared: Tensors that the block shares with others.
+        convention: Variant of the GRU.
         compiled: Whether the loop is written for XLA, which wants one slice per gate; else for
             TensorFlow's executor, which wants few operations.
         unroll: Steps per iteration of the loop.
@@ -158,7 +158,7 @@ def forward(
 
 
 class Deltas(NamedTuple):
-    """Gradients of a loss with respect to what enters the steps; zero where masked.
+    """Gradients of a loss with respect to the inputs of the steps; zero where masked.
 
     Attributes:
         x: δa_z, δa_r and δa_g, (T, B, U) each.
@@ -167,10 +167,11 @@ class Deltas(NamedTuple):
         initial_state: Gradient with respect to the state before the steps, (B, U).
         reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
             candidate's recurrent kernel multiplied.
-        normalized_inputs: With layer normalisation, gradients with respect to the products of the
-            inputs and the centred kernel, (T, B, U) each, else None.
-        normalized_states: The same of the states and the centred recurrent kernel.
-        gain: With layer normalisation, gradient of the gains, (2, 3U), else None.
+        normalized_inputs: Gradients with respect to the products of the inputs and the centred
+            kernel, (T, B, U) each, with layer normalisation; else None.
+        normalized_states: Gradients with respect to the products of the states and the centred
+            recurrent kernel, (T, B, U) each, with layer normalisation; else None.
+        gain: Gradient of the gains, (2, 3U), with layer normalisation; else None.
     """
 
     x: Gates
@@ -195,14 +196,14 @@ def backward(
     """Carry gradients from the last step to the first.
 
     Args:
-        rows: As given to `forward`; the inputs are not read.
-        shared: As given to `forward`; the kernel is not read.
-        run: What `forward` left, with `saved` or `projected`, or both with layer normalisation.
+        rows: Rows of the forward pass; the inputs are not read.
+        shared: Shared tensors of the forward pass; the kernel is not read.
+        run: Result of `forward`, with `saved` or `projected`, or both with layer normalisation.
         before: States before the steps, (T, B, U).
         d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
         d_final: Gradient with respect to `run.final`, (B, U).
-        convention: As given to `forward`.
-        unroll: As given to `forward`.
+        convention: Variant of the GRU, the same as for `forward`.
+        unroll: Steps per iteration of the loop.
     """
     transposed, normalized = shared.weights.transposed(), shared.input_gain is not None
     kept = run.saved or recall(rows, shared, before, run.projected, convention)

@@ -53,7 +53,7 @@ Tensor = Any
 
 
 class Operands(NamedTuple):
-    """What a sequence has gradients for; shapes as in `functional.sequence`.
+    """Tensors that a sequence has gradients for; shapes as in `functional.sequence`.
 
     With `layer_norm_gain`, both kernels are `equations.centered`.
     """
@@ -75,7 +75,7 @@ class Operands(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a sequence has no gradients for: tensors that go with the rows, and how to run."""
+    """Masks and settings of a sequence, for which there are no gradients."""
 
     mask: Tensor | None
     zoneout: Tensor | None
@@ -126,8 +126,8 @@ def run_forward(
     """Run each block of rows forward.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         extent: Size of the batch.
         keep_outputs: Whether the states of all steps are wanted.
         keep_saved: Whether a backward pass may follow.
@@ -197,11 +197,11 @@ def gradients(
     """Gradients in the order of the operands that are there; differentiable in turn.
 
     Args:
-        operands: As given to `run_forward`.
-        options: As given to `run_forward`.
-        extent: As given to `run_forward`.
-        runs: What `run_forward` left with `keep_saved`, or None to run it now.
-        keep_outputs: As given to `run_forward`.
+        operands: Operands of `run_forward`.
+        options: Options of `run_forward`.
+        extent: Extent of `run_forward`.
+        runs: Results of `run_forward` with `keep_saved`, or None to run it now.
+        keep_outputs: Whether `run_forward` kept the states of all steps.
         upstream: Gradients with respect to the result of `joined`.
     """
     values = (*present(operands), *upstream)
@@ -337,8 +337,8 @@ def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> 
     """Compute the gates of all steps at once: given the states, no gate waits for another.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         states: State after each step, (B, T, U).
 
     Returns:

@@ -45,8 +45,8 @@ def recurrence(
     """Make a function that runs over a sequence, with hand-derived gradients.
 
     Args:
-        operands: All of them.
-        options: All of them.
+        operands: Operands of the sequence.
+        options: Options of the sequence.
         keep_outputs: Whether the states of all steps are wanted.
         training: Whether to keep what the backward pass needs. Gradients are right without it as
             well; the forward pass then runs a second time when they are asked for.
@@ -247,11 +247,11 @@ def _backward(
     """Gradients in the order of the operands that are there; differentiable in turn.
 
     Args:
-        operands: As given to `_forward`.
-        options: As given to `_forward`.
-        segments: As given to `_forward`.
+        operands: Operands of `_forward`.
+        options: Options of `_forward`.
+        segments: Segments of `_forward`.
         starts: Second result of `_forward`.
-        keep_outputs: As given to `_forward`.
+        keep_outputs: Whether `_forward` kept the states of all steps.
         upstream: Gradients with respect to the first result of `_forward`.
     """
 

@@ -56,15 +56,15 @@ class PackedWeights(NamedTuple):
 
 
 class StepWeights(NamedTuple):
-    """What one step needs beside its projected input.
+    """Weights that one step needs beside its projected input.
 
     Attributes:
         recurrent: Recurrent kernels in one, two or three pieces (U, ·); with the reset gate before
             the matmul at least two. Each piece may be a tuple of its columns, see `columns`.
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
-        gain: With layer normalisation, γ′ of (38) in the pieces of `recurrent`, whose kernels are
-            `equations.centered`; else None.
+        gain: Gain γ′ of (38) in the pieces of `recurrent`, whose kernels are `equations.centered`,
+            with layer normalisation; else None.
     """
 
     recurrent: Pieces

@@ -47,7 +47,7 @@ class Line:
     """One line of a calculation: a quantity of the trace and the equation that gives it."""
 
     equation: str
-    """Its number in DERIVATION.md; empty for a given quantity."""
+    """Number of the equation in DERIVATION.md; empty for a given quantity."""
     label: str
     """The equation in words and symbols."""
     name: str

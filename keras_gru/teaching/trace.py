@@ -196,9 +196,9 @@ class Paths:
     """Every path to the state after one step."""
 
     step: int
-    """t."""
+    """Step t of the state."""
     paths: tuple[Path, ...]
-    """From k = t, the direct one, back to k = 0."""
+    """Paths from step k to step t, from k = t, the direct one, back to k = 0."""
     delta: Array | None
     """The gradient (U,) that the loss of step t gives to h_t; None at a step without a loss."""
 

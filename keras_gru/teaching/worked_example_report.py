@@ -18,9 +18,9 @@ class Text:
     """A teaching text and the published conventions that it follows."""
 
     name: str
-    """Its name in the worked examples."""
+    """Name of the cell in the worked examples."""
     title: str
-    """Its heading."""
+    """Heading of the section."""
     about: str
     update_gate: str
     """`keep` (4a) or `replace` (4b)."""

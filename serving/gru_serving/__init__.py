@@ -1,4 +1,4 @@
-"""From a trained run to answers over gRPC and REST.
+"""The serving of trained runs over gRPC and REST.
 
 From Python: `connect` and `connect_async`, clients of a server. From the command line: `gru-serve`.
 """

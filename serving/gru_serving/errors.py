@@ -131,13 +131,13 @@ class ResourceExhausted(ServingError):
 
 
 class Unavailable(ServingError):
-    """Not now; the same request may succeed later."""
+    """The server cannot answer now; the same request may succeed later."""
 
     code = Code.UNAVAILABLE
 
 
 class Unimplemented(ServingError):
-    """Not supported."""
+    """The request asks for something that is not supported."""
 
     code = Code.UNIMPLEMENTED
 

@@ -1,4 +1,4 @@
-"""Which extra of keras-gru installs a package that an import found missing."""
+"""The extra of keras-gru that installs a package which an import found missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DISTRIBUTIONS = {
 
 
 def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
-    """What is missing and how to install it, in one line.
+    """Name the missing package and how to install it, in one line.
 
     Args:
         error: Error of the import.
@@ -52,7 +52,7 @@ def require_extra(extra: str) -> None:
         extra: `serve` or `plot`.
 
     Raises:
-        ModuleNotFoundError: One of its packages is not installed.
+        ModuleNotFoundError: A package of the extra is not installed.
     """
     for package, installed_by in _EXTRAS.items():
         if installed_by == extra and importlib.util.find_spec(package) is None:
@@ -64,7 +64,7 @@ def naming_extra(subject: str) -> Iterator[None]:
     """Turn a failed import of a package into one that says how to install it.
 
     Args:
-        subject: What needs the package; begins the message.
+        subject: Name of the part that needs the package; begins the message.
 
     Raises:
         ModuleNotFoundError: A package is not installed.

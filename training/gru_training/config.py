@@ -127,11 +127,11 @@ class TaskConfig(Protocol):
 
     @property
     def training(self) -> TrainingConfig:
-        """How the weights are found."""
+        """Settings of the optimisation: Adam, clipped gradients, early stopping."""
 
     @property
     def run(self) -> RunConfig:
-        """Where the result goes."""
+        """Settings of the run directory and of trackers."""
 
 
 def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:

@@ -1,4 +1,4 @@
-"""How a search judges the settings it tries, and how far to trust a difference of two trials."""
+"""The criterion by which a search judges settings, and the trust in a difference of two trials."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Criterion(NamedTuple):
     measure: str
     """Name of the measure inside the task."""
     caution: str = ""
-    """Reason why it tells settings apart badly; empty where it does not."""
+    """Reason why the criterion tells settings apart badly; empty where it does not."""
 
 
 def caution(few: str) -> str:
@@ -47,8 +47,8 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
     Args:
         measure: The criterion of some rows, from whether each row (N,) counts.
-        rows: N.
-        parts: How many; of consecutive rows, as those may depend on each other.
+        rows: Number N of rows.
+        parts: Number of parts; of consecutive rows, as those may depend on each other.
     """
     left_out = list[float]()
     if min(parts, rows) > 1:
@@ -60,7 +60,7 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
 
 def standard_error(one: Sequence[float], other: Sequence[float]) -> float:
-    """Of the difference of two trials, from the criterion without each part of the same rows.
+    """Estimate the standard error of two trials' difference, from criteria without each part.
 
     The delete-a-group jackknife (Kott, 2001), which serves any criterion: for a mean over the rows
     it is the standard error of a mean over the parts.

@@ -60,7 +60,7 @@ class InterruptedRun(KeyboardInterrupt):
     """A training was interrupted and left a checkpoint.
 
     Args:
-        run: Where the run was to be.
+        run: Directory in which the run was to be.
     """
 
     def __init__(self, run: Path):
@@ -72,7 +72,7 @@ class InterruptedWork(KeyboardInterrupt):
     """Scoring a file, or a search, was interrupted and can go on.
 
     Args:
-        message: How far it came, and how it goes on.
+        message: Progress of the work, and the way to go on.
     """
 
     def __init__(self, message: str):

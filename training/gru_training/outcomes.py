@@ -1,4 +1,4 @@
-"""What models answer to test rows, as a comparison of runs needs it.
+"""The answers of models to test rows, in the form that a comparison of runs needs.
 
 A measure is a function of the means of some columns, one value per row: accuracy of the mean of
 one column (right or not), macro F1 of three per class. So a comparison can draw rows anew, or leave
@@ -13,31 +13,31 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measure:
-    """How good answers are, by one measure."""
+    """The quality of answers by one measure."""
 
     name: str
     columns: np.ndarray
-    """(N, D) float64: what each row contributes."""
+    """Contribution of each row, (N, D) float64."""
     of_means: Callable[[np.ndarray], np.ndarray]
-    """From means of the columns (..., D) to the measure (...)."""
+    """Function from means of the columns (..., D) to the measure (...)."""
     higher_is_better: bool
     style: str = ".4f"
-    """How to write a value, as `.2%`."""
+    """Format of a value, such as `.2%`."""
 
     @property
     def value(self) -> float:
-        """Over all rows."""
+        """Value of the measure over all rows."""
         return float(self.of_means(self.columns.mean(axis=0)))
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What one model answers to N rows."""
+    """The answers of one model to N rows."""
 
     measures: tuple[Measure, ...]
-    """The first one decides."""
+    """Measures of the answers, of which the first one decides."""
     right: np.ndarray | None = None
-    """(N,) bool: which rows it got right, where an answer is right or wrong."""
+    """Rows that the model got right, (N,) bool, where an answer is right or wrong; else None."""
 
     def of_rows(self, rows: np.ndarray) -> "Answers":
         """The answers to these rows, by number."""
@@ -49,20 +49,20 @@ class Answers:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What a run, and simple models beside it, answer to the same N test rows."""
+    """The answers of a run, and of simple models beside it, to the same N test rows."""
 
     rows: str
-    """What the rows are called, as `held-out texts`."""
+    """Name of the rows, such as `held-out texts`."""
     keys: np.ndarray
     """(N,) of texts, no two the same: two rows with one key are the same question with the same
     right answer."""
     model: Answers
     baselines: Mapping[str, Answers] = field(default_factory=dict)
     overlap: int | None = None
-    """Of rows that follow each other in time: how many steps each forecasts, so that this many
+    """Steps that each row forecasts, where rows follow each other in time, so that this many
     neighbours say something of the same step. None where rows are independent of each other."""
     notes: tuple[str, ...] = ()
-    """What a reader of the comparison should know about this run's answers."""
+    """Notes on this run's answers for a reader of the comparison."""
 
     def __post_init__(self) -> None:
         if self.overlap is None and self.model.right is None:

@@ -69,7 +69,7 @@ class PredictConfig:
 
     @property
     def text_format(self) -> TextFormat:
-        """How a text file is written, where that is set."""
+        """Format of a text file, as far as it is set."""
         return TextFormat(self.separator, self.encoding)
 
 
@@ -180,7 +180,7 @@ PREDICT = Command(
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Some engines call from several threads, and each call uses all cores already."""
+"""Lock for engines that call from several threads, as each call uses all cores already."""
 
 
 class RunScorer:

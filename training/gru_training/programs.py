@@ -50,7 +50,7 @@ def keep_programs(folder: str | os.PathLike[str] | None = None, limit: int = LIM
     an error.
 
     Args:
-        folder: Where the programs are kept; by default what `KERAS_GRU_PROGRAMS` names, or
+        folder: Folder of the programs; by default what `KERAS_GRU_PROGRAMS` names, or
             `keras-gru/programs` in the user's cache folder.
         limit: Bytes of all programs that are kept; the oldest are removed first.
 

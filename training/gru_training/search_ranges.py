@@ -65,7 +65,7 @@ class Integers:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Some values."""
+    """A choice among some values."""
 
     values: tuple[str | bool | int | float, ...]
 

@@ -23,7 +23,7 @@ class Request:
 
     signature: str
     inputs: Mapping[str, np.ndarray]
-    """Of a request to Classify or Regress the features of the examples."""
+    """Input arrays by name; for Classify or Regress the features of the examples."""
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The Keras model's answers; none where they do not matter, as in a warmup request."""
     method: Literal["predict", "classify", "regress"] = "predict"
@@ -39,10 +39,10 @@ def encoded(texts: Sequence[str]) -> np.ndarray:
 
 
 class Servable(ABC):
-    """What is exported of a run.
+    """The parts of a run that are exported.
 
     Args:
-        module: To be saved; holds all that the signatures use.
+        module: Module to save; holds all that the signatures use.
         signatures: Concrete functions by signature name.
     """
 
@@ -98,5 +98,5 @@ class Servable(ABC):
         return {}
 
     def card(self) -> dict[str, Any]:
-        """What of this task belongs on the model card, as JSON values."""
+        """Return the entries of this task on the model card, as JSON values."""
         return {}

@@ -1,4 +1,4 @@
-"""What a task is, and the list of them.
+"""The interface of a task, and the list of tasks.
 
 A task is a folder, `training/<name>/`, with a module `task.py` that holds it as `TASK`. The command
 line, `resume` and the export ask it through `Task` and know no task by name. A module `task.py`
@@ -55,13 +55,13 @@ class Verdict(NamedTuple):
     """A reason not to use a run as it is."""
 
     problem: str
-    """What does better than the run, and by how much, in one line."""
+    """Name of the model that does better than the run, and by how much, in one line."""
     flags: tuple[str, ...] = ()
     """Settings of another training that may do better; none where there are none to try."""
 
 
 class Task(ABC):
-    """What can be trained, resumed and exported.
+    """A kind of model that can be trained, resumed and exported.
 
     A task that can do more derives from `Searchable`, `Scorable` or `Comparable` as well.
     """
@@ -167,7 +167,7 @@ class Comparable(ABC):
 
         Args:
             run: Run from `open_run`.
-            data: Test file; None for the test rows that the run held out.
+            data: Path of a test file; None for the test rows that the run held out.
             like: Run to compare with, whose classes or scale are taken over.
 
         Raises:

@@ -45,7 +45,7 @@ def remembered_interrupts(*numbers: signal.Signals) -> Iterator[None]:
         numbers: SIGINT, SIGTERM or both.
 
     Raises:
-        KeyboardInterrupt: One of the signals came and another error ended what is within.
+        KeyboardInterrupt: A signal came and another error ended the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set signal handlers

@@ -29,7 +29,7 @@ def connect(url: str, **options: Any) -> Client:
     Args:
         url: `http://host:port` or `https://host:port` for REST; `grpc://host:port`,
             `grpcs://host:port` (TLS), `unix:/path` or plain `host:port` for gRPC.
-        **options: Of `ClientOptions`: timeout, retries, max_batch_size, ca_file, cert_file,
+        **options: Fields of `ClientOptions`: timeout, retries, max_batch_size, ca_file, cert_file,
             key_file, token, max_answer_bytes, balance, max_under_way.
 
     Raises:
@@ -64,7 +64,7 @@ def _is_rest(url: str) -> bool:
     """Whether a URL is for REST.
 
     Raises:
-        ValueError: It is that of a request, not of a server.
+        ValueError: The URL is that of a request, not of a server.
     """
     scheme, _, rest = url.partition("://")
     if scheme not in ("http", "https") or not rest:

@@ -1,4 +1,4 @@
-"""What a client says and in which order, without any input or output.
+"""The exchanges of a client with a server, in their order, without any input or output.
 
 Each method is a generator: it yields what to do next, an `Exchange` or a `Pause`, is sent the
 reply, and returns the result. `Client` and `AsyncClient` carry it out, so that signatures, retries
@@ -35,7 +35,7 @@ class Exchange:
     """Send this message and wait for the reply, `timeout` seconds at most.
 
     Attributes:
-        message: What to send.
+        message: Message to send.
         timeout: Seconds until the reply, the wait before it is sent included.
         is_needed: Whether to send it at all, asked when its turn has come; where not, the reply is
             None.
@@ -48,7 +48,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait."""
+    """A pause before the next exchange."""
 
     seconds: float
 
@@ -98,7 +98,7 @@ class Conversation:
 
     Args:
         wire: Wire of the transport.
-        options: How to wait and try again.
+        options: Timeouts, retries and batch limits of the client.
     """
 
     def __init__(self, wire: Wire, options: ClientOptions) -> None:
@@ -115,7 +115,7 @@ class Conversation:
         output_filter: Collection[str],
         timeout: float | None,
     ) -> Steps[Arrays]:
-        """As `Client.predict`."""
+        """Yield the steps of `Client.predict`; its arrays by output name are the result."""
         deadline = self._deadline(timeout)
         remembered = target in self._known
         signature = yield from self._signature(target, signature_name, deadline)
@@ -179,31 +179,31 @@ class Conversation:
     def classify(
         self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
     ) -> Steps[list[list[tuple[str, float]]]]:
-        """As `Client.classify`."""
+        """Yield the steps of `Client.classify`; (label, score) pairs per example are the result."""
         call = self._wire.classify(target, signature_name, example_values(examples))
         return (yield from self._asking(call, self._deadline(timeout)))
 
     def regress(
         self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
     ) -> Steps[list[float]]:
-        """As `Client.regress`."""
+        """Yield the steps of `Client.regress`; one number per example is the result."""
         call = self._wire.regress(target, signature_name, example_values(examples))
         return (yield from self._asking(call, self._deadline(timeout)))
 
     def metadata(self, target: Target, timeout: float | None) -> Steps[Metadata]:
-        """As `Client.metadata`."""
+        """Yield the steps of `Client.metadata`."""
         return (yield from self._asking(self._wire.metadata(target), self._deadline(timeout)))
 
     def status(self, target: Target, timeout: float | None) -> Steps[list[VersionState]]:
-        """As `Client.status`."""
+        """Yield the steps of `Client.status`."""
         return (yield from self._asking(self._wire.status(target), self._deadline(timeout)))
 
     def models(self, timeout: float | None) -> Steps[list[ListedModel]]:
-        """As `Client.models`."""
+        """Yield the steps of `Client.models`."""
         return (yield from self._asking(self._wire.models(), self._deadline(timeout)))
 
     def reload(self, config: Any, timeout: float | None) -> Steps[None]:
-        """As `Client.reload`."""
+        """Yield the steps of `Client.reload`."""
         return (yield from self._asking(self._wire.reload(config), self._deadline(timeout)))
 
     def _deadline(self, timeout: float | None) -> float:
@@ -276,7 +276,7 @@ def _alike(first: Signature, second: Signature) -> bool:
 
 
 def _shape_hint(arrays: Arrays, signature: Signature) -> str:
-    """What to add to a refusal where an input does not have the signature's shape."""
+    """Return an addition to a refusal that names inputs whose shapes the signature excludes."""
     hints = []
     for name, array in arrays.items():
         wanted = signature.inputs[name].shape

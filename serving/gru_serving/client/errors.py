@@ -22,7 +22,7 @@ def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
 
     Raises:
         Unknown: The answer is not of the form that it should have.
-        ServingError: As `read` has it.
+        ServingError: The call of `read` raised it.
     """
     try:
         return read(answer)

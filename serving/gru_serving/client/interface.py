@@ -25,8 +25,8 @@ def drive(
     """Run a conversation to its end.
 
     Args:
-        steps: Yields actions; gets each one's reply, or its ServingError, in return.
-        perform: Does one action; pauses are waited out here.
+        steps: Generator of actions, which gets each one's reply, or its ServingError, in return.
+        perform: Function that does one action; pauses are waited out here.
 
     Returns:
         What the conversation returns.
@@ -53,7 +53,7 @@ async def drive_async(
     steps: Generator[ActionT | Pause, Any, ResultT],
     perform: Callable[[ActionT], Awaitable[Any]],
 ) -> ResultT:
-    """As `drive`, without blocking the event loop."""
+    """Perform the steps of a conversation without blocking the event loop, like `drive`."""
     try:
         action = next(steps)
         while True:
@@ -112,9 +112,9 @@ class Client:
             inputs: Array-likes by input name, or one array-like for a model with one input. They
                 are converted to the types of the signature.
             model: Name of the model.
-            version: Exactly that version; None for the highest that serves.
+            version: Number of the version; None for the highest that serves.
             label: The version with that label.
-            signature: Empty for `serving_default`.
+            signature: Name of the signature; empty for `serving_default`.
             output_filter: Outputs wanted; all when empty.
             timeout: Seconds allowed, retries included.
 
@@ -145,9 +145,9 @@ class Client:
             examples: Values by feature name, `{"text": "a fine film"}`: text, bytes or numbers,
                 Python's or NumPy's, or lists or arrays of them, of one dimension.
             model: Name of the model.
-            version: Exactly that version.
+            version: Number of the version; None for the highest that serves.
             label: The version with that label.
-            signature: Empty for `serving_default`.
+            signature: Name of the signature; empty for `serving_default`.
             timeout: Seconds allowed.
 
         Returns:
@@ -231,7 +231,7 @@ class AsyncConnection(Protocol):
 
 
 class AsyncClient:
-    """As `gru_serving.client.Client`, with coroutines; for one event loop.
+    """The counterpart of `gru_serving.client.Client` with coroutines, for one event loop.
 
     `connect_async` makes one.
     """
@@ -254,7 +254,7 @@ class AsyncClient:
         output_filter: Collection[str] = (),
         timeout: float | None = None,
     ) -> dict[str, np.ndarray]:
-        """As `Client.predict`."""
+        """Run a signature on inputs and return its outputs by name; see `Client.predict`."""
         target = Target(model, version, label)
         return await self._run(
             self._conversation.predict(inputs, target, signature, output_filter, timeout)
@@ -270,7 +270,7 @@ class AsyncClient:
         signature: str = "",
         timeout: float | None = None,
     ) -> list[list[tuple[str, float]]]:
-        """As `Client.classify`."""
+        """Return (label, score) pairs for each example; see `Client.classify`."""
         target = Target(model, version, label)
         return await self._run(self._conversation.classify(examples, target, signature, timeout))
 
@@ -284,7 +284,7 @@ class AsyncClient:
         signature: str = "",
         timeout: float | None = None,
     ) -> list[float]:
-        """As `Client.regress`."""
+        """Return one number for each example; see `Client.regress`."""
         target = Target(model, version, label)
         return await self._run(self._conversation.regress(examples, target, signature, timeout))
 
@@ -296,21 +296,21 @@ class AsyncClient:
         label: str = "",
         timeout: float | None = None,
     ) -> Metadata:
-        """As `Client.metadata`."""
+        """Return the signatures of a model; see `Client.metadata`."""
         return await self._run(self._conversation.metadata(Target(model, version, label), timeout))
 
     async def status(
         self, model: str = "default", *, version: int | None = None, timeout: float | None = None
     ) -> list[VersionState]:
-        """As `Client.status`."""
+        """Return the states of a model's versions; see `Client.status`."""
         return await self._run(self._conversation.status(Target(model, version), timeout))
 
     async def models(self, *, timeout: float | None = None) -> list[ListedModel]:
-        """As `Client.models`."""
+        """Return the models of the server; see `Client.models`."""
         return await self._run(self._conversation.models(timeout))
 
     async def reload(self, config: Any, *, timeout: float | None = None) -> None:
-        """As `Client.reload`."""
+        """Replace the configuration of the server's models; see `Client.reload`."""
         await self._run(self._conversation.reload(config, timeout))
 
     async def close(self) -> None:

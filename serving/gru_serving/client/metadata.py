@@ -1,4 +1,4 @@
-"""What a client asks for, and what a server says about a model: signatures, states of versions."""
+"""The target of a request, and a server's description of a model: signatures, version states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gru_serving.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Target:
-    """Which version of which model a request is for.
+    """The version of a model that a request is for.
 
     Attributes:
         model: Name.
@@ -36,7 +36,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a loaded version accepts and answers."""
+    """The signatures of a loaded version: its inputs and outputs."""
 
     model: str
     version: int

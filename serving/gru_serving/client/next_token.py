@@ -11,9 +11,9 @@ from gru_serving.errors import InvalidArgument
 __all__ = ["END", "UNKNOWN", "NextTokenSampler"]
 
 END = "[END]"
-"""What a language model calls the end of a document."""
+"""The token with which a language model ends a document."""
 UNKNOWN = "[UNK]"
-"""What it calls all tokens that it does not know."""
+"""The token that stands for all tokens that a language model does not know."""
 
 
 class NextTokenSampler:
@@ -21,9 +21,9 @@ class NextTokenSampler:
 
     Args:
         temperature: Log-probabilities are divided by it; 0 takes the likeliest token.
-        top_k: Only so many of the likeliest tokens are drawn from; None for all that are named.
-        top_p: Only the likeliest tokens that together have this probability are drawn from
-            (Holtzman et al. 2020, arXiv:1904.09751).
+        top_k: Number of the likeliest tokens to draw from; None for all that are named.
+        top_p: Probability that the likeliest tokens to draw from have together (Holtzman et al.
+            2020, arXiv:1904.09751).
         seed: Seed of the draws.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How a client connects, waits and tries again."""
+"""The options of a client: connection, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClientOptions:
         ca_file: Certificates (PEM) to trust, for https and grpcs; the system's when None.
         cert_file: The client's own certificate (PEM), for servers that ask for one.
         key_file: The private key (PEM) of `cert_file`.
-        token: Sent as `authorization: Bearer <token>` with every request.
+        token: Token that is sent as `authorization: Bearer <token>` with every request.
         max_answer_bytes: The largest answer to read, unpacked; a server may send anything.
         balance: Over gRPC, ask all addresses of the host's name in turn: for a name of many
             replicas, as that of a headless service in Kubernetes.
@@ -80,7 +80,7 @@ class ClientOptions:
         return content
 
     def ssl_context(self) -> ssl.SSLContext:
-        """For https.
+        """Return the TLS context for https URLs.
 
         Raises:
             ValueError: A file cannot be used.

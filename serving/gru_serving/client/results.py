@@ -1,4 +1,4 @@
-"""What the two tasks' models answer, typed."""
+"""Typed answers of the models of both tasks, sentiment and forecasting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sentiment:
         label: The likeliest class.
         probability: Probability of that class.
         scores: Probability of every class, (C,).
-        classes: Their names; empty where they were not given.
+        classes: Names of the classes; empty where they were not given.
     """
 
     label: str
@@ -115,13 +115,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a text classifier's gates did: T tokens, L layers, R directions, U units, C classes.
+    """Gates of a text classifier: T tokens, L layers, R directions, U units, C classes.
 
     Attributes:
         tokens: Tokens as the model read them.
         update_gate: z, (T, L, R, U); with the layer's convention "keep", 1 keeps the old state.
         reset_gate: r, (T, L, R, U).
-        state: After the token, (T, L, R, U).
+        state: State after each token, (T, L, R, U).
         scores: Probability of every class for the text up to that token, (T, C).
     """
 
@@ -151,7 +151,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Which words a text classifier's answer is due to: T tokens.
+    """Contribution of each of T tokens to the answer of a text classifier.
 
     Attributes:
         tokens: Tokens as the model read them.
@@ -208,13 +208,13 @@ class Forecast:
 
 @dataclass(frozen=True)
 class SeriesExplanation:
-    """What a forecaster's gates did: N segments or ticks, R GRUs side by side, U units.
+    """Gates of a forecaster: N segments or ticks, R GRUs side by side, U units.
 
     Attributes:
         end: The step of the history, from 0, with which each segment ends, (N,).
         update_gate: z, (N, R, U); 1 keeps the old state.
         reset_gate: r, (N, R, U).
-        state: After the segment, (N, R, U).
+        state: State after each segment, (N, R, U).
         values: Values of the columns forecast in the steps read, missing ones filled, (T', K).
     """
 
@@ -273,8 +273,8 @@ def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
     The same letter means the same size in all outputs.
 
     Raises:
-        FailedPrecondition: Some are missing: it is another model.
-        Unknown: One has another form, which no model of ours gives.
+        FailedPrecondition: An output is missing, as of another model.
+        Unknown: An output has another form, which no model of ours gives.
     """
     if not outputs.keys() >= forms.keys():
         raise FailedPrecondition(

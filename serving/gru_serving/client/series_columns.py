@@ -16,7 +16,7 @@ SIGNATURE, BY_NAME = "columns", "by_name"
 
 @dataclass(frozen=True)
 class SeriesColumns:
-    """What a forecaster reads.
+    """The columns that a forecaster reads and forecasts.
 
     Attributes:
         names: Column names, in the order of its input `history`.
@@ -34,7 +34,7 @@ class SeriesColumns:
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """Those that may be left out."""
+        """The columns that may be left out."""
         return tuple(name for name in self.names if name not in self.needed)
 
 
@@ -78,7 +78,7 @@ def named_history(
             the calendar.
 
     Raises:
-        InvalidArgument: There are none, or they differ in length.
+        InvalidArgument: No columns are given, or they differ in length.
     """
     history, names = _by_name("columns", columns)
     inputs = {"history": history, "columns": names}

@@ -38,7 +38,8 @@ class StreamState:
         label: The version label that the session follows when its version is gone.
         steps: Pieces fed.
         state: (S,) numbers; zeros before the first step.
-        history: What was fed, for a replay on another version; None where it is not kept.
+        history: Pieces that were fed, for a replay on another version; None where they are not
+            kept.
     """
 
     model: str
@@ -50,7 +51,7 @@ class StreamState:
     history: tuple[Any, ...] | None = field(default=())
 
     def to_json(self) -> str:
-        """As one line of JSON; float32 survive exactly."""
+        """Return the state as one line of JSON; float32 values survive exactly."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
@@ -109,7 +110,7 @@ _Steps = Generator[_Ask | Pause, Any, ResultT]
 
 
 class _Stream:
-    """What a session does, without doing it; see `gru_serving.client.conversation`."""
+    """The logic of a session without input or output; see `gru_serving.client.conversation`."""
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class _Stream:
         """The current session, for `resume`.
 
         Raises:
-            FailedPrecondition: Nothing has been fed yet.
+            FailedPrecondition: The session has had no step yet.
         """
         if self._version is None:
             raise FailedPrecondition("the session has no state before its first step")
@@ -211,7 +212,7 @@ class _Stream:
         self._input = others[0]
 
     def _move(self, error: NotFound, deadline: float) -> _Steps[None]:
-        """The version is gone: begin on the one that serves now and replay what was fed."""
+        """Move on to the version that serves now, as the old one is gone, and replay the input."""
         if self._version is None or self._wanted is not None:
             raise error
         if self._history is None:
@@ -275,7 +276,7 @@ class StreamingSession(_Stream):
         label: The version with that label.
         signature: Signature of the step.
         patience: Seconds that a step may take, a restart of the server included.
-        keep_history: Keep what is fed, for a replay when the version is gone.
+        keep_history: Whether to keep what is fed, for a replay when the version is gone.
     """
 
     def __init__(
@@ -322,7 +323,7 @@ class StreamingSession(_Stream):
 
 
 class AsyncStreamingSession(_Stream):
-    """As `StreamingSession`, over an `AsyncClient`."""
+    """The counterpart of `StreamingSession` over an `AsyncClient`."""
 
     def __init__(
         self,
@@ -339,7 +340,7 @@ class AsyncStreamingSession(_Stream):
         self._client = client
 
     async def feed(self, piece: Any) -> StreamAnswer:
-        """As `StreamingSession.feed`."""
+        """Feed the next piece and return the answer; see `StreamingSession.feed`."""
         return await drive_async(self._feeding(piece), self._perform)
 
     async def _perform(self, action: _Ask) -> Any:
@@ -347,5 +348,5 @@ class AsyncStreamingSession(_Stream):
 
 
 def _plain(piece: Any) -> Any:
-    """What was fed, as JSON has it."""
+    """Return a piece that was fed as a value that JSON can hold."""
     return np.asarray(piece).tolist() if not isinstance(piece, str) else piece

@@ -39,7 +39,7 @@ def join(columns: Sequence[np.ndarray]) -> np.ndarray:
     padded at its end with zeros or empty strings.
 
     Raises:
-        FailedPrecondition: They differ in rank.
+        FailedPrecondition: The parts differ in rank.
     """
     shapes = {column.shape[1:] for column in columns}
     if len(shapes) == 1:

@@ -1,4 +1,4 @@
-"""What users pass for inputs, as arrays of the signature's types."""
+"""The conversion of inputs that users pass to arrays of the signature's types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, n
         signature: Signature of the model.
 
     Raises:
-        InvalidArgument: Names, or types that cannot be converted without loss of meaning.
+        InvalidArgument: Names do not fit, or a value cannot be converted without loss of meaning.
     """
     expected = signature.inputs
     if not isinstance(inputs, Mapping):

@@ -29,7 +29,7 @@ class DType:
 
     @property
     def enum_name(self) -> str:
-        """As in metadata, `DT_FLOAT`."""
+        """Name of the type in metadata, such as `DT_FLOAT`."""
         return f"DT_{self.name.upper()}"
 
 
@@ -136,7 +136,8 @@ def check_rank(rank: int, dtype: DType) -> None:
     """Check that a tensor may have this many dimensions.
 
     Raises:
-        TensorLimitError: It may in TensorFlow, but no array can hold it, or TensorFlow would crash.
+        TensorLimitError: TensorFlow allows the rank, but no array can hold it, or TensorFlow would
+            crash.
         InvalidArgument: No tensor may have that many.
     """
     if rank <= MAX_STRING_RANK:
@@ -151,7 +152,7 @@ def check_rank(rank: int, dtype: DType) -> None:
 
 
 def check_array(array: np.ndarray) -> None:
-    """As `check_rank`, for an array that a model is to run on."""
+    """Check that an array for a model has no more dimensions than `check_rank` allows."""
     if array.ndim > MAX_STRING_RANK:
         check_rank(array.ndim, by_numpy(array.dtype))
 

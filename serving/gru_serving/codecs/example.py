@@ -13,15 +13,15 @@ from gru_serving.protos.example_pb2 import Example, Feature
 from gru_serving.protos.input_pb2 import Input
 
 Value = str | bytes | int | float | dict[str, Any]
-"""Of a feature; a dictionary is `{"b64": ...}`, JSON's form of bytes."""
+"""Value of a feature; a dictionary is `{"b64": ...}`, JSON's form of bytes."""
 Values = dict[str, list[Value]]
-"""Of one example, by feature name."""
+"""Values of one example, by feature name."""
 
 _INT64, _UINT64 = 1 << 63, 1 << 64
 
 
 def example_values(examples: Sequence[Mapping[str, Any]]) -> list[Values]:
-    """What users pass for examples, as lists of Python's own values.
+    """Convert the examples that users pass to lists of Python's own values.
 
     Args:
         examples: Mappings of a feature name to a value, a list or an array of one dimension. Values
@@ -29,7 +29,7 @@ def example_values(examples: Sequence[Mapping[str, Any]]) -> list[Values]:
             JSON.
 
     Raises:
-        InvalidArgument: Anything else.
+        InvalidArgument: A value is of any other kind.
     """
     if isinstance(examples, str | bytes | Mapping) or not isinstance(examples, Iterable):
         raise _refusal("one mapping per example", examples)
@@ -87,8 +87,8 @@ def encode_input(examples: Sequence[Values]) -> Input:
     """The examples of a Classify or Regress request, of what `example_values` returns.
 
     Raises:
-        InvalidArgument: With TF Serving's text: a feature that mixes types, an integer beyond 64
-            bits, or what is no base64.
+        InvalidArgument: A feature mixes types, an integer is beyond 64 bits, or a text is no
+            base64; the message is TF Serving's.
     """
     proto = Input()
     for values in examples:
@@ -101,7 +101,7 @@ def add_features(example: Example, values: Mapping[str, Iterable[Value]]) -> Non
     """Put values by feature name into an empty example.
 
     Raises:
-        InvalidArgument: As `encode_input`.
+        InvalidArgument: A value cannot be encoded, see `encode_input`.
     """
     for name, content in values.items():
         try:
@@ -116,7 +116,7 @@ def add_value(feature: Feature, name: str, value: Value) -> None:
     """Append a value to a feature of that name, whose other values must be of its type.
 
     Raises:
-        InvalidArgument: As `encode_input`.
+        InvalidArgument: The value cannot be encoded, see `encode_input`.
     """
     kind = _kind(value)
     present = feature.WhichOneof("kind")

@@ -34,7 +34,7 @@ class Answering(NamedTuple):
     Attributes:
         model: Name.
         version: Number.
-        signature: Empty for `serving_default`.
+        signature: Name of the signature; empty for `serving_default`.
     """
 
     model: str
@@ -42,14 +42,14 @@ class Answering(NamedTuple):
     signature: str = ""
 
     def spec(self) -> ModelSpec:
-        """The message."""
+        """Return the ModelSpec message."""
         spec = ModelSpec(name=self.model, signature_name=self.signature or DEFAULT_SIGNATURE)
         spec.version.value = self.version
         return spec
 
 
 def serialized(request: Message, response: Message) -> tuple[bytes, bytes]:
-    """Both as bytes."""
+    """Serialize a request and its response."""
     return request.SerializeToString(), response.SerializeToString()
 
 

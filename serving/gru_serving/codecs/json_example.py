@@ -25,7 +25,7 @@ def parse_examples(body: bytes | bytearray) -> tuple[Input, str]:
         The examples, and the signature name (empty where the request has none).
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The request is malformed; the message is TF Serving's.
     """
     document = parse(body)
     name = signature_name(document)
@@ -106,7 +106,7 @@ def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
     """A classify or regress request.
 
     Args:
-        examples: What `gru_serving.codecs.example.example_values` returns.
+        examples: Values of the examples, from `gru_serving.codecs.example.example_values`.
         name: Signature name; empty for the default one.
     """
     rows = [

@@ -38,7 +38,7 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
     """Convert a value or nested lists in one go.
 
     Args:
-        value: What the JSON parser returned.
+        value: Value that the JSON parser returned.
         dtype: DataType number of the input.
         has_booleans: Whether there may be booleans among the values.
 
@@ -63,7 +63,7 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
 
 
 def _long_array(value: LongList, known: DType, has_booleans: bool) -> np.ndarray | None:
-    """As `fast_array`, piece by piece."""
+    """Convert a long list piece by piece, like `fast_array`; None where only the walk can tell."""
     whole: np.ndarray | None = None
     at = 0
     for piece in value.pieces():
@@ -101,7 +101,7 @@ def _typed(array: np.ndarray, known: DType) -> np.ndarray | None:
 
 
 def to_float(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """By way of float64, like every JSON number; what float32 cannot hold becomes infinity."""
+    """Convert numbers by way of float64, as JSON's; values too large become infinity."""
     with np.errstate(over="ignore"):
         return array.astype(np.float64).astype(dtype)
 
@@ -135,8 +135,8 @@ class Tensor:
             Shape and number of the elements added.
 
         Raises:
-            InvalidArgument: With TF Serving's text; or it has more dimensions than a tensor of
-                the type can have.
+            InvalidArgument: The value is malformed, in which case the message is TF Serving's, or
+                it has more dimensions than a tensor of the type can have.
             Unimplemented: JSON has no form for the type of the input.
         """
         shape = dense_shape(value)
@@ -155,7 +155,7 @@ class Tensor:
         return np.concatenate([*self._parts, self._part()]).reshape(shape)
 
     def _part(self) -> np.ndarray:
-        """What was added since the last part."""
+        """The elements that were added since the last part."""
         name = self._dtype.name
         if name in _LIMITS:
             wide = np.uint64 if name == "uint64" else np.int64
@@ -262,7 +262,7 @@ def decode_base64(value: dict[str, Any]) -> bytes:
     padding, too.
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The text is no base64; the message is TF Serving's.
     """
     if not is_base64(value):
         raise InvalidArgument(
@@ -281,7 +281,7 @@ def signature_name(document: Document) -> str:
     """The `signature_name` of a request; empty where it has none.
 
     Raises:
-        InvalidArgument: It is not a string.
+        InvalidArgument: The `signature_name` is not a string.
     """
     name = document.value.get("signature_name", "")
     if not isinstance(name, str):
@@ -306,7 +306,7 @@ def decode_inputs(
         Arrays by input name; and whether the request is in row format, as the answer has to be.
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The request does not fit the signature; the message is TF Serving's.
         Unimplemented: An input of a type that JSON has no form for.
     """
     value = document.value

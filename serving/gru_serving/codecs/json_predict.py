@@ -163,10 +163,10 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
 
 
 def read_json(text: str | bytes) -> Any:
-    """As `json.loads`, for text of strangers.
+    """Parse JSON from an untrusted source, like `json.loads`.
 
     Raises:
-        ValueError: It is no JSON, or nested deeper than Python can read.
+        ValueError: The text is no JSON, or is nested deeper than Python can read.
     """
     try:
         return json.loads(text)

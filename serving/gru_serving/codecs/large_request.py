@@ -81,8 +81,9 @@ def measure(request_class: type[Message], raw: bytes, most: int) -> Measured:
         most: Bytes that it may take.
 
     Raises:
-        Internal: It is no such request, with what gRPC's own libraries say; or it has a group.
-        ResourceExhausted: It takes more, or has more fields than `MOST_FIELDS`.
+        Internal: The bytes are no such request, with the message of gRPC's own libraries; or they
+            hold a group.
+        ResourceExhausted: The request takes more bytes, or has more fields than `MOST_FIELDS`.
     """
     footprint = _Footprint(raw, most)
     try:
@@ -116,7 +117,7 @@ def unpack_list(name: str, content: bytearray) -> np.ndarray:
 
 
 class _Footprint:
-    """What the fields of a request come to."""
+    """A count of the bytes that the fields of a request take in memory."""
 
     def __init__(self, raw: bytes, most: int) -> None:
         self._raw = raw
@@ -163,7 +164,7 @@ class _Footprint:
 
 @functools.cache
 def _known(descriptor: Any) -> dict[int, Any]:
-    """Of the fields with a length those that hold messages, or numbers."""
+    """Map the numbers of fields with a length that hold messages or numbers to their types."""
     return {
         field.number: field.message_type or _DTYPES[field.cpp_type]
         for field in descriptor.fields

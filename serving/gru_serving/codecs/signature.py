@@ -1,4 +1,4 @@
-"""What a model accepts and answers, free of protobuf and TensorFlow objects."""
+"""The inputs and outputs of a model, free of protobuf and TensorFlow objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TensorInfo:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> TensorInfo:
-        """From one entry of the REST metadata answer."""
+        """Read one entry of the REST metadata answer."""
         from gru_serving.codecs.dtypes import by_enum_name
 
         shape = value.get("tensor_shape") or {}
@@ -58,7 +58,7 @@ class Signature:
 
     @classmethod
     def from_proto(cls, proto: SignatureDef) -> Signature:
-        """From a `tensorflow.SignatureDef`."""
+        """Read a `tensorflow.SignatureDef`."""
         from gru_serving.codecs.tensor_proto import decode_tensor
 
         return cls(
@@ -70,7 +70,7 @@ class Signature:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Signature:
-        """From the REST metadata answer; entries of unsupported types are left out."""
+        """Read the REST metadata answer; entries of unsupported types are left out."""
         return cls(
             inputs=_readable(value.get("inputs", {})),
             outputs=_readable(value.get("outputs", {})),
@@ -78,10 +78,10 @@ class Signature:
         )
 
     def check_predict_method(self) -> None:
-        """Whether the signature's method is one that Predict may use.
+        """Check that the signature's method is one that Predict may use.
 
         Raises:
-            Internal: With TF Serving's text: it is not.
+            Internal: Predict may not use the method; the message is TF Serving's.
         """
         if self.method_name not in (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD):
             raise Internal(
@@ -94,7 +94,8 @@ class Signature:
         """Compare the inputs of a Predict request with the signature.
 
         Raises:
-            InvalidArgument: With TF Serving's text: too many, too few, or other inputs.
+            InvalidArgument: The inputs are too many, too few, or others; the message is TF
+                Serving's.
         """
         given, expected = set(names), set(self.inputs)
         if given == expected:
@@ -124,7 +125,7 @@ class Signature:
         """The output aliases a request asks for: all, or those of its filter in its order.
 
         Raises:
-            InvalidArgument: With TF Serving's text: an unknown or a repeated alias.
+            InvalidArgument: An alias is unknown or repeated; the message is TF Serving's.
         """
         if not output_filter:
             return sorted(self.outputs)

@@ -46,7 +46,7 @@ def decode_tensor(proto: TensorProto, lists: Lists | None = None) -> np.ndarray:
 
     Args:
         proto: The message.
-        lists: What was taken out of it before.
+        lists: Lists of numbers that were taken out of the message before.
 
     Returns:
         An array in native byte order; strings are `object` arrays of `bytes`. It may share memory
@@ -158,7 +158,7 @@ def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
 
 
 def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) -> None:
-    """As `encode_tensor`, into an empty message, such as one that is part of another already."""
+    """Fill an empty TensorProto, such as a part of another message; see `encode_tensor`."""
     dtype = by_numpy(array.dtype)
     proto.dtype = dtype.number  # type: ignore[assignment]
     proto.tensor_shape.SetInParent()
@@ -194,7 +194,7 @@ def decode_input(proto: Input) -> list[bytes]:
     A shared context goes in front of every example: concatenated messages merge.
 
     Raises:
-        InvalidArgument: All those contexts would be out of proportion to the request.
+        InvalidArgument: The repeated contexts would be out of proportion to the request.
     """
     if proto.HasField("example_list_with_context"):
         listed = proto.example_list_with_context
@@ -215,11 +215,11 @@ def decode_inputs(
 
     Args:
         request: The message.
-        lists: What was taken out of its inputs before, by their names.
+        lists: Lists of numbers that were taken out of the inputs before, by input name.
 
     Raises:
         TensorLimitError: A tensor that TF Serving might take, but this server does not.
-        InvalidArgument: With TF Serving's text: a tensor that does not parse.
+        InvalidArgument: A tensor does not parse; the message is TF Serving's.
     """
     inputs = {}
     for alias, proto in request.inputs.items():

@@ -28,7 +28,7 @@ def read_records(path: Path) -> Iterator[bytes]:
     """The records of a file.
 
     Raises:
-        CorruptRecordError: At a record that is not as it was written.
+        CorruptRecordError: A record is not as it was written; raised when it is reached.
         OSError: The file cannot be read.
     """
     offset = 0

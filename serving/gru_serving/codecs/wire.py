@@ -53,7 +53,7 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
     """The fields of a message that stands from `start` to `end`.
 
     Raises:
-        ValueError: It is no message, or has a group: no message of ours has one.
+        ValueError: The bytes are no message, or hold a group, which no message of ours has.
     """
     at = start
     while at < end:
@@ -79,10 +79,10 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
 
 
 def count_varints(content: np.ndarray) -> int:
-    """How many varints these bytes (uint8) are.
+    """Count the varints in these bytes (uint8).
 
     Raises:
-        ValueError: One has more than ten bytes, or the last one does not end.
+        ValueError: A varint has more than ten bytes, or the last one does not end.
     """
     count, last = 0, -1
     for at in range(0, len(content), _PART):
@@ -101,7 +101,7 @@ def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
     """Read varints that follow one another, as in a packed field.
 
     Args:
-        content: Their bytes, uint8; `count_varints` takes them.
+        content: Bytes of the varints, uint8, checked by `count_varints`.
         out: Array as long as there are varints, of a type of integers or bool; numbers that are too
             large for it lose their upper bits, as in protocol buffers.
     """

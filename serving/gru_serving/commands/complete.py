@@ -41,9 +41,9 @@ class Piece(NamedTuple):
 
     token: str
     text: str
-    """What it adds to the text."""
+    """Text that the token adds."""
     log_probability: float
-    """Given all before it, whatever it was drawn from."""
+    """Log-probability of the token given all before it, whatever it was drawn from, in nats."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -89,12 +89,12 @@ def main(argv: Sequence[str]) -> int:
 def completion(
     session: StreamingSession, text: str, sampler: NextTokenSampler, most: int
 ) -> Iterator[Piece]:
-    """What a model goes on with, until it ends the document or `most` tokens are there.
+    """Continue a text with a model, until it ends the document or `most` tokens are there.
 
     Args:
-        session: At the beginning of a document.
-        text: How the document begins.
-        sampler: Draws the tokens.
+        session: Session at the beginning of a document.
+        text: Beginning of the document.
+        sampler: Sampler that draws the tokens.
         most: Tokens.
 
     Raises:
@@ -115,8 +115,8 @@ def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str
     """The K next tokens that a step names, what they add to the text, and (K,) their logarithms.
 
     Raises:
-        InvalidArgument: It names none.
-        Unknown: They are not as a language model gives them.
+        InvalidArgument: The step names no next tokens.
+        Unknown: The outputs do not have the form of a language model's.
     """
     if not set(_WANTED) <= outputs.keys():
         raise InvalidArgument(

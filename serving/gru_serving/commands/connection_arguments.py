@@ -77,7 +77,7 @@ def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:
     """The client that the arguments describe.
 
     Raises:
-        ValueError: They cannot work.
+        ValueError: The arguments cannot work.
     """
     return connect(arguments.url, **connection_options(arguments), **options)
 
@@ -102,7 +102,7 @@ def explain_error(error: Exception, arguments: argparse.Namespace | None = None)
     """An error as one line that is safe to print: a server may have written parts of it.
 
     Args:
-        error: What happened.
+        error: Error of the command.
         arguments: Arguments of a command that asked a server: then a model, version or label that
             it does not have is answered with those that it has.
     """
@@ -121,7 +121,7 @@ def _is_unknown(error: ServingError) -> bool:
 
 
 def _what_there_is(arguments: argparse.Namespace) -> str:
-    """What the server has instead of what was requested; nothing if it does not say."""
+    """Describe the models and versions on the server; empty if it does not tell them."""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:
@@ -159,7 +159,7 @@ def check_texts(texts: list[str], what: str = "texts") -> None:
     """Refuse texts with bytes that are not UTF-8, which Python marks in what it reads.
 
     Raises:
-        InvalidArgument: Names the text and the byte.
+        InvalidArgument: A text has such a byte; the message names text and byte.
     """
     for number, text in enumerate(texts):
         for place, character in enumerate(text):

@@ -192,7 +192,7 @@ def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explana
 def explain(
     client: Client, text: str, model: str = "default", **target: Any
 ) -> tuple[Explanation, list[str]]:
-    """What the gates did at each token of a text.
+    """Return the gates at each token of a text.
 
     Args:
         client: Client of either transport.
@@ -226,7 +226,7 @@ def explain(
 
 
 def _thresholds(client: Client, arguments: argparse.Namespace) -> list[float]:
-    """From which probability on each label applies; none where there is one class for each text."""
+    """Return the probability from which each label applies; empty for one class per text."""
     target = {"version": arguments.version, "label": arguments.label}
     if "thresholds" not in client.metadata(arguments.model, **target).find("").outputs:
         return []

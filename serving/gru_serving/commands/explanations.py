@@ -154,7 +154,7 @@ def _strip(gate: Any, cells: int) -> Text:
 
 
 def _colour(value: float) -> str:
-    """From blue through green to yellow."""
+    """Return a CSS colour for a value in [0, 1], from blue through green to yellow."""
     red, green, blue = (round(255 * v) for v in (value**2, 0.15 + 0.8 * value, 0.5 * (1 - value)))
     return f"rgb({red},{green},{blue})"
 
@@ -192,7 +192,7 @@ def terminal_words(attribution: Attribution) -> Table:
 
 
 def summary(attribution: Attribution) -> str:
-    """What the shares add up to, in one line."""
+    """State the sum of the shares beside the difference that they explain, in one line."""
     what = safe_text(attribution.label) or "the number"
     found = attribution.value - attribution.baseline
     return (
@@ -209,7 +209,7 @@ def write_page(attribution: Attribution, path: Path) -> None:
         path: Path of the page.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     words = " ".join(
         f'<span style="background:rgba({"11,99,181" if share > 0 else "224,130,20"},'

@@ -70,13 +70,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def inspect_version(version: Path) -> dict[str, Any]:
-    """What there is to know of a version, as JSON has it.
+    """Describe a version as JSON values.
 
     Args:
         version: Directory of the version.
 
     Raises:
-        ServingError: It holds no SavedModel that can be read.
+        ServingError: The directory holds no SavedModel that can be read.
     """
     with quiet_stderr():
         import tensorflow as tf

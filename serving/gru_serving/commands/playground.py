@@ -77,13 +77,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def find_models(folder: Path) -> dict[str, Path]:
-    """Base paths by model name.
+    """Find the models below a folder: base paths by model name.
 
     Args:
         folder: A version, a base path, or a folder of base paths.
 
     Raises:
-        InvalidArgument: It holds no version.
+        InvalidArgument: The folder holds no version.
     """
     if is_version(folder):
         folder = folder.resolve().parent

@@ -29,7 +29,7 @@ from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 MOST_NAMES = 6
-"""Beyond it only the likeliest classes of a row are shown."""
+"""Number of classes of a row that are shown; beyond it only the likeliest are."""
 
 
 def class_names(
@@ -42,7 +42,7 @@ def class_names(
     """The classes in the order of the scores, from the signature `classify`; empty without it.
 
     Args:
-        client: Asked what was asked before.
+        client: Client of the server that gave the outputs.
         model: Name of the model.
         target: `version` and `label`.
         inputs: Inputs of the request; its first row is classified.
@@ -68,7 +68,7 @@ def class_names(
 
 
 def likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
-    """Of each row (B, C) the likeliest classes with their scores, (B,) texts."""
+    """Return the likeliest classes with their scores for each row (B, C), (B,) texts."""
     texts = np.empty(len(scores), object)
     for number, row in enumerate(scores):
         best = np.argsort(-row, kind="stable")[:MOST_NAMES]

@@ -121,7 +121,7 @@ def promotion(
 
     Raises:
         InvalidArgument: Gates without what they need.
-        RolloutError: It cannot be done, or a gate did not pass; the label is where it was.
+        RolloutError: The move is impossible, or a gate did not pass; the label is where it was.
     """
     live = _live(arguments)
     if arguments.gates and rollout.server is None:

@@ -96,7 +96,7 @@ def _prefer_classic_polling() -> None:
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
-    """What runs a server: uvloop, or asyncio's own loop, which takes 100 us more per request."""
+    """Return what runs a server: uvloop, or asyncio's loop, which takes 100 us more per request."""
     try:
         import uvloop
     except ImportError:  # as on Windows

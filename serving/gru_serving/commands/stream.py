@@ -152,7 +152,7 @@ def _keep(path: Path, state: StreamState) -> None:
 def _pieces(
     columns: SeriesColumns | None, arguments: argparse.Namespace
 ) -> Iterator[tuple[Any, Any]]:
-    """What to show of each piece, and the piece."""
+    """Yield the label to show for each piece, and the piece."""
     if arguments.csv is not None:
         names = arguments.columns or (columns.names if columns else ())
         optional = columns.optional if columns else ()

@@ -1,4 +1,4 @@
-r"""What commands print: text made safe, help that is wrapped, a line while something takes long.
+r"""The output of commands: text made safe, help that is wrapped, a line during a long wait.
 
 Text comes from servers and models. A terminal obeys escape sequences, which may hide or rewrite its
 contents, and direction marks show a line in another order. They are printed as `\u001b`, which in
@@ -64,7 +64,7 @@ def waiting(what: str) -> Iterator[None]:
     """Show what is being done, and for how long; nothing where stderr is no terminal.
 
     Args:
-        what: What is being done.
+        what: Name of the work in progress.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield

@@ -50,21 +50,21 @@ class PoolOptions:
 
 @dataclass(frozen=True)
 class BatchingOptions:
-    """How the requests of one model are merged; the defaults are TF Serving's.
+    """The batching of the requests of one model; the defaults are TF Serving's.
 
     Attributes:
         max_batch_size: Rows of the largest request; without splitting also of the largest batch.
-        batch_timeout_micros: How long a batch that is not full waits for more requests.
+        batch_timeout_micros: Time that a batch that is not full waits for more, in microseconds.
         max_enqueued_batches: Batches that wait, per queue; a request beyond is UNAVAILABLE.
         allowed_batch_sizes: Batches are filled up to the first of these that holds them; ascending,
             empty for any size. The last must be `max_batch_size`, with splitting as well.
-        pad_variable_length_inputs: Merge requests of different shapes by padding.
-        enable_large_batch_splitting: Spread large requests over several batches.
+        pad_variable_length_inputs: Whether requests of different shapes are merged by padding.
+        enable_large_batch_splitting: Whether large requests are spread over several batches.
         max_execution_batch_size: Rows of the largest batch; 0 for `max_batch_size`. Only with
             splitting.
 
     Raises:
-        InvalidArgument: With the text of TF Serving or its scheduler.
+        InvalidArgument: An option cannot work; the message is that of TF Serving or its scheduler.
     """
 
     max_batch_size: int = 1000

@@ -25,7 +25,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 @dataclass(frozen=True)
 class VersionPolicy:
-    """Which versions of a model to serve.
+    """The choice of the versions of a model to serve.
 
     Attributes:
         kind: "latest", "all" or "specific".
@@ -85,7 +85,7 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
 def read_model_config(
     path: str, may_log: bool = False, known: Collection[str] = ()
 ) -> list[ServedModel] | None:
-    """As `served_models`, of a `--model_config_file`; None of one without any list of models."""
+    """Read the models of a `--model_config_file`, like `served_models`; None without a list."""
     config = read_text_proto(path, ModelServerConfig())
     models = served_models(config, may_log, known)
     return models if config.HasField("model_config_list") else None
@@ -103,7 +103,7 @@ def served_models(
         known: Names of models that are configured already.
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The configuration is invalid; the message is TF Serving's.
     """
     if config.HasField("custom_model_config"):
         raise InvalidArgument("ModelServer does not yet support custom model config.")
@@ -187,7 +187,7 @@ def _check_platform(entry: ModelConfig, known: bool) -> None:
 
 
 def _check_logging(model: str, config: LoggingConfig) -> None:
-    """Whether the `logging_config` of a model can be honoured.
+    """Check that the `logging_config` of a model can be honoured.
 
     Raises:
         InvalidArgument: A collector of another type, a rate beyond 0 to 1, or a file outside the

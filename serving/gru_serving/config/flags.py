@@ -18,7 +18,7 @@ from gru_serving.errors import InvalidArgument
 
 
 class Honour(Enum):
-    """How this server treats a flag."""
+    """The treatment of a flag by this server."""
 
     YES = "honoured"
     IGNORED = "accepted, but has no effect in this server"
@@ -233,7 +233,7 @@ def check(flags: Flags) -> None:
     """Combinations that TF Serving refuses.
 
     Raises:
-        InvalidArgument: With TF Serving's text.
+        InvalidArgument: The flags contradict each other; the message is TF Serving's.
     """
     if flags.port == 0 and not flags.grpc_socket_path:
         raise InvalidArgument(
@@ -299,10 +299,10 @@ def parse_flags(argv: Sequence[str], stdout: TextIO | None = None) -> Flags:
 
     Args:
         argv: Arguments without the program's name.
-        stdout: Gets `unknown argument: X` and the usage, as TF Serving prints them.
+        stdout: Stream that receives `unknown argument: X` and the usage, as TF Serving prints them.
 
     Raises:
-        HelpRequested: For `--help`.
+        HelpRequested: The command line has `--help`.
         InvalidArgument: A flag has a value it cannot have.
     """
     out = sys.stdout if stdout is None else stdout

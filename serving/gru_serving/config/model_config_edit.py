@@ -26,7 +26,7 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
 
     Raises:
         ServingError: The file is no model config file.
-        RolloutError: It does not name the model.
+        RolloutError: The configuration does not name the model.
     """
     config = read_text_proto(str(path), ModelServerConfig())
     served_models(config, may_log=True)  # the server knows whether it has a place for logs

@@ -1,1 +1,1 @@
-"""Whether what a model is asked, and what it answers, is still what its training data were."""
+"""The comparison of a model's requests and answers with its training data."""

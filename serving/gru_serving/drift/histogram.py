@@ -1,4 +1,4 @@
-"""How often a quantity takes which values; what is compared with what it was."""
+"""Histograms of quantities, which are compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class NumberBins:
     Attributes:
         edges: Inner borders, ascending; a value on a border is in the bin below.
         low: The 1 % quantile of those rows.
-        median: Their median.
-        high: The 99 % quantile.
+        median: The median of those rows.
+        high: The 99 % quantile of those rows.
     """
 
     edges: Sequence[float]
@@ -32,7 +32,7 @@ class NumberBins:
 
     @classmethod
     def of(cls, values: np.ndarray) -> NumberBins:
-        """Those of rows (N,), of which some must not be NaN."""
+        """Return bins for the values of rows, (N,), of which some must not be NaN."""
         there = values[~np.isnan(values)]
         edges = np.unique(np.quantile(there, np.linspace(0, 1, BINS + 1)[1:-1]))
         low, median, high = np.quantile(there, [0.01, 0.5, 0.99])
@@ -63,7 +63,7 @@ class NameBins:
 
     @classmethod
     def of(cls, values: Sequence[str]) -> NameBins:
-        """Those of rows."""
+        """Return bins for the most frequent names of rows."""
         return cls([name for name, _ in Counter(values).most_common(_NAMES)])
 
     def counts(self, values: Sequence[str]) -> np.ndarray:
@@ -73,14 +73,14 @@ class NameBins:
         return np.array([*named, len(values) - sum(named)])
 
     def labels(self) -> list[str]:
-        """What each bin holds."""
+        """Name the content of each bin."""
         return [*self.names, OTHERS]
 
 
 def bins_from_json(values: Mapping[str, Any]) -> NumberBins | NameBins:
-    """What `dataclasses.asdict` made of bins.
+    """Restore bins from what `dataclasses.asdict` made of them.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The values are not those of bins.
     """
     return NameBins(**values) if "names" in values else NumberBins(**values)

@@ -1,4 +1,4 @@
-"""How often the answers were right, by outcomes that became known later."""
+"""The share of right answers, by outcomes that became known later."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Accuracy(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of right answers."""
+        """Share of right answers, from 0 to 1."""
         return self.right / self.rows
 
 
 Known = Mapping[str, frozenset[str]]
-"""What is true of each text: its class, or all of its labels."""
+"""The true class of each text, or all of its true labels."""
 
 
 class Outcomes:
@@ -35,7 +35,7 @@ class Outcomes:
     labels is right where all of them are, and none is missing.
 
     Args:
-        known: What is true of each text.
+        known: True classes or labels of texts.
     """
 
     def __init__(self, known: Known) -> None:
@@ -46,15 +46,15 @@ class Outcomes:
         """Take answers in, in the order in which they were given.
 
         Args:
-            texts: That were asked.
-            answers: The class of each, or its labels.
+            texts: Texts of the requests.
+            answers: Class of each text in a sequence of one, or its labels.
         """
         for text, answer in zip(texts, answers, strict=True):
             if text in self._known:
                 self._right[text] = frozenset(answer) == self._known[text]
 
     def accuracy(self) -> Accuracy | None:
-        """Of the texts asked whose outcome is known; None where there is none."""
+        """Return the accuracy on the texts with a known outcome; None where there is none."""
         rows, right = len(self._right), sum(self._right.values())
         if not rows:
             return None

@@ -26,11 +26,11 @@ class Logged:
     """A request and its answer.
 
     Attributes:
-        model: Name.
-        version: That answered; 0 where the log does not say.
-        seconds: When, since 1970.
-        inputs: By name.
-        outputs: By name; of Classify `label` and `scores`, of Regress `value`.
+        model: Name of the model.
+        version: Number of the version that answered; 0 where the log does not say.
+        seconds: Time of the request, in seconds since 1970.
+        inputs: Input arrays by name.
+        outputs: Output arrays by name; `label` and `scores` for Classify, `value` for Regress.
     """
 
     model: str
@@ -70,7 +70,7 @@ def read_log(file: Path, text: str = "text") -> Iterator[Logged]:
         text: Feature of the tf.Examples of Classify and Regress that holds the text.
 
     Raises:
-        InvalidArgument: It is another kind of file, or damaged.
+        InvalidArgument: The file is of another kind, or damaged.
     """
     try:
         for record in read_records(file):

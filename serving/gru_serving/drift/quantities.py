@@ -1,4 +1,4 @@
-"""What is watched of requests and their answers: numbers and names, one of each for every row.
+"""The quantities watched of requests and answers: a number or a name for every row.
 
 Read off the tensors, so that one rule holds for every task:
 
@@ -25,7 +25,7 @@ import numpy as np
 from gru_serving.drift.text_reader import TextReader
 
 COLUMNS = 30
-"""Of wider series the first so many are watched one by one."""
+"""Number of columns watched one by one; in wider series those after them are not."""
 SCORES = "scores"
 _LEFT_OUT = frozenset({"probability", "timestamp", "thresholds"})
 _NAMES_OF = {"history": "columns", "future": "future_columns", "forecast": "forecast_columns"}
@@ -35,13 +35,13 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Rows:
-    """What is watched of some rows.
+    """The watched quantities of some rows.
 
     Attributes:
-        numbers: (B,) each, NaN where a row has none.
-        names: B each.
+        numbers: Values of each quantity, (B,), NaN where a row has none; by quantity name.
+        names: Name of each row, B of them, by quantity name.
         texts: The texts themselves; empty where rows are series.
-        said: The names answered to each row, one or several; empty where no names are answered.
+        said: Names answered to each row, one or several; empty where no names are answered.
     """
 
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class Rows:
 
 
 class Quantities:
-    """Takes rows apart.
+    """Reads the watched quantities of rows.
 
     Args:
-        reader: Of texts.
+        reader: Reader of texts with the version's words.
         columns: Names of the columns of series, by the name of the tensor; numbers without.
     """
 
@@ -67,7 +67,7 @@ class Quantities:
         self._reader, self._columns = reader, columns or {}
 
     def __call__(self, inputs: Arrays, outputs: Arrays) -> Rows:
-        """What is watched of a request and its answer; tensors of other forms are left out."""
+        """Read the quantities of a request and its answer; tensors of other forms are left out."""
         numbers: dict[str, np.ndarray] = {}
         names: dict[str, Sequence[str]] = {}
         texts: list[str] = []
@@ -136,7 +136,7 @@ def _counted(name: str, array: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _all_names(row: Any) -> tuple[str, ...]:
-    """Those of one row: a name, or several with empty texts behind them."""
+    """Return the names of one row: one, or several with empty texts behind them."""
     return tuple(_text(value) for value in np.atleast_1d(row) if value)
 
 

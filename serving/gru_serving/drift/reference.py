@@ -24,7 +24,7 @@ _FORMAT = 1
 
 
 class Distribution(NamedTuple):
-    """Of one quantity."""
+    """Histogram of one quantity."""
 
     bins: NumberBins | NameBins
     counts: np.ndarray
@@ -32,11 +32,11 @@ class Distribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Reference:
-    """What rows were like.
+    """The distribution of the rows that later ones are compared with.
 
     Attributes:
-        rows: How many.
-        quantities: By name.
+        rows: Number of rows.
+        quantities: Histogram of each quantity, by name.
         columns: Names of the columns of series, by the name of the tensor.
     """
 
@@ -46,7 +46,7 @@ class Reference:
 
     @classmethod
     def of(cls, rows: Rows, columns: Mapping[str, Sequence[str]]) -> Reference:
-        """Those of these rows; a quantity that none of them has is left out."""
+        """Count the values of rows; a quantity that none of them has is left out."""
         found = {}
         for name, values in rows.numbers.items():
             if not np.isnan(values).all():
@@ -73,10 +73,10 @@ class Reference:
 
     @classmethod
     def read(cls, version: Path) -> Reference:
-        """That of a version.
+        """Read the reference of a version.
 
         Raises:
-            NotFound: It has none.
+            NotFound: The version has no reference.
             InvalidArgument: The file is not what an export writes.
         """
         path = version / FILE

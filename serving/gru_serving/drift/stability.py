@@ -29,9 +29,9 @@ def share_verdict(outside: int, rows: int, held_out: int) -> Verdict:
     chi-squared with one degree of freedom if both are the same.
 
     Args:
-        outside: Later rows outside of the range.
-        rows: All later rows, at least 1.
-        held_out: Held-out rows that the range was made of, at least 1.
+        outside: Number of later rows outside of the range.
+        rows: Number of later rows, at least 1.
+        held_out: Number of held-out rows that the range was made of, at least 1.
     """
     share = outside / rows
     if share <= MOVED_OUTSIDE:
@@ -50,11 +50,11 @@ def _relative_entropy(share: float, common: float) -> float:
 
 
 class Stability(NamedTuple):
-    """How far a histogram is from an earlier one.
+    """Distance of a histogram from an earlier one.
 
     Attributes:
         value: The population stability index.
-        noise: What it stays below in 99.9 % of the cases if nothing has changed.
+        noise: Upper bound of the index in 99.9 % of the cases if nothing has changed.
     """
 
     value: float
@@ -62,7 +62,7 @@ class Stability(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """By the usual limits; what may be chance is stable."""
+        """Verdict by the usual limits; a distance that may be chance counts as stable."""
         if self.value <= max(MOVED, self.noise):
             return "stable"
         return "moved" if self.value <= SHIFTED else "shifted"
@@ -79,7 +79,7 @@ def stability(before: np.ndarray, now: np.ndarray) -> Stability:
 
     Args:
         before: Rows in each bin; bins that are empty in both are left out.
-        now: Likewise, later.
+        now: Rows in each bin of the later histogram.
 
     Raises:
         ValueError: One of the two has no rows.

@@ -15,8 +15,8 @@ class TextReader:
     """Reads texts as a version does, by the files that its export wrote for ONNX Runtime.
 
     Args:
-        tokenizer: Splits a text; None splits at blanks.
-        words: What is known; None knows nothing of words.
+        tokenizer: Tokenizer that splits a text; None splits at blanks.
+        words: Words of the version's vocabulary; None where they are unknown.
     """
 
     def __init__(self, tokenizer: Tokenizer | None = None, words: Words | None = None) -> None:
@@ -24,10 +24,10 @@ class TextReader:
 
     @classmethod
     def of_version(cls, version: Path) -> TextReader:
-        """That of a version; a simple one where it has no such files.
+        """Make the reader of a version; a simple one where the version has no such files.
 
         Raises:
-            InvalidArgument: They are not what an export writes.
+            InvalidArgument: The files are not what an export writes.
         """
         manifest = Manifest.read(version)
         for call in manifest.signatures.values() if manifest else ():

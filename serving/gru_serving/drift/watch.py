@@ -32,7 +32,7 @@ class Finding:
     Attributes:
         name: The name of the quantity.
         before: The held-out rows in words: median and range of numbers, shares of names.
-        now: The same of the logged rows.
+        now: The logged rows in words: median and range of numbers, shares of names.
         stability: The distance between the two distributions.
         outside: The share of logged rows outside of the range of 98 % of the held-out rows.
         outside_verdict: The verdict on that share.
@@ -55,19 +55,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a watch has found.
+    """The findings of a watch.
 
     Attributes:
         rows: Rows that the version answered.
-        requests: In so many requests.
-        others: Requests that other versions answered, by their number.
+        requests: Number of requests that held these rows.
+        others: Number of requests that other versions answered, by version number.
         golden: The number of golden requests among the logged ones, as `gru-serve verify --url`
             and the gates of a promotion send them; they are left out.
-        findings: The least stable first.
-        accuracy: Of the rows whose outcome is known.
+        findings: Findings on each quantity, the least stable first.
+        accuracy: Accuracy on the rows whose outcome is known; None where there are none.
         worth: Texts to label next.
-        since: Of the first request, seconds since 1970; None without any.
-        until: Of the last.
+        since: Time of the first request, in seconds since 1970; None without any.
+        until: Time of the last request, in seconds since 1970; None without any.
     """
 
     rows: int
@@ -101,9 +101,9 @@ class Watch:
 
     Args:
         version: Directory of the version whose answers are watched.
-        outcomes: What is known of texts by now.
+        outcomes: Known outcomes of texts.
         most: Texts to name for labelling, of each kind.
-        model: Whose requests count; None: the logs are of one model.
+        model: Name of the model whose requests count; None if the logs are of one model.
 
     Raises:
         ServingError: The version has no reference, or its files cannot be read.
@@ -128,11 +128,11 @@ class Watch:
         self._golden = _golden_inputs(version)
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
-        """Take requests in.
+        """Take logged requests in.
 
         Args:
-            requests: Those of other versions are only counted.
-            since: Earlier ones are left out; seconds since 1970.
+            requests: Requests in the order of the log; those of other versions are only counted.
+            since: Time before which requests are left out, in seconds since 1970.
         """
         for request in requests:
             if request.seconds < since or self._model not in (None, request.model):
@@ -167,7 +167,7 @@ class Watch:
             self._outcomes.add(rows.texts, rows.said)
 
     def report(self) -> Report:
-        """What has been found so far.
+        """Return the findings so far.
 
         Raises:
             InvalidArgument: The requests are of several models, and none was chosen.
@@ -200,7 +200,7 @@ class Watch:
 
 
 def _golden_inputs(version: Path) -> frozenset[tuple[Any, ...]]:
-    """What the version's golden requests ask; empty where it has none that can be read."""
+    """Return the inputs of the version's golden requests; empty where none can be read."""
     try:
         golden = read_golden(version)
     except VerificationError:

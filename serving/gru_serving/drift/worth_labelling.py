@@ -18,10 +18,10 @@ class Worth(NamedTuple):
     """A text to label.
 
     Attributes:
-        text: As it was asked.
-        answer: The model's; empty where it answers no name.
-        reason: Why, in words.
-        weight: How unsure or unlike, larger for more; comparable for one kind of reason.
+        text: Text of the request.
+        answer: Name that the model answered; empty where it answers no name.
+        reason: Reason to label the text, in words.
+        weight: Degree of doubt or unlikeness, larger for more; comparable for one kind of reason.
     """
 
     text: str
@@ -34,7 +34,7 @@ class WorthLabelling:
     """Keeps the best few of all rows seen.
 
     Args:
-        bins: Of the quantities of the reference, by name.
+        bins: Bins of the quantities of the reference, by name.
         most: Rows to keep of each kind.
     """
 

@@ -59,11 +59,11 @@ def classify(
 
     Args:
         predictor: The loaded model.
-        signature_name: Empty for `serving_default`.
+        signature_name: Name of the signature; empty for `serving_default`.
         examples: Serialized tf.Examples.
 
     Raises:
-        ServingError: With TF Serving's text.
+        ServingError: The signature cannot run; the message is TF Serving's.
     """
     wanted = classification_outputs(predictor, signature_name)
     run = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted)
@@ -84,7 +84,7 @@ class Task(NamedTuple):
 
     Attributes:
         model: Name of the model.
-        signature_name: Empty for `serving_default`.
+        signature_name: Name of the signature; empty for `serving_default`.
         method: `CLASSIFY_METHOD` or `REGRESS_METHOD`.
     """
 
@@ -94,7 +94,7 @@ class Task(NamedTuple):
 
     @classmethod
     def listed_in(cls, request: MultiInferenceRequest) -> list[Task]:
-        """Those of a request, as they stand there."""
+        """Return the tasks of a request, in its order."""
         return [
             cls(task.model_spec.name, task.model_spec.signature_name, task.method_name)
             for task in request.tasks
@@ -115,7 +115,7 @@ def infer(
         One run of the graph, which gives the answer of `classify` or `regress` per task.
 
     Raises:
-        ServingError: With TF Serving's text.
+        ServingError: The tasks cannot run together; the message is TF Serving's.
     """
     inputs: set[str] = set()  # those of a TF2 export differ; each gets the same examples
     wanted: dict[str, dict[str, str]] = {}
@@ -163,7 +163,7 @@ def classification_outputs(predictor: Predictor, signature_name: str) -> list[st
     """The outputs that Classify fetches.
 
     Raises:
-        InvalidArgument: With TF Serving's text: the signature does not classify.
+        InvalidArgument: The signature does not classify; the message is TF Serving's.
     """
     signature = _signature(predictor, signature_name, "classification", CLASSIFY_METHOD)
     if len(signature.outputs) not in (1, 2):
@@ -182,7 +182,7 @@ def read_classification(outputs: Mapping[str, np.ndarray], count: int) -> Classi
     """The outputs of a classification over so many examples, checked.
 
     Raises:
-        InvalidArgument: With TF Serving's text: a wrong shape or type.
+        InvalidArgument: An output has a wrong shape or type; the message is TF Serving's.
     """
     for name, array in outputs.items():
         if array.ndim != 2:
@@ -208,7 +208,7 @@ def regression_outputs(predictor: Predictor, signature_name: str) -> list[str]:
     """The outputs that Regress fetches.
 
     Raises:
-        InvalidArgument: With TF Serving's text: the signature does no regression.
+        InvalidArgument: The signature does no regression; the message is TF Serving's.
     """
     signature = _signature(predictor, signature_name, "regression", REGRESS_METHOD)
     if len(signature.outputs) != 1:
@@ -225,7 +225,7 @@ def read_regression(outputs: Mapping[str, np.ndarray], count: int) -> np.ndarray
     """The output of a regression over so many examples, checked, of shape (B,).
 
     Raises:
-        InvalidArgument: With TF Serving's text: a wrong shape or type.
+        InvalidArgument: The output has a wrong shape or type; the message is TF Serving's.
     """
     values = outputs[VALUES]
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] != 1):

@@ -58,7 +58,8 @@ def read_golden(version: Path) -> list[Request]:
     """The golden requests of a version directory.
 
     Raises:
-        VerificationError: There are none, or the file is not what `export` writes.
+        VerificationError: The version has no golden requests, or the file is not what `export`
+            writes.
     """
     path = version / GOLDEN
     try:
@@ -128,14 +129,14 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
     """Ask every golden request again.
 
     Args:
-        golden: What `read_golden` returns.
+        golden: Golden requests, from `read_golden`.
         ask: An engine.
         tolerance: Largest difference allowed between numbers; of an output with numbers beyond
             1, as in raw units, relative to the largest of them.
 
     Raises:
-        WrongAnswerError: Names the request, output and row of the first answer that differs.
-        ValueError: The tolerance is none.
+        WrongAnswerError: An answer differs; the message names its request, output and row.
+        ValueError: The tolerance is negative or NaN.
     """
     check_tolerance(tolerance)
     largest: dict[str, float] = {}
@@ -174,10 +175,10 @@ def naming(what: str) -> Iterator[None]:
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Whether numbers can be compared by it.
+    """Check that numbers can be compared by a tolerance.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: The tolerance is negative or NaN.
     """
     if not tolerance >= 0:  # NaN is not
         raise ValueError(f"tolerance: expected a number from 0; got {tolerance}")
@@ -233,7 +234,7 @@ def local_engine(predictor: Any) -> Engine:
 def _compare(
     wanted: npt.NDArray[Any], got: npt.NDArray[Any], tolerance: float
 ) -> tuple[npt.NDArray[Any], float]:
-    """Where the two differ by more than the tolerance, and by how much at most."""
+    """Mark where two arrays differ by more than the tolerance; also return the largest gap."""
     if wanted.dtype.kind == "O" or got.dtype.kind == "O":
         return np.asarray(wanted != got), 0.0
     gap = difference(wanted, got)
@@ -241,7 +242,7 @@ def _compare(
 
 
 def difference(wanted: npt.NDArray[Any], got: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How far numbers are apart, relative to the largest wanted one if that is beyond 1."""
+    """Return how far numbers are apart, relative to the largest wanted one if that exceeds 1."""
     wanted = wanted.astype(np.float64)
     gap: npt.NDArray[Any] = np.abs(wanted - got.astype(np.float64))
     return gap / max(1.0, float(np.abs(wanted).max(initial=0)))

@@ -1,4 +1,4 @@
-"""How this package imports TensorFlow: without Keras, hidden from garbage collection, quietly."""
+"""The import of TensorFlow: without Keras, hidden from garbage collection, quietly."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _importing = threading.Lock()
 
 
 def import_tensorflow() -> None:
-    """Have TensorFlow in memory, for a version that it has to run; several threads may ask.
+    """Import TensorFlow, for a version that needs it; several threads may ask.
 
     Raises:
-        FailedPrecondition: It is not installed, as in the light image.
+        FailedPrecondition: TensorFlow is not installed, as in the light image.
     """
     with _importing:
         if "tensorflow" in sys.modules:

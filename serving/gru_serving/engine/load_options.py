@@ -1,4 +1,4 @@
-"""How versions are brought into memory and run, as the flags want it; without TensorFlow."""
+"""Options for loading and running versions, from the flags; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gru_serving.engine.imports import import_tensorflow
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How sessions run.
+    """Options of sessions.
 
     Attributes:
         intra_op_threads: Threads inside one operation; 0 for what `config` says, or as many as
             CPUs.
-        inter_op_threads: Operations at once; 0 likewise.
+        inter_op_threads: Operations at once; 0 for what `config` says, or as many as CPUs.
         gpu_memory_fraction: Part of each GPU's memory to take; 0 for what `config` says, or what
             TensorFlow decides.
         config: A serialized ConfigProto, for all the rest.
@@ -33,7 +33,7 @@ class SessionOptions:
     frugal: bool = False
 
     def config_proto(self) -> Any:
-        """As TensorFlow takes it, a `ConfigProto`."""
+        """Return the options as a `ConfigProto` of TensorFlow."""
         import tensorflow as tf
 
         proto = tf.compat.v1.ConfigProto.FromString(self.config)
@@ -61,22 +61,23 @@ def read_session_config(path: str) -> bytes:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How versions are brought into memory.
+    """Options for loading versions.
 
     Attributes:
         tags: Tags of the MetaGraph to load.
-        session: Threads and the like of a graph's session.
+        session: Options of the sessions, such as threads.
         warmup_iterations: Times to run each warmup request; 0 runs none.
-        check_method_names: Refuse signatures whose `method_name` does not fit the request.
-        batching: Merge requests like this; None for not at all.
-        per_model_batching: Merge the requests of those versions only that carry parameters of
-            their own, by these.
-        prefer_tflite: Load `model.tflite` where a version has one.
-        tflite_interpreters: Requests that one TFLite model works on at once.
+        check_method_names: Whether to refuse signatures whose `method_name` does not fit the
+            request.
+        batching: Options for merging requests; None for not at all.
+        per_model_batching: Whether only the requests of versions with batching parameters of their
+            own are merged, by these.
+        prefer_tflite: Whether to load `model.tflite` where a version has one.
+        tflite_interpreters: Number of requests that one TFLite model works on at once.
         trial: Try versions in a process of their own first: `auto` those without digests,
             `always` all, `never` none.
-        runtime: What runs versions: of `gru_serving.engine.runtime.RUNTIMES`.
-        seconds: Allowed for one load; 0 for no limit.
+        runtime: Runtime of the versions, one of `gru_serving.engine.runtime.RUNTIMES`.
+        seconds: Time allowed for one load, in seconds; 0 for no limit.
     """
 
     tags: Sequence[str] = ("serve",)

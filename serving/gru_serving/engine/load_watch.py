@@ -1,4 +1,4 @@
-"""What ends a load from outside: a timeout, or the stop of the server."""
+"""The end of a load from outside, by a timeout or by the stop of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LoadWatch:
     """The time of one load.
 
     Args:
-        seconds: Allowed; 0 for no limit.
+        seconds: Time allowed, in seconds; 0 for no limit.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -30,10 +30,10 @@ class LoadWatch:
             self._ends = time.monotonic() + self._seconds
 
     def check(self) -> None:
-        """Go on only if the load may.
+        """Raise if the load must end.
 
         Raises:
-            ServingError: It may not: the time is over, or the server stops.
+            ServingError: The time is over, or the server stops.
         """
         if self._error is None and self._ends is not None and time.monotonic() > self._ends:
             self._expire()
@@ -92,10 +92,10 @@ class LoadWatch:
 
 
 class LoadWatches:
-    """Those of all loads under way, so that a server that stops can end them.
+    """The watches of all loads under way, so that a server that stops can end them.
 
     Args:
-        seconds: Allowed for each; 0 for no limit.
+        seconds: Time allowed for each load, in seconds; 0 for no limit.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -106,7 +106,7 @@ class LoadWatches:
 
     @contextmanager
     def watch(self) -> Iterator[LoadWatch]:
-        """For the time of one load."""
+        """Watch one load until the context ends."""
         watch = LoadWatch(self._seconds)
         with self._lock:
             self._watches.add(watch)

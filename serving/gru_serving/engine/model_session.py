@@ -15,7 +15,7 @@ class ModelSession(Protocol):
 
     @property
     def signatures(self) -> SignatureDefMap:
-        """As stored in the model."""
+        """Signatures as stored in the model."""
 
     def tensor(self, name: str) -> Any:
         """A hashable handle of a tensor, for `run`.
@@ -38,7 +38,7 @@ class ModelSession(Protocol):
             One array per fetch.
 
         Raises:
-            ServingError: With TF Serving's text.
+            ServingError: The run fails; the message is TF Serving's.
         """
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:

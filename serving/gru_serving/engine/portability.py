@@ -38,7 +38,7 @@ class Scope:
             self._arguments = {names[i]: attrs.attr for i, attrs in function.arg_attr.items()}
 
     def shape(self, tensor: str) -> Shape:
-        """Of a node's output or a function's argument, as the input of a node names it."""
+        """Return the shape of a node's output or a function's argument, named as a node's input."""
         name = tensor.split(":")[0]
         attributes = self.nodes[name].attr if name in self.nodes else self._arguments.get(name, {})
         if "_output_shapes" not in attributes:
@@ -101,7 +101,7 @@ class Fault(NamedTuple):
 
 
 def portability_faults(saved_model: Path) -> list[Fault]:
-    """What keeps the signatures of a SavedModel directory from being portable and pure.
+    """Find what keeps the signatures of a SavedModel directory from being portable and pure.
 
     Only what a signature reaches counts: restoring variables and filling tables at load time is
     no part of an answer.

@@ -83,7 +83,7 @@ class PreparedRun(Generic[AnswerT]):
             timeout_ms: Milliseconds allowed; 0 for no limit.
 
         Raises:
-            ServingError: With TF Serving's text.
+            ServingError: The run fails; the message is TF Serving's.
         """
         return self.read(self.session.run(self.feeds, self.fetches, timeout_ms))
 
@@ -138,7 +138,8 @@ class Predictor:
         model: Directory of a SavedModel, or what runs the model already; closed with this.
         tags: Tags of the MetaGraph to load.
         options: Threads of the session.
-        check_method_names: Refuse signatures whose `method_name` does not fit the request.
+        check_method_names: Whether to refuse signatures whose `method_name` does not fit the
+            request.
         runtime: Name of what runs the model.
         left: Signatures that this leaves to TensorFlow.
 
@@ -181,10 +182,10 @@ class Predictor:
         """The signature of a Predict request.
 
         Args:
-            name: Empty for `serving_default`.
+            name: Name of the signature; empty for `serving_default`.
 
         Raises:
-            FailedPrecondition: With TF Serving's text: no such signature.
+            FailedPrecondition: The model has no such signature; the message is TF Serving's.
         """
         name = name or DEFAULT_SIGNATURE
         try:
@@ -196,12 +197,12 @@ class Predictor:
         """The signature of a Predict request, which must fit what the request feeds.
 
         Args:
-            signature_name: Empty for `serving_default`.
+            signature_name: Name of the signature; empty for `serving_default`.
             names: Names of the inputs.
 
         Raises:
-            ServingError: With TF Serving's text: no such signature, not one for Predict, or other
-                inputs.
+            ServingError: The signature is missing, not one for Predict, or takes other inputs; the
+                message is TF Serving's.
         """
         signature = self.find_signature(signature_name)
         if self.check_method_names:
@@ -220,7 +221,7 @@ class Predictor:
 
         Args:
             inputs: Arrays by input name; shapes are not checked, the graph does.
-            signature_name: Empty for `serving_default`.
+            signature_name: Name of the signature; empty for `serving_default`.
             output_filter: Outputs wanted, in that order; all when empty.
             timeout_ms: Time allowed; 0 for no limit.
 
@@ -228,7 +229,7 @@ class Predictor:
             Arrays by output name.
 
         Raises:
-            ServingError: With TF Serving's text.
+            ServingError: The request cannot be answered; the message is TF Serving's.
         """
         self.check_inputs(signature_name, inputs.keys())
         return self.prepare(inputs, signature_name, output_filter).run(timeout_ms)
@@ -239,7 +240,7 @@ class Predictor:
         signature_name: str = "",
         output_filter: Collection[str] = (),
     ) -> PreparedRun[dict[str, np.ndarray]]:
-        """As `predict`, up to the run; `check_inputs` must have passed the names of the inputs."""
+        """Prepare the run of `predict`; `check_inputs` must have passed the names of the inputs."""
         signature = self.find_signature(signature_name)
         call = self._call(signature_name, signature, output_filter)
         feeds = {}
@@ -267,7 +268,7 @@ class Predictor:
             fetches: Names of the tensors wanted; the answer has the arrays by these names.
 
         Raises:
-            ServingError: With TensorFlow's text.
+            ServingError: The graph has no such tensor; the message is TensorFlow's.
         """
         for array in feeds.values():
             check_array(array)

@@ -1,4 +1,4 @@
-"""Which runtime runs a version: a session of TensorFlow, TensorFlow Lite, or ONNX Runtime.
+"""The runtime of a version: a session of TensorFlow, TensorFlow Lite, or ONNX Runtime.
 
 `auto` takes ONNX Runtime for an export that holds graphs for it, once these have answered the
 golden requests of the version as the Keras model did; for all else TensorFlow, which is imported
@@ -42,7 +42,7 @@ def check_saved_model_config(directory: Path) -> None:
     and settings without effect are logged.
 
     Raises:
-        Internal: With TF Serving's text: the file does not parse.
+        Internal: The file does not parse; the message is TF Serving's.
     """
     path = directory / FILE
     if not path.exists():
@@ -106,7 +106,7 @@ def open_version(directory: Path, options: LoadOptions, watch: LoadWatch | None 
     Args:
         directory: Directory of the version.
         options: Runtime, tags and threads.
-        watch: Ends the load.
+        watch: Watch that can end the load.
 
     Raises:
         ServingError: The version cannot be loaded, or not by this runtime.

@@ -111,7 +111,7 @@ def _tensor(graph: Any, name: str) -> Any:
 
 
 def split(wanted: Sequence[Any], parts: _Parts) -> list[Any]:
-    """What to fetch for the handles wanted: themselves, or their parts."""
+    """List what to fetch for the handles wanted: themselves, or their parts."""
     return [part for one in wanted for part in parts.get(one, (one,))]
 
 
@@ -119,7 +119,7 @@ def join(wanted: Sequence[Any], fetched: Sequence[Any], parts: _Parts) -> list[n
     """The arrays wanted, of what was fetched.
 
     Raises:
-        TensorLimitError: One has more dimensions than this server takes.
+        TensorLimitError: A tensor has more dimensions than this server takes.
     """
     rest = iter(fetched)
     return [
@@ -138,7 +138,7 @@ _SIZES = {0: None, 1: 8, 2: None, 5: 4}
 
 
 Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
-"""Of `LoadWatch.interrupting`."""
+"""Type of `LoadWatch.interrupting`."""
 
 
 def unguarded(_: Callable[[], None]) -> AbstractContextManager[None]:
@@ -325,8 +325,8 @@ class _RunPools:
     keep several threads busy. Unlike with a run in the calling thread, deadlines hold.
 
     Args:
-        config: Gets the pools, unless it says itself how many threads there are to be.
-        frugal: See `SessionOptions`.
+        config: Configuration that receives the pools, unless it sets the number of threads itself.
+        frugal: Whether never to spend several threads on one run, see `SessionOptions`.
     """
 
     def __init__(self, config: Any, frugal: bool) -> None:
@@ -371,7 +371,7 @@ class GraphSession:
         directory: Directory of the SavedModel.
         tags: Tags of the MetaGraph.
         options: Threads.
-        guard: See `gru_serving.engine.session.load`.
+        guard: Function that gets what interrupts the load, see `gru_serving.engine.session.load`.
 
     Attributes:
         signatures: Signatures as stored in the SavedModel.
@@ -430,7 +430,7 @@ class GraphSession:
             One array per fetch.
 
         Raises:
-            ServingError: With TensorFlow's code and text.
+            ServingError: The run fails; code and message are TensorFlow's.
         """
         parts = self._flat.choose(feeds)
         wanted = split(fetches, parts) if parts else list(fetches)

@@ -65,14 +65,14 @@ class Trials:
         Args:
             directory: Directory of the version.
             options: Options of the load in this process.
-            watch: Ends it; its time begins when it is this trial's turn.
+            watch: Watch that ends the trial; its time begins when it is this trial's turn.
 
         Returns:
             Whether the version loaded there.
 
         Raises:
             RefusedVersion: The child died.
-            ResourceExhausted: It could not be started.
+            ResourceExhausted: The child could not be started.
             ServingError: The time is over, or the server stops.
         """
         while not self._slots.acquire(timeout=0.1):
@@ -247,8 +247,8 @@ class TriedVersions:
 
         Args:
             directory: Directory of the version.
-            options: How it is loaded.
-            check: Called again and again meanwhile; may raise to end it.
+            options: Options of the load.
+            check: Function that is called again and again meanwhile; may raise to end it.
         """
         told = hashlib.sha256()
         # Neither changes what is loaded.

@@ -88,7 +88,7 @@ class LastWords:
             self._fatal = line
 
     def text(self) -> str:
-        """Those words."""
+        """Return the last words of the process."""
         return (self._fatal or self._last or b"it said nothing").decode("utf-8", "replace")
 
 
@@ -136,7 +136,7 @@ def serve(control: Connection) -> None:
 
 
 def _signs(trial: _Trial) -> list[int]:
-    """What shows that a trial said something, or ended."""
+    """List what shows that a trial said something, or ended."""
     words = [trial.words.descriptor] if trial.words.is_open else []
     return [trial.process.sentinel, *words]
 

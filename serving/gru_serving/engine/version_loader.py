@@ -1,4 +1,4 @@
-"""From a version's directory to a predictor that serves, as the flags want it."""
+"""The loading of a version's directory into a predictor that serves, as the flags want it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class VersionLoader:
     """Loads versions; may be called from several threads.
 
     Args:
-        options: How to load.
+        options: Options for loading versions.
         metrics: Metrics that count loads, runs and batches.
         scheduler: Scheduler of batches; needed where the options ask for batching.
     """

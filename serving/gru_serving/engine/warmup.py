@@ -59,7 +59,7 @@ def load_warm(
         tags: Tags of the MetaGraph to load.
         options: Threads of the session.
         iterations: Times to run each request; 0 runs none.
-        runtime: One of `gru_serving.engine.runtime.RUNTIMES`.
+        runtime: Name of the runtime, one of `gru_serving.engine.runtime.RUNTIMES`.
 
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
@@ -96,8 +96,9 @@ def replay(
         The number of records; 0 where there is no file.
 
     Raises:
-        ServingError: With TF Serving's text: no TFRecord file, a record that is no PredictionLog
-            or of a kind that cannot be run, too many records, or a request that fails.
+        ServingError: The file is no TFRecord file or has too many records, a record is no
+            PredictionLog or of a kind that cannot be run, or a request fails; the message is TF
+            Serving's.
     """
     path = directory / FILE
     if iterations < 1 or not path.exists():
@@ -259,13 +260,13 @@ def write_records(directory: Path, records: Sequence[PredictionLog]) -> Path:
 
     Args:
         directory: Directory of the version.
-        records: At most 1000, as TF Serving loads no more.
+        records: Records to write, at most 1000, as TF Serving loads no more.
 
     Returns:
         The file.
 
     Raises:
-        ValueError: Too many records.
+        ValueError: The records are too many.
     """
     if len(records) > MAX_RECORDS:
         raise ValueError(f"records: expected at most {MAX_RECORDS}; got {len(records)}")

@@ -57,7 +57,7 @@ class _Job(Generic[T]):
             self.ended.set_result(None)
 
     async def wait(self) -> None:
-        """Until the call has ended, however often the waiting task is cancelled."""
+        """Wait until the call has ended, however often the waiting task is cancelled."""
         while self.under_way:
             self.ended = self.future.get_loop().create_future()
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,1 +1,1 @@
-"""From a training run to a SavedModel; the only folder that imports keras_gru or training."""
+"""The export of a training run to a SavedModel; only here keras_gru or training are imported."""

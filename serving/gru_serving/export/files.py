@@ -125,7 +125,7 @@ class _Weights:
 
 
 def _wrong_answers(version: Path, manifest: Manifest) -> dict[str, str]:
-    """Why signatures are not answered as by the Keras model, by name."""
+    """Find signatures that are not answered as by the Keras model: reasons by name."""
     golden = read_golden(version)
     signatures = read_signatures(version, ("serve",))
     assert signatures is not None
@@ -141,7 +141,7 @@ def _wrong_answers(version: Path, manifest: Manifest) -> dict[str, str]:
 
 
 def _texts_differ(path: Path) -> str:
-    """How texts are split otherwise than by TensorFlow; empty if they are not."""
+    """Describe how texts are split otherwise than by TensorFlow; empty if they are not."""
     tokens = Tokenizer.read(path)
     rules = json.loads(path.read_text("utf-8"))
     texts = list(fuzzed_texts(_FUZZED_TEXTS))

@@ -1,4 +1,4 @@
-"""From a training run to a self-contained, versioned SavedModel.
+"""The export of a training run to a self-contained, versioned SavedModel.
 
 Knows no task by name: what it exports is the `gru_training.servable.Servable` of the run's task.
 Past it, the SavedModel directory is all that an engine needs.
@@ -48,7 +48,7 @@ class ExportError(Exception):
 
 
 class Exported(NamedTuple):
-    """What came of an export.
+    """The result of an export.
 
     Attributes:
         version: Directory of the new version.
@@ -182,10 +182,10 @@ def _check(version: Path, runtimes: Sequence[str]) -> None:
 
 
 def _parity(servable: Servable) -> dict[str, Any] | None:
-    """How far streaming, step by step, is from the sequence; None where the model has no step.
+    """Measure how far streaming, step by step, is from the sequence; None without a step.
 
     Raises:
-        ExportError: It is too far.
+        ExportError: Streaming is too far from the sequence.
     """
     streamed = servable.streamed()
     if streamed is None:

@@ -94,7 +94,7 @@ class Request(ABC, Generic[AnswerT]):
         api: Name in metrics: "Predict", "Classify", "Regress"; empty where TF Serving counts the
             examples only.
         kind: Name in prediction logs.
-        limits: What the event loop does itself.
+        limits: Limits of the work that the event loop does itself.
     """
 
     api: ClassVar[str]
@@ -196,7 +196,7 @@ class Inference:
             record: Record of the request, to be filled in.
 
         Raises:
-            ServingError: With TF Serving's text.
+            ServingError: The request cannot be answered; the message is TF Serving's.
         """
         limits = request.limits
         left: _Job | _Answer | bytes
@@ -271,7 +271,7 @@ class Inference:
         """The signatures of a version.
 
         Raises:
-            ServingError: With TF Serving's text: no such model, version or label.
+            ServingError: The model, version or label does not exist; the message is TF Serving's.
         """
         with self.repository.acquire(*target) as (predictor, version):
             record.model, record.version = target.model, version
@@ -283,7 +283,7 @@ class Inference:
         """The states of the versions of a model, or of one version; labels do not matter.
 
         Raises:
-            ServingError: With TF Serving's text: no such model or version.
+            ServingError: The model or the version does not exist; the message is TF Serving's.
         """
         response = GetModelStatusResponse()
         for status in self.repository.status(target.model, target.version):

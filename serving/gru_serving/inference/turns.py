@@ -13,7 +13,7 @@ _TURNS = 2
 
 
 class Turns:
-    """Those of one server, for its event loop.
+    """The turns of one server, for its event loop.
 
     However many threads there are, the interpreter runs one at a time, and small requests need
     threads and time too.

@@ -30,7 +30,7 @@ def descriptors(pyi_out: Path | None = None) -> list[descriptor_pb2.FileDescript
         One descriptor per file.
 
     Raises:
-        RuntimeError: protoc is not there or refused a file; holds what it said.
+        RuntimeError: The compiler protoc is missing or refused a file; the message has its output.
     """
     sources = sorted(f"{PACKAGE}/{path.name}" for path in HERE.glob("*.proto"))
     with tempfile.TemporaryDirectory() as scratch:

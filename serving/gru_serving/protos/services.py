@@ -28,7 +28,7 @@ class Stub:
 
     Args:
         channel: `grpc.Channel` or `grpc.aio.Channel`.
-        service: One of the descriptors of this module.
+        service: Descriptor of the service, one of this module's.
     """
 
     def __init__(self, channel: Any, service: ServiceDescriptor) -> None:
@@ -49,10 +49,10 @@ def generic_handler(service: ServiceDescriptor, implementation: object) -> grpc.
     """Server side of one service.
 
     Args:
-        service: One of the descriptors of this module.
-        implementation: Has a coroutine method per method of the service, which takes and returns
-            serialized messages: `async def Predict(self, request, context)`. Whoever parses them
-            chooses the thread.
+        service: Descriptor of the service, one of this module's.
+        implementation: Object with a coroutine method per method of the service, which takes and
+            returns serialized messages: `async def Predict(self, request, context)`. Whoever parses
+            them chooses the thread.
     """
     handlers: dict[str, Any] = {
         method.name: grpc.unary_unary_rpc_method_handler(getattr(implementation, method.name))

@@ -1,4 +1,4 @@
-"""How two versions differ: signatures, and answers to the golden requests of both."""
+"""The differences of two versions: signatures, and answers to the golden requests of both."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ _Array = npt.NDArray[Any]
 
 
 def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict[str, Any]:
-    """How two versions differ.
+    """Compare two versions.
 
     Args:
         old: Directory of one version.
-        new: Of the other.
-        tolerance: Numbers this close are equal, as in `gru_serving.engine.golden.replay`.
+        new: Directory of the other version.
+        tolerance: Largest difference of numbers that count as equal, as in
+            `gru_serving.engine.golden.replay`.
 
     Returns:
         `signatures`: differences of signatures, classes and columns, as sentences; `outputs`: per
@@ -45,7 +46,7 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     Raises:
         ServingError: A version does not load.
         VerificationError: Neither has golden requests, or a file of them is broken.
-        ValueError: The tolerance is none.
+        ValueError: The tolerance is negative or NaN.
     """
     check_tolerance(tolerance)
     golden = [request for version in (old, new) for request in _golden_if_any(version)]
@@ -116,7 +117,7 @@ class _Tally:
         return differing
 
     def described(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the figures as JSON values."""
         return {
             "values": self.values,
             "differing": self.differing,
@@ -138,7 +139,7 @@ def _golden_if_any(version: Path) -> list[Request]:
 def _compare_signatures(
     old: Mapping[str, Signature], new: Mapping[str, Signature]
 ) -> tuple[list[str], set[str]]:
-    """What differs, and the names of the signatures that take the same requests."""
+    """List the differences, and the names of the signatures that take the same requests."""
     names = [{name for name in side if not name.startswith("__")} for side in (old, new)]
     said = [f"{name}: only in the old version" for name in sorted(names[0] - names[1])]
     said += [f"{name}: only in the new version" for name in sorted(names[1] - names[0])]

@@ -1,4 +1,4 @@
-"""What clients rely on in a version, and how a new version breaks it.
+"""The interface of a version that clients rely on, and the ways in which a new version breaks it.
 
 Requests without a label go to the highest version. A version with other inputs, outputs, classes
 or columns would answer them without an error, and wrongly.
@@ -48,10 +48,10 @@ class InterfaceChangeError(Exception):
 
 @dataclass(frozen=True)
 class Interface:
-    """What clients rely on in a version.
+    """The parts of a version that clients rely on.
 
     Attributes:
-        signatures: Its signatures by name; None where its model file has none that can be read.
+        signatures: Signatures by name; None where the model file has none that can be read.
         promises: Entries of its model card, those of `_PROMISES`.
     """
 
@@ -141,7 +141,7 @@ def check_interface(old: Path, new: Path, remedy: str = ACCEPT_FLAG) -> None:
         remedy: The flag by which a user says that the change is meant.
 
     Raises:
-        InterfaceChangeError: Clients of `old` would break; lists how.
+        InterfaceChangeError: Clients of `old` would break; the message lists how.
         OSError: A file of a version cannot be read.
     """
     try:
@@ -164,7 +164,7 @@ def check_next_version(base: Path, new: Path) -> None:
         new: The directory of the version to be published there.
 
     Raises:
-        InterfaceChangeError: Clients would break; lists how.
+        InterfaceChangeError: Clients would break; the message lists how.
         OSError: A file of a version cannot be read.
     """
     try:

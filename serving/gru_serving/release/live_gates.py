@@ -1,4 +1,4 @@
-"""What a version must pass after a label has moved to it: what it is asked and answers, live."""
+"""The gates after a label has moved to a version: its live requests and answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class LiveGates:
 
     Attributes:
         logs: Directory of the server's prediction log.
-        seconds: How long to watch.
-        least_rows: Logged rows without which nothing can be said.
+        seconds: Time to watch, in seconds.
+        least_rows: Number of logged rows without which nothing can be said.
         drift: Whether a quantity may not shift that did not with the version before.
         least_accuracy: Share of right answers among texts whose outcome is known; None for any.
         outcomes: Labels of texts.
@@ -39,7 +39,7 @@ class LiveGates:
     outcomes: Known = field(default_factory=dict)
 
     def known(self, rollout: Rollout, label: str) -> frozenset[str]:
-        """What has shifted under the version that a label has, and is not a new one's fault.
+        """Name what has shifted already under the version of a label, so is not a new one's fault.
 
         Raises:
             RolloutError: The version is not on this disk.
@@ -57,9 +57,9 @@ class LiveGates:
         """Wait until the time is over; ends as soon as enough rows show a fault.
 
         Args:
-            rollout: That has moved the label.
-            move: What it did.
-            known: Of `known`, before the label moved, as reading a long log takes its time.
+            rollout: Rollout that has moved the label.
+            move: Change of the label.
+            known: Result of `known` before the label moved, as reading a long log takes its time.
 
         Raises:
             GateError: The version does not pass, or too few requests were logged to tell.
@@ -85,7 +85,7 @@ class LiveGates:
                 return
 
     def _report(self, rollout: Rollout, version: int, since: float = 0) -> Report:
-        """Of the files that were written to since then."""
+        """Report on the files that were written to since a time, in seconds since 1970."""
         watch = Watch(rollout.directory(version), self.outcomes, model=rollout.model)
         with suppress(NotFound):  # nothing is logged so far
             for file in log_files(self.logs):

@@ -36,16 +36,16 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Rollout:
-    """What a rollout works on.
+    """The model, its configuration and the server that a rollout works on.
 
     Attributes:
-        path: Of the model config file that the server was started with.
-        model: Name.
+        path: Path of the model config file that the server was started with.
+        model: Name of the model.
         server: A client of the server; None to write the file only, for a server not running.
         wait: Seconds that the server may take to load, and to take over the file.
-        say: Called with a sentence about each step.
-        check: Called when the versions are loaded, before a label moves; by an error it keeps
-            everything as it was.
+        say: Function that is called with a sentence about each step.
+        check: Function that is called when the versions are loaded, before a label moves; an error
+            that it raises keeps everything as it was.
     """
 
     path: Path
@@ -80,10 +80,10 @@ class Rollout:
         return max(choose(self._on_disk(config), self._policy(config)), default=None)
 
     def directory(self, version: int) -> Path:
-        """Where a version of the model lies.
+        """Find the directory of a version of the model.
 
         Raises:
-            RolloutError: It is not on this machine's disk.
+            RolloutError: The version is not on this machine's disk.
         """
         found = self.versions()
         if version not in found:
@@ -103,11 +103,11 @@ class Rollout:
 
         Args:
             labels: Versions by label.
-            command: For the history: label, promote or rollback.
-            retire: Stop serving unlabelled versions below the one that a label leaves.
+            command: Command for the history: label, promote or rollback.
+            retire: Whether to stop serving unlabelled versions below the one that a label leaves.
 
         Raises:
-            RolloutError: It cannot be done; what was changed is put back.
+            RolloutError: The labels cannot be moved; what was changed is put back.
         """
         read_config(self.path, self.model)  # says what is wrong before a lock file is written
         try:

@@ -70,7 +70,7 @@ class History:
         They are recorded first, because a move without a record could not be rolled back.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: The moves cannot be written.
         """
         with naming_file(self._path):
             size = self._write(model, moves, command)

@@ -14,7 +14,7 @@ def verify_files(
     """Load a version in this process and replay its golden requests.
 
     Args:
-        version: Its directory.
+        version: Directory of the version.
         tolerance: Largest absolute difference allowed between numbers.
         warmup: Run its warmup requests too, as an engine does.
         runtime: `tensorflow`; or `onnx`, for the signatures that the version holds graphs for.

@@ -1,4 +1,4 @@
-"""What a loaded version must pass before a label moves to it: its golden answers, and its speed."""
+"""The gates before a label moves to a loaded version: its golden answers, and its speed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class VersionGates:
 
     Attributes:
         golden: Whether the new version must answer as at export.
-        most_latency: How many times as long as the old version's median its own may take; None
-            for any.
+        most_latency: Greatest ratio of the version's median latency to the old version's; None for
+            any.
     """
 
     golden: bool = False
@@ -40,7 +40,7 @@ class VersionGates:
         """Ask the versions that labels move to.
 
         Raises:
-            GateError: One does not pass.
+            GateError: A version does not pass a gate.
         """
         for move in moves:
             if move.after is None or rollout.server is None:

@@ -1,1 +1,1 @@
-"""Which versions are live: policies, labels, loading, unloading."""
+"""The live versions of models: policies, labels, loading, unloading."""

@@ -56,10 +56,10 @@ class Version:
         number: Number of the version.
         path: Directory of the version.
         state: State in its life.
-        error: Why it ended, when it was not asked to.
-        predictor: While it is in memory.
-        in_use: Requests that hold it.
-        gone: At some time since it was first seen, it was not wanted.
+        error: Error that ended it, when it was not asked to end.
+        predictor: Predictor of the version while it is in memory; else None.
+        in_use: Number of requests that hold it.
+        gone: Whether it was not wanted at some time since it was first seen.
         retrying: Whether its load failed, and is tried again.
         tried: Files when it was loaded last.
         seen: Files when they were looked at last.
@@ -92,7 +92,7 @@ class Version:
         return isinstance(self.error, RefusedVersion) and not self.changed
 
     def status(self) -> VersionStatus:
-        """For status answers."""
+        """Return the state of the version for status answers."""
         if self.error is None:
             return VersionStatus(self.number, self.state)
         return VersionStatus(self.number, self.state, self.error.code, self.error.message)
@@ -103,8 +103,8 @@ class ModelVersions:
     """The versions of one model; its users must hold the lock.
 
     Attributes:
-        config: What is configured.
-        known: Every version ever seen, by number. Ended ones stay, as in TF Serving.
+        config: Configuration of the model.
+        known: Versions ever seen, by number. Ended ones stay, as in TF Serving.
         aspired: Directories of the versions that should serve, by number.
         labels: Version numbers by label.
         retired: The configuration names the model no more.
@@ -174,7 +174,7 @@ class ModelVersions:
         self.retired = True
 
     def check_labels(self, labels: Mapping[str, int], allow_unavailable: bool) -> None:
-        """Whether the labels of a configuration may be taken over.
+        """Check that the labels of a configuration may be taken over.
 
         Args:
             labels: Version numbers by label.
@@ -182,7 +182,7 @@ class ModelVersions:
                 be moved to one.
 
         Raises:
-            FailedPrecondition: With TF Serving's text.
+            FailedPrecondition: A label may not be assigned; the message is TF Serving's.
         """
         for label, number in labels.items():
             version = self.known.get(number)
@@ -199,7 +199,7 @@ class Lease:
     """A version that is not freed meanwhile; a context manager.
 
     Args:
-        held: Counted as in use already.
+        held: Version that is counted as in use already.
         changed: Condition of the catalogue.
 
     Attributes:
@@ -242,11 +242,11 @@ class Catalogue:
     """Models by name; its methods may be called from several threads.
 
     Args:
-        models: What to serve; None where that is not configured yet.
+        models: Models to serve; None where that is not configured yet.
 
     Attributes:
-        models: Their versions, by name; to be used under `changed`.
-        changed: Called for every change of a version.
+        models: Versions of each model, by its name; to be used under `changed`.
+        changed: Condition that is notified of every change of a version.
         configured: Whether it has been said what to serve, even if that is nothing.
     """
 
@@ -267,11 +267,11 @@ class Catalogue:
 
         Args:
             name: Name of the model.
-            version: Exactly that one; None for the highest that serves.
-            label: The version that the label points to; not together with `version`.
+            version: Number of the version; None for the highest that serves.
+            label: Label that points to the version; not together with `version`.
 
         Raises:
-            ServingError: With TF Serving's text: no such model, version or label.
+            ServingError: The model, version or label does not exist; the message is TF Serving's.
         """
         with self.changed:
             held = self._find(name, version, label)
@@ -302,7 +302,7 @@ class Catalogue:
         """States of all versions known, highest first, or of one.
 
         Raises:
-            ServingError: With TF Serving's text: no such model or version.
+            ServingError: The model or the version does not exist; the message is TF Serving's.
         """
         with self.changed:
             model = self.models.get(name)
@@ -318,7 +318,7 @@ class Catalogue:
         """The directory of a version that serves.
 
         Raises:
-            NotFound: With TF Serving's text: no such model or version.
+            NotFound: The model or the version does not exist; the message is TF Serving's.
         """
         with self.changed:
             return self._find(name, number, None).path
@@ -375,7 +375,7 @@ class Catalogue:
 
 
 def _runtime(predictor: Predictor | None) -> dict[str, Any]:
-    """What the list of models says of the runtime of a version."""
+    """Return the entries on a version's runtime in the list of models."""
     if predictor is None:
         return {"runtime": "", "left_to_tensorflow": []}
     return {"runtime": predictor.runtime, "left_to_tensorflow": sorted(predictor.left)}

@@ -35,17 +35,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RepositoryOptions:
-    """How versions are looked for and loaded.
+    """Options for finding and loading versions.
 
     Attributes:
-        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
-        max_load_retries: After the first failure of a load.
-        retry_seconds: Between tries of a load; negative for no wait.
-        initial_threads: Loads at once before the ports open.
-        load_threads: Loads at once after that; 0 for one at a time, inside the manager's thread,
-            which does nothing else meanwhile.
-        unload_threads: Unloads at once; 0 likewise.
-        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
+        poll_seconds: Seconds between scans of the base paths; 0 scans once, negative never.
+        max_load_retries: Number of further tries after the first failure of a load.
+        retry_seconds: Seconds between tries of a load; negative for no wait.
+        initial_threads: Number of loads at once before the ports open.
+        load_threads: Number of loads at once after that; 0 for one at a time, inside the manager's
+            thread, which does nothing else meanwhile.
+        unload_threads: Number of unloads at once; 0 for one at a time, inside the manager's thread.
+        allow_labels_for_unavailable: Whether new labels may point to versions not loaded yet.
         isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
             other from being served.
     """
@@ -66,13 +66,13 @@ def load_with_retries(
     """Load a version, with several attempts if necessary; a refused version gets one.
 
     Args:
-        load: Loads it.
+        load: Function that loads the version.
         name: Name in the log.
-        tries: At most.
-        may_retry: Waits before the next try; False for no more.
+        tries: Greatest number of tries.
+        may_retry: Function that waits before the next try; False for no more.
 
     Raises:
-        ServingError: Of the last try.
+        ServingError: The last try failed with this error.
     """
     log.info("Loading servable version %s", name)
     for attempt in range(1, tries + 1):
@@ -96,7 +96,7 @@ def raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> 
     """Raise for the versions of these models that could not be loaded, if there are any.
 
     Raises:
-        Unknown: With TF Serving's text.
+        Unknown: A version could not be loaded; the message is TF Serving's.
     """
     failed = [
         f"{{{{name: {model.config.name} version: {version.number}}} due to error: "
@@ -115,11 +115,11 @@ class VersionChanges:
 
     Args:
         catalogue: Catalogue of the versions.
-        load: Makes a predictor of a version directory.
-        options: How to look for and load versions.
-        loaded: Called for every version that is about to serve: model, number, directory.
-        unloaded: Called for every version that no longer serves, likewise.
-        stopping: Set when nothing is to be loaded any more.
+        load: Function that makes a predictor of a version directory.
+        options: Options for finding and loading versions.
+        loaded: Function that is called for every version about to serve: model, number, directory.
+        unloaded: Function that is called for every version that no longer serves, likewise.
+        stopping: Event that is set when nothing is to be loaded any more.
     """
 
     def __init__(
@@ -305,11 +305,11 @@ class Repository(Catalogue):
     """The models of a server.
 
     Args:
-        models: What to serve; None where that is not configured yet.
-        load: Makes a predictor of a version directory.
-        options: How to look for and load versions.
-        loaded: Called for every version that is about to serve: model, number, directory.
-        unloaded: Called for every version that no longer serves, likewise.
+        models: Models to serve; None where that is not configured yet.
+        load: Function that makes a predictor of a version directory.
+        options: Options for finding and loading versions.
+        loaded: Function that is called for every version about to serve: model, number, directory.
+        unloaded: Function that is called for every version that no longer serves, likewise.
     """
 
     def __init__(
@@ -379,8 +379,9 @@ class Repository(Catalogue):
             models: Models to serve; an empty list unloads all models.
 
         Raises:
-            ServingError: With TF Serving's text: no models where some were configured, a label on
-                a version that does not serve, or a new model that could not be loaded.
+            ServingError: The configuration has no models where some were configured, a label on a
+                version that does not serve, or a new model that could not be loaded; the message is
+                TF Serving's.
         """
         if models is None:
             if self.configured:

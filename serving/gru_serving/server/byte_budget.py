@@ -36,7 +36,7 @@ class ByteBudget:
 
     Args:
         one: Most bytes of one request.
-        together: Most bytes of all of them.
+        together: Most bytes of all requests.
         patience: Seconds to wait.
         refusals: Counter of the requests that are refused.
     """
@@ -94,14 +94,14 @@ class ByteBudget:
 
         Args:
             held: Request that holds them.
-            size: How many at least.
-            in_memory: Whether they are in memory already.
+            size: Least number of bytes to count.
+            in_memory: Whether the bytes are in memory already.
 
         Returns:
-            How many were counted; all there are for a request beyond the whole budget.
+            Number of bytes counted; all there are for a request beyond the whole budget.
 
         Raises:
-            ResourceExhausted: They do not fit.
+            ResourceExhausted: The bytes do not fit.
         """
         size = min(max(size, _STEP), self._together)
         self._under_way[held] = None
@@ -172,7 +172,7 @@ class Held:
         budget: Budget that counts them.
 
     Attributes:
-        bytes: How many they are.
+        bytes: Number of bytes counted for the request.
     """
 
     __slots__ = ("_budget", "bytes")
@@ -190,11 +190,11 @@ class Held:
         """Change the number of bytes counted for the request.
 
         Args:
-            size: All bytes of the request.
-            in_memory: Whether they are in memory already.
+            size: Number of all bytes of the request.
+            in_memory: Whether the bytes are in memory already.
 
         Raises:
-            ResourceExhausted: They do not fit beside the others.
+            ResourceExhausted: The bytes do not fit beside the others.
         """
         if size > max(self.bytes, FREE):
             self.bytes += await self._budget.take(self, size - self.bytes, in_memory)

@@ -1,4 +1,4 @@
-"""What both listeners of a server have in common: claiming a port, TLS, and the last phase."""
+"""Common parts of both listeners of a server: claiming a port, TLS, and the last phase."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Server:
     """Repository, listeners and their life in one process.
 
     Args:
-        flags: Checked flags.
+        flags: Flags after their check.
     """
 
     def __init__(self, flags: Flags) -> None:
@@ -354,7 +354,7 @@ def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | No
 
 
 def _metrics_path(flags: Flags) -> str:
-    """Where REST serves Prometheus' metrics; empty for nowhere."""
+    """Return the path at which REST serves Prometheus' metrics; empty for none."""
     if not flags.monitoring_config_file:
         return ""
     config = read_text_proto(flags.monitoring_config_file, MonitoringConfig()).prometheus_config

@@ -33,7 +33,7 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 
 
 class Digest(NamedTuple):
-    """Of one file.
+    """Size and SHA-256 of one file.
 
     Attributes:
         size: Number of bytes.
@@ -78,14 +78,14 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
 
     Args:
         version: Directory of the version, with a list.
-        check: Called again and again meanwhile; may raise to end it.
+        check: Function that is called again and again meanwhile; may raise to end it.
 
     Returns:
         The bytes compared.
 
     Raises:
-        RefusedVersion: Names the first file that is missing, altered or not listed; or the list
-            cannot be read.
+        RefusedVersion: A file is missing, altered or not listed, and the message names the first;
+            or the list cannot be read.
     """
     listed = read_digests(version)
     for name, digest in listed.items():
@@ -122,7 +122,7 @@ def read_digests(version: Path) -> dict[str, Digest]:
     """The list of a version, by path.
 
     Raises:
-        RefusedVersion: It cannot be read, or is not what `write_digests` writes.
+        RefusedVersion: The list cannot be read, or is not what `write_digests` writes.
     """
     path = version / FILE
     try:
@@ -152,10 +152,10 @@ def digest_of(
     Args:
         path: Path of the file; a link counts as what it points to.
         at_most: Bytes after which it is too large to be the one expected, and is not read on.
-        check: Called before every block; may raise to end it.
+        check: Function that is called before every block; may raise to end the reading.
 
     Raises:
-        OSError: It cannot be read, or is no file (a pipe would never end).
+        OSError: The file cannot be read, or is no file (a pipe would never end).
     """
     digest, size = hashlib.sha256(), 0
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

@@ -19,7 +19,7 @@ class LockedError(Exception):
     """Another process holds the lock.
 
     Attributes:
-        holder: What it says of itself.
+        holder: Description of that process, from the lock file.
     """
 
     def __init__(self, path: Path, holder: str) -> None:
@@ -29,7 +29,7 @@ class LockedError(Exception):
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock.
+    """Hold the lock of a file.
 
     Args:
         path: Path of the lock file, in a directory that exists.

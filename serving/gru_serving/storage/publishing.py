@@ -1,4 +1,4 @@
-"""How a version comes into a base path: built aside, by one publisher at a time, then renamed.
+"""The way of a version into a base path: built aside, by one publisher at a time, then renamed.
 
 An engine takes a version directory as soon as it exists, so under its number there is either a
 whole version or none.
@@ -107,7 +107,7 @@ def remove_old(
         base: Base path of the served model.
         keep: Number of highest versions to keep, at least 1.
         protected: Versions that stay besides.
-        dry_run: Remove nothing.
+        dry_run: Whether to remove nothing.
 
     Returns:
         The directories of the versions removed.

@@ -1,4 +1,4 @@
-"""Which versions of a model there are on disk, and which of them are to be served."""
+"""The versions of a model on disk, and the choice of those to serve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scan(model: ServedModel, refused: Collection[int] = ()) -> dict[int, Path]:
     """The versions that a model's policy asks for.
 
     Args:
-        model: What is configured.
+        model: Configuration of the model.
         refused: Versions that do not count among the latest, unless there are no others.
 
     Returns:

@@ -24,9 +24,9 @@ class BackgroundWriter(Generic[T]):
 
     Args:
         name: Name of what is written, for the log.
-        write: Writes some items; may raise OSError.
-        limit: Items that may wait.
-        limit_bytes: Their bytes together; an item beyond that waits if no other does.
+        write: Function that writes some items; may raise OSError.
+        limit: Number of items that may wait.
+        limit_bytes: Bytes of all items that wait; an item beyond that waits if no other does.
         at_once: Items handed over in one call; all of them count as lost when it fails.
 
     Attributes:

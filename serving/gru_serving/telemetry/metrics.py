@@ -107,8 +107,8 @@ class Histogram:
 
     Args:
         name: Name of the metric.
-        labels: Their names.
-        bounds: Between the buckets, ascending.
+        labels: Names of the labels.
+        bounds: Bounds between the buckets, ascending.
         digits: Digits of the sum; TF Serving's has six, 17 lose nothing.
     """
 
@@ -135,7 +135,7 @@ class Histogram:
             self._sums[values] = self._sums.get(values, 0.0) + value
 
     def forget(self, **labels: str) -> None:
-        """As of `Counter`."""
+        """Remove the series with these labels, like `Counter.forget`."""
         with self._lock:
             for values in _matching(self.labels, self._counts, labels):
                 del self._counts[values], self._sums[values]
@@ -289,7 +289,7 @@ class Metrics:
             yield from metric.lines()
 
     def render(self) -> bytes:
-        """The whole page."""
+        """Render the page of all metrics."""
         return page(self.lines())
 
     def families(self) -> list[Counter | Histogram]:

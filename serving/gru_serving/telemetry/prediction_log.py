@@ -36,7 +36,7 @@ class PredictionLogOptions:
         directory: Directory of the files; it is created if necessary.
         sampling_rate: Part of the requests to log, 0 to 1, of models that say nothing themselves.
         file_bytes: A file that has grown to this size is followed by a new one.
-        files: Kept per model; the oldest are removed.
+        files: Number of files kept per model; the oldest are removed.
     """
 
     directory: Path
@@ -182,7 +182,7 @@ class _RotatingFile:
         return writer
 
     def _of_this_prefix(self) -> list[Path]:
-        """Its files, the oldest first; the current one may be first if the clock was set back."""
+        """List its files, the oldest first; the current one is first if the clock went back."""
         # Not a glob: the files of model "a" must not be mistaken for those of model "a-b".
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]

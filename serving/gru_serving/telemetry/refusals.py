@@ -15,7 +15,7 @@ _QUIET_SECONDS = 10.0
 
 
 class Reason(Enum):
-    """Why requests are refused; the values are those of the metric's label."""
+    """Reason for refusing a request; the values are those of the metric's label."""
 
     BUSY = "busy"
     NO_TOKEN = "no_token"
@@ -44,7 +44,7 @@ class Refusals:
 
         Args:
             reason: Reason of the refusal.
-            detail: What the client is told, for the log.
+            detail: Explanation that the client gets, for the log.
         """
         self._counter.add(reason.value)
         now = time.monotonic()

@@ -31,7 +31,7 @@ def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
     """Say repeatedly that something is still under way, and for how long it has been.
 
     Args:
-        what: What is being done.
+        what: Name of the work in progress.
         every: Seconds between two lines; there is none for what takes less.
     """
     started, done = time.monotonic(), threading.Event()

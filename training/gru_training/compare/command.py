@@ -111,8 +111,8 @@ def compare_runs(
     """Compare runs of one task with the first of them.
 
     Args:
-        paths: Two or more run directories, the reference first.
-        data: Test file; by default the rows that all the runs held out.
+        paths: Paths of two or more run directories, the reference first.
+        data: Path of a test file; by default the rows that all the runs held out.
         resamples: Number of draws of the bootstrap.
         seed: Seed of the bootstrap.
         console: Console for progress; none is shown by default.

@@ -24,9 +24,9 @@ class McNemar(NamedTuple):
     """Rows on which one of two models is right and the other wrong, and the test's result."""
 
     gained: int
-    """Rows that only the first gets right."""
+    """Rows that only the model gets right."""
     lost: int
-    """Rows that only the second gets right."""
+    """Rows that only the reference gets right."""
     p_value: float
 
 
@@ -53,14 +53,14 @@ class Contender:
 
     name: str
     is_run: bool
-    """Whether it is a run; else one of the simple models beside the reference."""
+    """Whether the contender is a run; else it is a simple model beside the reference."""
     measures: dict[str, MeasureEstimates]
     mcnemar: McNemar | None = None
     """Against the reference, of a run on rows that are got right or wrong."""
     p_value: float | None = None
-    """Of the first measure, against the reference."""
+    """P-value of the first measure's difference from the reference."""
     adjusted: float | None = None
-    """The same after Holm, over all runs compared with the reference."""
+    """P-value after Holm's correction, over all runs compared with the reference."""
     verdict: str = ""
     """`better`, `worse` or `no difference shown`; empty where nothing was tested."""
 
@@ -72,17 +72,17 @@ class Comparison:
     source: str | None
     """The file that the rows come from; None of those that the runs held out."""
     rows: str
-    """What they are called."""
+    """Name of the rows, such as `held-out texts`."""
     count: int
     overlap: int | None
-    """As of `gru_training.outcomes.Outcomes`."""
+    """Steps that each row forecasts, see `gru_training.outcomes.Outcomes.overlap`; or None."""
     contenders: tuple[Contender, ...]
     """The reference, the other runs, the simple models."""
     styles: dict[str, str]
-    """How to write the values of each measure, by name; the first measure decides."""
+    """Format of the values of each measure, by its name; the first measure decides."""
     higher_is_better: dict[str, bool]
     settings: dict[str, dict[str, str]]
-    """The settings that differ: by flag, those of each run by its name."""
+    """Settings that differ between runs: by flag, the values of each run by its name."""
     notes: tuple[str, ...]
 
     @property

@@ -31,19 +31,19 @@ class MeanTest(NamedTuple):
 
     mean: float
     error: float
-    """Its standard error."""
+    """Standard error of the mean."""
     degrees: int
-    """Of freedom."""
+    """Degrees of freedom of the t distribution."""
 
     @property
     def p_value(self) -> float:
-        """Two-sided."""
+        """P-value of the two-sided test."""
         if self.error == 0:
             return float(self.mean == 0)
         return float(2 * stats.t.sf(abs(self.mean) / self.error, self.degrees))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Of the mean."""
+        """Return the bounds of the confidence interval of the mean."""
         half = float(stats.t.ppf((1 + level) / 2, self.degrees)) * self.error
         return self.mean - half, self.mean + half
 
@@ -73,7 +73,7 @@ def diebold_mariano(differences: np.ndarray, overlap: int) -> MeanTest | None:
 
 
 def _variance(centred: np.ndarray, overlap: int) -> float:
-    """Of the mean; the sum of autocovariances may be below zero."""
+    """Return the variance of the mean; the sum of autocovariances may be below zero."""
     count = len(centred)
     covariances = [centred[lag:] @ centred[: count - lag] / count for lag in range(overlap)]
     return float((covariances[0] + 2 * sum(covariances[1:])) / count)

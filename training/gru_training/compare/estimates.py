@@ -1,4 +1,4 @@
-"""How good each contender is, and how far from the reference, with intervals."""
+"""Estimates of each contender's quality and its distance from the reference, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ class MeasureEstimates:
 
     value: Estimate
     difference: Estimate | None
-    """From the reference; None of itself."""
+    """Difference from the reference; None for the reference itself."""
     p_value: float | None = None
-    """Of the Diebold-Mariano test, where rows are in time."""
+    """P-value of the Diebold-Mariano test, where rows are in time; else None."""
 
 
 def of_independent_rows(
@@ -41,7 +41,7 @@ def of_independent_rows(
 
     Args:
         contenders: The reference, then the others, on the same N rows.
-        resamples: Draws.
+        resamples: Number of draws.
         seed: Seed of the draws.
 
     Returns:

@@ -18,7 +18,7 @@ KINDS = {
     "month": ("month",),
     "year": ("year_sin", "year_cos"),
 }
-"""What can be asked for, and the columns that are made of it."""
+"""Columns made of each kind of calendar input, by its name."""
 HOLIDAY = "holiday"
 YEARS_AHEAD = 10
 """Years after the last time whose holidays and changes of clocks are known."""
@@ -32,13 +32,13 @@ class Calendar:
     columns: tuple[str, ...] = ()
     """Names of the inputs."""
     country: str | None = None
-    """Whose holidays count, as `DE` or `DE-BY`."""
+    """Country or region whose holidays count, such as `DE` or `DE-BY`."""
     holidays: tuple[int, ...] = ()
-    """Their dates as days since 1970, ascending."""
+    """Dates of the holidays as days since 1970, ascending."""
     timezone: str | None = None
-    """In whose local time days and hours are counted; the times themselves are in UTC then."""
+    """Time zone in whose local time days and hours are counted; the times are then in UTC."""
     years: tuple[int, ...] = ()
-    """The first and the last year of which holidays or changes of clocks are known; none: all."""
+    """First and last year of which holidays or changes of clocks are known; empty for all years."""
 
     def values(self, times: "pd.DatetimeIndex") -> np.ndarray:
         """(N, columns) at N times.

@@ -41,17 +41,17 @@ class DataCheck:
     source: str
     """The file or folder, or what built-in data are called."""
     summary: str
-    """What they are, in one line."""
+    """Description of the data, in one line."""
     table: Callable[[], DataTable] | None
     """Make the table of its classes or series."""
     errors: tuple[str, ...]
-    """What training would fail on, one line each."""
+    """Problems on which training would fail, one line each."""
     remedies: tuple[str, ...]
-    """Flags with which it would not."""
+    """Flags with which training would not fail."""
     notes: tuple[str, ...]
-    """What a reader should know, one line each."""
+    """Notes for a reader, one line each."""
     data: Any
-    """As the training of the task takes them, so that they are read once; None with errors."""
+    """Data in the form that the training of the task takes, to read them once; None with errors."""
 
     def raise_errors(self) -> None:
         """Raise DataProblemsError if training would fail."""

@@ -27,11 +27,11 @@ class ExpectedSeries(NamedTuple):
     """Columns and spacing of a known series, with which newer values must agree."""
 
     columns: tuple[str, ...]
-    """All of them, in this order whatever theirs."""
+    """Names of all columns, in the order of the known series."""
     frequency: str
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
-    """Those of the columns that may be absent, and are missing values then."""
+    """Columns that may be absent; their values are then missing."""
 
 
 class SeriesRows(NamedTuple):
@@ -44,9 +44,9 @@ class SeriesRows(NamedTuple):
     values: np.ndarray
     """(rows, C) float64."""
     panel: bool = False
-    """Whether they stood in long form, a row for each series and time."""
+    """Whether the rows stood in long form, a row for each series and time."""
     inputs: tuple[str, ...] = ()
-    """Of such a table, what each series has beside its values."""
+    """Names of each series' inputs beside its values, in long form."""
 
 
 def as_expected(
@@ -57,7 +57,7 @@ def as_expected(
     Args:
         ids: The names of K series.
         values: (T, K, N), of `gru_training.data.long_form.widened`.
-        long: What the N are.
+        long: Columns of the table in long form, which say what the N are.
         expected: Series to continue; of those without a row the columns are missing values.
 
     Returns:
@@ -103,9 +103,9 @@ def evenly_spaced(
         rows: Rows of a file or table.
         name: Name of the series.
         time_format: Format as for `strptime`; guessed by default.
-        problems: Receives rows that cannot be used, which are left out.
+        problems: Collector of rows that cannot be used, which are left out.
         expected: The series that they must continue.
-        options: What to do with local, repeated, uneven and too fine times.
+        options: Treatment of local, repeated, uneven and too fine times.
 
     Raises:
         DataError: Too few rows are left, or nearly all times are missing.

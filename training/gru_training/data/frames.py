@@ -21,7 +21,7 @@ LABEL_KINDS: dict[str, Callable[[str], Any]] = {
     "number": float,
     "boolean": lambda name: name == "True",
 }
-"""From the name of a class back to the label that it had in the table, by kind of label."""
+"""Functions from the name of a class to its label in the table, by kind of label."""
 
 
 def as_frame(data: Any) -> "nw.DataFrame[Any] | None":
@@ -46,7 +46,7 @@ def as_values(data: Any, what: str) -> list[Any]:
         what: Name of the data in errors.
 
     Raises:
-        DataError: It is none of these.
+        DataError: The data have none of these forms.
     """
     found = as_frame(data)
     if found is not None and len(found.columns) == 1:

@@ -1,4 +1,4 @@
-"""What a text is labelled with, read from the cells of its row.
+"""The labels of a text, read from the cells of its row.
 
 One class, any number of labels, or a number. Labels travel as one text each: the class' name, the
 number, or the names of several labels as a JSON list (`several`, `names_in`).
@@ -16,7 +16,7 @@ TargetKind = Literal["class", "labels", "number"]
 _YES = frozenset(("true", "yes", "y", "t", "on", "x", "✓", "✔", "☑"))
 _NO = frozenset(("false", "no", "n", "f", "off", "-", "☐"))
 _MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"))
-"""What pandas, R, Excel and JSON write where nothing stands; where columns hold yes and no, no."""
+"""Cells that pandas, R, Excel and JSON write for nothing; in columns of yes and no they say no."""
 _WAYS = "1 and 0, true and false, yes and no, or x and an empty cell"
 _MOSTLY = 0.5
 Cells = Mapping[str, str | None]
@@ -34,26 +34,26 @@ def names_in(label: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LabelCells:
-    """Where the label of a row stands, and how it is written."""
+    """The columns that hold the label of a row, and their format."""
 
     kind: TargetKind | None = "class"
-    """None: to be found from the rows (`settled`)."""
+    """Kind of label; None where the rows are to tell it (`settled`)."""
     columns: tuple[str, ...] = ()
-    """Several columns that hold labels; else they stand in one."""
+    """Columns that hold labels where there are several; else the labels stand in one."""
     separator: str | None = None
-    """Between several labels in one cell."""
+    """Character between several labels in one cell."""
     flags: bool | None = None
     """Whether the columns hold yes and no under the names of the labels, rather than names; None:
     to be found from the rows (`settled`)."""
     no_names: frozenset[str] = frozenset()
-    """Those of the columns whose cells cannot be names of labels."""
+    """Columns whose cells cannot be names of labels."""
 
     def settled(self, rows: Sequence[tuple[Cells, frozenset[str]]], column: str) -> "LabelCells":
-        """With the kind, and whether columns hold 0 and 1, as the rows of a file have it.
+        """Return these settings with the kind, and the use of 0 and 1, that rows of a file show.
 
         Args:
-            rows: The cells of each row by column, and which columns hold lists in JSON.
-            column: That of the label, where there is one.
+            rows: Cells of each row by column, and the columns that hold lists in JSON.
+            column: Name of the column of the label, where there is one.
         """
         if self.columns:
             if self.flags is not None:
@@ -68,12 +68,12 @@ class LabelCells:
         return replace(self, kind="labels" if found else "class")
 
     def read(self, cells: Cells, nested: frozenset[str], column: str) -> str:
-        """The label of a row.
+        """Return the label of a row.
 
         Args:
-            cells: By column.
+            cells: Cells of the row by column.
             nested: Columns in which JSON has a list or an object.
-            column: That of the label, where it stands in one.
+            column: Name of the column of the label, where it stands in one.
 
         Raises:
             ValueError: The row has no label that can be used; says why.
@@ -93,7 +93,7 @@ class LabelCells:
         return cell.strip()
 
     def notes(self, rows: Sequence[Cells]) -> list[str]:
-        """What a reader should know of columns that hold yes and no.
+        """List notes for a reader on columns that hold yes and no.
 
         Args:
             rows: The cells of each row by column.
@@ -137,7 +137,7 @@ class LabelCells:
 
 
 def yes_or_no(cell: str) -> bool | None:
-    """What a cell of yes and no says; an empty one says no; None: neither."""
+    """Return the truth value of a cell of yes and no; False if empty, None if neither."""
     word = cell.strip().casefold()
     if word in _YES:
         return True

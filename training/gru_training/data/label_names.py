@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _MOST_LABELS = 300
-"""With more, comparing each with each other takes too long."""
+"""Number of labels above which comparing each pair takes too long."""
 _SHORTEST = 4
 _RARE = 0.2
 """Share of another label's rows up to which a label one letter apart counts as its misspelling."""

@@ -20,19 +20,19 @@ class LongColumns:
     id: str | None = None
     value: str | None = None
     inputs: tuple[str, ...] = ()
-    """Read of each series beside its values."""
+    """Names of the inputs to read of each series beside its values."""
     valued: bool = True
     """Whether there are values; else only inputs, as of the steps ahead."""
     required: bool = False
     """Whether a table in wide form is refused."""
     targets: tuple[str, ...] = ()
-    """What is to be forecast: the column of values, or some of the series."""
+    """Columns or series to forecast: the column of values, or some of the series."""
 
     def time_of(self, names: Sequence[str], known: Sequence[str]) -> str:
         """The column of times where none is named: one called as they are, else the first.
 
         Args:
-            names: All columns of a table.
+            names: Names of all columns of a table.
             known: Names of columns of times, in small letters.
         """
         taken = (self.id, self.value, *self.inputs, *self.targets)
@@ -94,7 +94,7 @@ class LongColumns:
 
 
 BY_NAME = LongColumns()
-"""All of them found by their names."""
+"""Columns in long form that are all found by their names."""
 
 
 def input_column(name: str, of: str) -> str:
@@ -124,7 +124,7 @@ def widened(
         lines: (n,) of each.
         ids: (n,) of the series.
         values: (n, N) float64.
-        problems: Receives rows that are there twice, of which the first counts.
+        problems: Collector of rows that are there twice, of which the first counts.
 
     Returns:
         Times (T,), their first lines (T,), names (K,) and values (T, K, N), NaN where none is.

@@ -28,7 +28,7 @@ class NearDuplicate(NamedTuple):
     place: int
     other: int
     similarity: float
-    """From 0 to 1."""
+    """Similarity of the two texts, from 0 to 1."""
 
 
 def near_duplicates(

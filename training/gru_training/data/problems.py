@@ -1,4 +1,4 @@
-"""What is wrong with data, collected so that a user sees all of it at once."""
+"""The problems of data, collected so that a user sees all of them at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class DataProblemsError(DataError):
 
     Args:
         source: The file.
-        messages: One line each, the first of which names the file.
+        messages: Messages of one line each, the first of which names the file.
         remedies: Flags with which training could continue.
     """
 
@@ -54,26 +54,26 @@ class Problems:
     """
 
     source: str
-    """What messages name: the file."""
+    """Name in messages, that of the file."""
     drop_bad: bool = False
     """Whether rows that cannot be used are left out."""
     sort_rows: bool = False
-    """Whether rows are put in the order of their times."""
+    """Whether to put rows in the order of their times."""
     unit: str = "line"
-    """What numbers count: lines of a file, or rows of a table in memory, from 0."""
+    """Unit of row numbers: lines of a file, or rows of a table in memory, from 0."""
     errors: list[str] = field(default_factory=list)
-    """What training would fail on; one line each."""
+    """Problems on which training would fail; one line each."""
     remedies: list[str] = field(default_factory=list)
     """Flags that avoid errors."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know; one line each."""
+    """Notes for a reader; one line each."""
     _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:
         """Add something that would make training fail.
 
         Args:
-            message: One line.
+            message: Message of one line.
             remedy: The flag that avoids it.
         """
         self.errors.append(message)
@@ -89,8 +89,8 @@ class Problems:
 
         Args:
             kind: A name that rows with the same problem share.
-            line: Of the file.
-            message: What is wrong with it; shown for the first row of a kind.
+            line: Line of the file.
+            message: Problem of the row; shown for the first row of a kind.
             column: The column that is wrong.
         """
         self._bad.setdefault((kind, column), _BadRows(message)).lines.append(line)
@@ -101,7 +101,7 @@ class Problems:
 
     @property
     def bad_rows(self) -> int:
-        """How many rows cannot be used."""
+        """Number of rows that cannot be used."""
         return sum(len(bad.lines) for bad in self._bad.values() if bad.what == "row")
 
     def close_rows(self, some_left: bool = True) -> None:

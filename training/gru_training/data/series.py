@@ -19,11 +19,11 @@ class Series:
     """One or more columns over time."""
 
     name: str
-    """What it is called in reports and run names."""
+    """Name in reports and in names of runs."""
     source: str
-    """What errors name: the file."""
+    """Name in error messages, that of the file."""
     columns: tuple[str, ...]
-    """C names."""
+    """Names of the C columns."""
     values: np.ndarray
     """(N, C) float64; NaN where a value is missing."""
     times: np.ndarray
@@ -31,17 +31,17 @@ class Series:
     frequency: str
     """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
     notes: tuple[str, ...] = ()
-    """What a reader of the report should know about the rows."""
+    """Notes on the rows for a reader of the report."""
     panel: bool = False
-    """Whether it stood in long form: series of unequal length, of which those that are too short
-    are left out."""
+    """Whether the series stood in long form: series of unequal length, of which those that are too
+    short are left out."""
     ahead: np.ndarray | None = None
-    """(n, C) of the steps after the last, of which only inputs are known."""
+    """Values (n, C) of the steps after the last, of which only inputs are known; or None."""
     inputs: tuple[str, ...] = ()
-    """Of a panel: what each series has beside its values, in columns of
+    """Names of each series' inputs beside its values in a panel, in columns of
     `gru_training.data.long_form.input_column`."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
-    """What the last columns are made of the times."""
+    """Calendar inputs that the last columns hold, made of the times."""
 
     def __len__(self) -> int:
         return len(self.values)

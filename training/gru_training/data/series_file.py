@@ -56,14 +56,14 @@ def read_series(
         time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
             any case), or else the first.
         time_format: Format as for `strptime`; guessed by default.
-        keep_rows: Keep the rows as they are, whatever their times, as published results on public
-            data sets do.
-        problems: Receives rows and cells that cannot be used, which are left out or count as
+        keep_rows: Whether to keep the rows as they are, whatever their times, as published results
+            on public data sets do.
+        problems: Collector of rows and cells that cannot be used, which are left out or count as
             missing; by default they raise.
         expected: The series that it must continue; other columns are noted.
         long: The columns of a file in long form.
-        options: What to do with local, repeated, uneven and too fine times.
-        given: How the text is written, where that is known.
+        options: Treatment of local, repeated, uneven and too fine times.
+        given: Format of the text, as far as it is known.
         read: Columns that must be read; another one that holds words alone is noted and left out.
 
     Raises:

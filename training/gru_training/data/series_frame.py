@@ -22,7 +22,7 @@ from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError
 
 NAME = "table"
-"""What a series without a file is called."""
+"""Name of a series without a file."""
 
 
 def series_of_frame(
@@ -41,10 +41,10 @@ def series_of_frame(
             row for each series and time (`gru_training.data.long_form`).
         time_column: The column of times; by default found as in a file.
         time_format: Format of times that are texts; guessed by default.
-        problems: Receives rows that cannot be used.
+        problems: Collector of rows that cannot be used.
         expected: The series that it must continue.
         long: The columns of a table in long form.
-        options: What to do with local, repeated, uneven and too fine times.
+        options: Treatment of local, repeated, uneven and too fine times.
 
     Raises:
         DataError: The table is not like this; names the column.

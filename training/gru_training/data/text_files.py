@@ -23,11 +23,11 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
-    """As of `gru_training.data.label_cells`: the name of its class, as a rule."""
+    """Label in the form of `gru_training.data.label_cells`: the name of a class, as a rule."""
     line: int = 0
-    """Where it stands: `gru_training.tables.rows.Row`; 0 for a row of no file."""
+    """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row of no file."""
     further: Mapping[str, str | None] = _NOTHING
-    """Other cells that were asked for, by what they mean."""
+    """Contents of other cells that were asked for, by what they mean."""
 
 
 def read_text_file(
@@ -46,11 +46,12 @@ def read_text_file(
         path: The file.
         text_column: Name of the column with the text; by default one named in `TEXT_COLUMNS`
             (in any case).
-        label_column: The same for the label and `LABEL_COLUMNS`.
-        problems: Receives rows that cannot be used, which are left out; by default they raise.
-        labels: How labels are written; of a kind that is known.
+        label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS` (in
+            any case).
+        problems: Collector of rows that cannot be used, which are left out; by default they raise.
+        labels: Columns and format of the labels; of a kind that is known.
         further: Other columns to keep, by what they mean.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
@@ -146,17 +147,17 @@ def find_column(
     known: tuple[str, ...],
     what: str,
 ) -> str:
-    """The column that is wanted, or else the first whose name is in `known`, in any case.
+    """Find the wanted column, or else the first whose name is in `known`, in any case.
 
     Args:
-        source: Of the columns, for errors.
-        columns: To choose from.
-        wanted: The name of one of them, if the user gave it.
+        source: Name of the table in errors.
+        columns: Names of the table's columns.
+        wanted: Name of the column, if the user gave it.
         known: Names by which it is found.
         what: `text` or `label`.
 
     Raises:
-        ForeignDataError: There is none.
+        ForeignDataError: The table has no such column.
     """
     if wanted is not None:
         if wanted in columns:

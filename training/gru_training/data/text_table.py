@@ -13,14 +13,14 @@ class TextTable:
     """Labelled texts, with parts for validation and test unless these are to be drawn."""
 
     rows: Sequence[LabelledRow]
-    """To train on, and to draw those parts from that are not given."""
+    """Rows to train on, and to draw those parts from that are not given."""
     validation: Sequence[LabelledRow] | None = None
     test: Sequence[LabelledRow] | None = None
     name: str = "table"
-    """What it is called in reports and run names."""
+    """Name in reports and in names of runs."""
     kind: TargetKind = "class"
-    """Of the labels."""
+    """Kind of the labels."""
     notes: Sequence[str] = ()
-    """What a reader should know of how the labels are written."""
+    """Notes for a reader on the form of the labels."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """What `config.json` is to say of it, as JSON values: a table has no path."""
+    """Values that describe the table in `config.json`, as it has no path; JSON values."""

@@ -16,7 +16,7 @@ from gru_training.data.problems import Problems, counted, lines_shown
 from gru_training.errors import DataError
 
 DAY = 86_400_000_000_000
-"""In nanoseconds."""
+"""Nanoseconds of a day."""
 UNITS = {
     "h": 3_600_000_000_000,
     "min": 60_000_000_000,
@@ -29,11 +29,11 @@ UNITS = {
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _LARGEST_GROWTH = 100
-"""Times its rows that a file may have steps."""
+"""Largest ratio of the steps of a file to its rows."""
 _LEAST_STEPS = 10_000
-"""Steps that any file may have."""
+"""Number of steps that any file may have."""
 _YEARS, _LONGEST = (1677, 2262), 290
-"""What nanoseconds reach, and how far apart two times can be to be subtracted."""
+"""Years that nanoseconds reach, and the longest distance of two times, in years."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
@@ -66,7 +66,7 @@ class TimeCells:
     lines: Sequence[int]
     """Line of each, for errors."""
     unit: str = "line"
-    """What those count, as `gru_training.data.problems.Problems.unit`."""
+    """Unit of the line numbers, see `gru_training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
         """An error that names file, line, column and cell."""
@@ -126,7 +126,7 @@ def parse_times(
     Args:
         cells: Cells of the file.
         time_format: Format as for `strptime`; guessed by default.
-        problems: Receives cells that are not times, which become NaT; by default they raise.
+        problems: Collector of cells that are not times, which become NaT; by default they raise.
 
     Returns:
         Times in nanoseconds, one for each cell.
@@ -223,8 +223,8 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
 
     Args:
         times: Times of the rows.
-        cells: Their cells, for messages.
-        problems: Receives repeated times, of which the first is kept, and times out of order.
+        cells: Cells of these times, for messages.
+        problems: Collector of repeated times, of which the first is kept, and times out of order.
     """
     latest = np.maximum.accumulate(times)
     early = np.flatnonzero(times[1:] < latest[:-1]) + 1
@@ -259,7 +259,7 @@ def infer_frequency(times: np.ndarray) -> str:
     """The spacing that most neighbours have: a fixed step, business days, or calendar months.
 
     Args:
-        times: Two or more, ascending.
+        times: Times of two or more rows, ascending.
     """
     steps = np.diff(nanoseconds(times))
     values, counts = np.unique(steps, return_counts=True)
@@ -344,14 +344,14 @@ def complete(
 
     Args:
         times: Times of the rows, ascending, two or more where the spacing is not known.
-        cells: Their cells, for messages.
-        problems: Receives times that do not fit the spacing, whose place is then -1; by default
+        cells: Cells of these times, for messages.
+        problems: Collector of times that do not fit the spacing, whose place is then -1; by default
             they raise.
         frequency: The spacing, where it is known.
 
     Raises:
-        DataError: Nearly all times would be missing, or, without `problems`, one does not fit the
-            spacing of the others; names it.
+        DataError: The times would nearly all be missing, or, without `problems`, one does not fit
+            the spacing of the others; the message names it.
     """
     found = problems or Problems(cells.source)
     most = "" if frequency else " (as most are; --frequency moves them to the nearest step)"

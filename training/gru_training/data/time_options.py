@@ -1,4 +1,4 @@
-"""What is done to times as people have them: local, repeated, uneven, too fine."""
+"""The treatment of times that are local, repeated, uneven or too fine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class TimeOptions:
     frequency: str | None = None
     """The spacing, as pandas names it; times off it are moved to the nearest step."""
     duplicates: Duplicates = "error"
-    """What counts of several rows with one time."""
+    """Row that counts among several with one time."""
     resample: Resample = "none"
-    """How rows are combined into steps of the frequency."""
+    """Way to combine rows into steps of the frequency."""
 
     @property
     def merges(self) -> bool:
@@ -104,7 +104,7 @@ def put_together(
     Args:
         times: (n,) ascending; repeated where `duplicates` says what counts.
         values: (n, C), NaN where one is missing.
-        options: What to do.
+        options: Rules for combining the rows.
 
     Returns:
         Times, values and notes.

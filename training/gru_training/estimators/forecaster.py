@@ -42,14 +42,14 @@ SETTINGS = Settings(
 
 
 class Times(NamedTuple):
-    """Where the times of a table are, and how they are written; None: found by itself."""
+    """Column and format of the times of a table; None: found by itself."""
 
     column: str | None = None
     format: str | None = None
 
     @classmethod
     def of_run(cls, given: Mapping[str, Any] | None) -> Self:
-        """Those of a run, from what is known of its table."""
+        """Return the times of a run, from what is known of its table."""
         return cls() if given is None else cls(given.get("time"), given.get("time_format"))
 
 
@@ -171,7 +171,7 @@ class Forecaster(RunEstimator):
 
         Args:
             path: Directory that the run was to have, such as `runs/NAME`.
-            data: The same table as before, where it was given in memory.
+            data: Table of the training, where it was given in memory.
             progress: Whether to show progress, as for `fit`.
 
         Raises:
@@ -268,7 +268,7 @@ class Forecaster(RunEstimator):
             folds: Parts of the test windows, in the order of time.
             step: Forecast from every n-th time of a fold only.
             gap: Rows before each fold that no model is fitted on.
-            refit: Train the run's model again for each fold, on all rows before it.
+            refit: Whether to train the run's model again for each fold, on all rows before it.
             warm_start: Whether `refit` begins with the networks of the fold before.
             adaptive: Whether to measure intervals, too, that learn from their misses over time.
 
@@ -357,7 +357,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
     """The steps from which a forecast begins, and the known inputs after them.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: Newer values, a table or the path of a file; None: the end of the run's own series.
         future: Known inputs likewise; None: those that come with the values.
 
@@ -390,9 +390,9 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
     """The series on which a run is tested, with its scale and its borders.
 
     Args:
-        run: Complete.
+        run: Complete run.
         data: A table or the path of a file; None: as it was trained on.
-        series: What it was trained on, where that is at hand.
+        series: Series that the run was trained on, where that is at hand.
 
     Raises:
         TrainingError: The data are not those of the run.

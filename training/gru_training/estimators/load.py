@@ -124,7 +124,7 @@ class LikelihoodModel:
 
 
 def _load_pyfunc(data_path: str) -> TextModel | SeriesModel | LikelihoodModel:
-    """What MLflow calls to load a model."""
+    """Load a model for MLflow, which calls this function."""
     models: dict[str, type[TextModel | SeriesModel | LikelihoodModel]] = {
         "forecasting": SeriesModel,
         "language": LikelihoodModel,

@@ -99,7 +99,7 @@ class RunEstimator(BaseEstimator):
     rows of the training, which belong to whoever gave them, and TensorFlow's graphs."""
     run_: Any
     _loaded: dict[str, Any]
-    """What predictions have loaded of the run, by name; they change no attribute."""
+    """Objects that predictions have loaded of the run, by name; they change no attribute."""
     study_: Path
     runs_dir: Any
     name: Any
@@ -383,7 +383,7 @@ def temporary_folder() -> Path:
     """Make a folder in the system's folder of temporary files.
 
     Raises:
-        RunDirectoryError: Nothing can be written there.
+        RunDirectoryError: The folder cannot be written to.
     """
     try:
         return Path(tempfile.mkdtemp(prefix="keras-gru-"))

@@ -176,7 +176,7 @@ class TextEstimator(RunEstimator):
 
         Args:
             path: Directory that the run was to have, such as `runs/NAME`.
-            data: The same data as before, where they were given in memory.
+            data: Data of the training, where they were given in memory.
             y: Labels, as for `fit`.
             progress: Whether to show progress, as for `fit`.
             **rows: Further arguments of `fit`, with the same rows and weights as before; by default
@@ -330,7 +330,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
     classes_: np.ndarray
     _places: np.ndarray
-    """(C,), where each of `classes_` stands in the run's own order."""
+    """Place of each of `classes_` in the run's own order, (C,)."""
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") == "number":

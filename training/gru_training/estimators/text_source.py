@@ -28,24 +28,24 @@ from gru_training.errors import ConfigError, DataError
 
 @dataclass(frozen=True)
 class TextSource:
-    """What a training reads."""
+    """The rows or the settings that a training reads."""
 
     table: TextTable | None
     """The rows; None where the settings name them."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of the data section, those that follow from the arguments."""
+    """Settings of the data section that follow from the arguments."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are meant; None: found by their names."""
+    """Names of the columns of a table; None: found by their usual names."""
 
     text: str | None = None
     label: str | list[str] | None = None
 
 
 class LabelSettings(Protocol):
-    """What settings or an estimator say of labels and of the split."""
+    """Settings of labels and of the split, from a configuration or an estimator."""
 
     target_type: Any
     label_separator: str | None
@@ -118,7 +118,7 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
     """Check the weights of rows, (N,) float64.
 
     Args:
-        weights: One number per row, from 0.
+        weights: Weight of each row, a number from 0.
         rows: Number N of rows.
 
     Raises:
@@ -193,9 +193,9 @@ class _Labels(NamedTuple):
     values: list[Any]
     """One label per row, or a list of labels."""
     column: str | list[str] | None
-    """Column or columns that hold them."""
+    """Column or columns that hold the labels."""
     notes: Sequence[str] = ()
-    """What a reader should know of how they are written."""
+    """Notes for a reader on the form of the labels."""
 
 
 def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Labels:

@@ -52,18 +52,18 @@ class Fold:
     """Some consecutive windows, and the errors of every model on them."""
 
     first_time: str
-    """Of the first step that is forecast; no model knows the truth from there on."""
+    """Time of the first step that is forecast; no model knows the truth from there on."""
     last_time: str
-    """Of the last step that is forecast."""
+    """Time of the last step that is forecast."""
     windows: int
     errors: dict[str, ForecastErrors]
-    """The first of them those of the run's model."""
+    """Errors of each model by its name, the run's model first."""
     pinball: np.ndarray
-    """(Q, H, K), of the run's model."""
+    """Mean pinball loss of the run's model, (Q, H, K)."""
     coverage: dict[float, float]
-    """Of the run's intervals, by nominal coverage."""
+    """Measured coverage of the run's intervals, by nominal coverage."""
     adaptive: dict[float, float] = field(default_factory=dict)
-    """Of intervals that adapt, if they were asked for."""
+    """Measured coverage of intervals that adapt, if they were asked for; by nominal coverage."""
 
 
 def measures(
@@ -72,7 +72,7 @@ def measures(
     """Every measure of every model over all windows of some folds, each value weighed alike.
 
     Args:
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         levels: Levels of the quantiles, ascending.
         data: Series on the scale on which errors are measured.
     """
@@ -126,7 +126,7 @@ def fold_table(
     """A row for each fold and model, as `gru_training.estimators.forecaster` gives it.
 
     Args:
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         levels: Levels of the quantiles, ascending.
         data: Series on the scale on which errors are measured.
     """
@@ -172,7 +172,7 @@ def summarise(
     Args:
         run: Run that was tested.
         data: Series on the scale on which errors are measured.
-        folds: One or more.
+        folds: Folds of the backtest, one or more.
         config: Settings of the backtest.
     """
 
@@ -321,7 +321,7 @@ def backtest(
     Args:
         run: Complete run.
         data: The series, with the run's scale and borders.
-        config: Into how many folds, and how. No fold forecasts a step of another.
+        config: Number of folds, and settings of each. No fold forecasts a step of another.
         console: Console that shows progress.
 
     Raises:
@@ -420,14 +420,14 @@ def _refitted(
 
 
 def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
-    """A series as it is now, with the scale and the borders that a run was made with.
+    """Give a series as it is now the scale and the borders that a run was made with.
 
     Args:
         run: Complete run.
         data: The series, prepared with the settings of the run.
 
     Raises:
-        RunDirectoryError: It has other columns, or does not begin as the series of the run.
+        RunDirectoryError: The series has other columns, or does not begin as the run's.
     """
     if data.series.columns != run.columns:
         raise RunDirectoryError(

@@ -63,7 +63,7 @@ _SERIES_PER_WINDOW = 4
 _MOST_VALIDATION_ROWS = 4096
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]
-"""Makes what keeps checkpoints of some variables."""
+"""Function that makes the keeper of checkpoints of some variables."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Share:
     validation_loss: float
     """Loss that the weights were to make small: `Trained.criterion`."""
     network: str | None = None
-    """The name of its model within the delivered one; None: it is linear."""
+    """Name of the network's model within the delivered one; None: the part is linear."""
     residual: bool = False
     """Whether the network adds to the ridge regression."""
     lookback: int = 0
-    """Steps read by what is linear, as `LinearForecaster` has it; so are the next three."""
+    """Steps read by a linear part, as `LinearForecaster` has it; so are the next three fields."""
     season: int = 1
     penalty: float = 0.0
     own: bool = False
@@ -92,11 +92,11 @@ class Trained:
     """Result of a training: a combination, or a network that stands alone and has no shares."""
 
     model: keras.Model
-    """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
+    """Model from standardised windows (B, L, C) to forecasts (B, H, K, Q or 1)."""
     result: FitResult
-    """How the training of the networks went."""
+    """Epochs and best epoch of the networks' training."""
     shares: tuple[Share, ...] = ()
-    """Its parts, those without weight among them: the networks, then the simple forecasters."""
+    """Parts of the combination, also those without weight: networks, then simple forecasters."""
     criterion: str = ""
     """Name, for people, of the loss that the weights of the parts make small."""
 
@@ -167,10 +167,10 @@ def train_plan(
     """Train the networks of a plan, and weigh them against its simple forecasters.
 
     Args:
-        plan: What to train.
+        plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints; none are kept by default.
+        checkpoint: Function that makes the keeper of checkpoints; none are kept by default.
         followers: Observers of steps and epochs, beside the console.
     """
     how = replicas, checkpoint, followers
@@ -230,10 +230,10 @@ class Network(NamedTuple):
     name: str
     """Name for people."""
     model: str
-    """Name of its model within the delivered one."""
+    """Name of the network's model within the delivered one."""
     config: ForecasterConfig
     residual_of: LinearForecaster | None
-    """Forecaster whose errors it learns; None: it forecasts by itself."""
+    """Forecaster whose errors the network learns; None: the network forecasts by itself."""
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
@@ -267,13 +267,13 @@ def fit_networks(
     """Train networks side by side.
 
     Args:
-        plan: What to train on.
+        plan: Plan of the training.
         networks: Networks to train.
         console: Console that shows progress.
         replicas: Copies of the networks that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints.
+        checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
-        last_epoch: Keep the last epoch in place of the one that validates best.
+        last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Combination whose networks these begin with; one that it does not hold begins with
             weights that are drawn.
 
@@ -315,12 +315,12 @@ def fit_alone(
     """Train the network of a plan that does not combine, on windows of all columns.
 
     Args:
-        plan: What to train on.
+        plan: Plan of the training.
         console: Console that shows progress.
         replicas: Copies of the network that share the batches; one by default.
-        checkpoint: Makes what keeps checkpoints.
+        checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
-        last_epoch: Keep the last epoch in place of the one that validates best.
+        last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Model of the same settings, with whose weights it begins; drawn by default.
 
     Returns:
@@ -352,7 +352,7 @@ def fit_alone(
 
 
 Rows = tuple[TrainingBatches, Callable[[], Iterable[Batch]]]
-"""Batches to train on, and what gives those to validate on."""
+"""Batches to train on, and a function that gives those to validate on."""
 
 
 def _train(
@@ -594,7 +594,7 @@ def combined(
 
     Args:
         shape: Shape of the model.
-        networks: Each with its weight.
+        networks: Networks, each with its weight.
         kernel: (L', H) or (K, L', H), the weighted sum of what is linear; None: nothing is.
         share: The weight of all that is linear together.
     """

@@ -67,9 +67,9 @@ class ForecasterConfig:
         Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"],
         OneOf(("mse", "mae", "huber")),
     ] = "mse"
-    """What training minimises, on standardised values, and what the weights of a combination make
-    small; quantile: the pinball loss of all levels, and the absolute error of the median; poisson,
-    negative_binomial: for counts, the deviance of these distributions."""
+    """Loss that training minimises, on standardised values, and that the weights of a combination
+    make small; quantile: the pinball loss of all levels, and the absolute error of the median;
+    poisson, negative_binomial: for counts, the deviance of these distributions."""
     intervals: tuple[float, ...] = (0.8, 0.95)
     """Shares of the values that the intervals around a forecast are to hold."""
 
@@ -134,7 +134,7 @@ class ForecasterConfig:
 
 @dataclass(frozen=True)
 class ForecastShape:
-    """What a forecaster reads and answers."""
+    """Sizes and columns of a forecaster's input and output."""
 
     lookback: int
     """L, steps read."""
@@ -212,11 +212,11 @@ class SeriesConfig:
     encoding: OptionalName = None
     """Encoding of a text file, such as cp1252 or utf-16; detected: UTF-8, else Windows-1252."""
     id_column: OptionalName = None
-    """Of a file with a row for each series and time, the column with the name of the series;
-    detected if called unique_id, series_id or item_id."""
+    """Column with the name of the series, in a file with a row for each series and time; detected
+    if called unique_id, series_id or item_id."""
     value_column: OptionalName = None
-    """Of such a file, the column to forecast; detected if called y, value, sales, ... or if there
-    is no other."""
+    """Column to forecast, in a file with a row for each series and time; detected if called y,
+    value, sales, ... or if there is no other."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all but those of --future and --past. Of a file with a row for each series and time
@@ -229,7 +229,7 @@ class SeriesConfig:
     """Columns that are known up to the present only, and not forecast: inputs of the network, which
     reads all columns together then, as with --no-channel-independent."""
     static: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Of a table in long form another with a row for each series: its name, and columns of
+    """Further table, with a row for each series of a table in long form: its name, and columns of
     numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
     """Time zone of the times, such as Europe/Berlin; they are converted to UTC, so that days with
@@ -260,9 +260,9 @@ class SeriesConfig:
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
     transform: Transform = "auto"
-    """Of targets without negative values: nonnegative forecasts nothing below zero; log1p learns
-    log(1 + value), boxcox a power with the exponent under which seasons vary alike (Guerrero 1993),
-    and neither forecasts anything below zero. auto: what does best on validation windows,
+    """Transform of targets without negative values: nonnegative forecasts nothing below zero; log1p
+    learns log(1 + value), boxcox a power with the exponent under which seasons vary alike (Guerrero
+    1993), and neither forecasts anything below zero. auto: what does best on validation windows,
     nonnegative in place of none where values often are zero; none with --no-combine."""
     validation_fraction: _OptionalShare = None
     """Share of the rows, next to last, for choosing the best epoch; default: the published

@@ -36,7 +36,7 @@ class Traits(NamedTuple):
     """Static covariates of K series."""
 
     names: tuple[str, ...]
-    """Of the columns of the file that vary."""
+    """Names of the columns of the file that vary."""
     values: np.ndarray
     """(K, S) float64 about 0: numbers standardised, and 1 and 0 for each category, centred."""
     absent: tuple[str, ...]
@@ -55,7 +55,7 @@ def read_traits(
         path: The file.
         id_column: Column with the names of the series; by default found as in their table.
         ids: The K series.
-        given: How the text is written, where that is known.
+        given: Format of the text, as far as it is known.
 
     Raises:
         ForeignDataError: There is no column with the names of the series, or nothing else.
@@ -141,7 +141,7 @@ class ForecastingData:
 
     @property
     def digest(self) -> str:
-        """Identifies the series."""
+        """Digest that identifies the series."""
         return data_digest(self.series.contents())
 
     @cached_property
@@ -201,10 +201,10 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
 
 
 def read_series(config: SeriesConfig) -> Series:
-    """The series that the settings name.
+    """Read the series that the settings name.
 
     Raises:
-        DataError: It cannot be read; says why.
+        DataError: The series cannot be read; the message says why.
     """
     problems = series_problems(config)
     series = load_series(config, problems)
@@ -223,7 +223,7 @@ def prepare(
         scale: Scale of its columns; by default that of the training rows.
 
     Raises:
-        DataError: Too few rows, or a column that is constant.
+        DataError: The rows are too few, or a column is constant.
     """
     problems = series_problems(config, series)
     series, shape, season = usable_series(series, config, problems)

@@ -1,4 +1,4 @@
-"""What a forecaster achieves on held-out windows: errors, intervals, and `metrics.json` of them.
+"""The quality of a forecaster on held-out windows: errors, intervals, and their `metrics.json`.
 
 Scaled errors are divided by those of repeating the last season of the training rows: Hyndman and
 Koehler (2006), "Another look at measures of forecast accuracy", International Journal of
@@ -38,7 +38,7 @@ class WindowErrors:
     squared: np.ndarray
     """(N, K) float32: sums over the steps of squared errors."""
     absolute: np.ndarray
-    """(N, K) float32: likewise of absolute errors."""
+    """(N, K) float32: sums over the steps of absolute errors."""
     count: np.ndarray
     """(N,): values compared with, of all columns."""
 
@@ -56,7 +56,7 @@ class ForecastErrors:
     count: np.ndarray
     """(H, K): values compared with."""
     windows: WindowErrors
-    """The same window by window."""
+    """Errors of each window by itself."""
 
     @property
     def mse(self) -> float:
@@ -236,7 +236,7 @@ class Evaluation:
 
     errors: ForecastErrors
     intervals: tuple[Interval, ...]
-    """From the outermost levels inwards."""
+    """Intervals from the outermost levels inwards."""
     first_residuals: np.ndarray
     """(N, K): truth minus forecast one step ahead, standardised, NaN where nothing was seen."""
     pinball: np.ndarray

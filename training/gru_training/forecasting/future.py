@@ -1,4 +1,4 @@
-"""What follows a series: where a forecast begins, the forecast, and `gru-train forecast`.
+"""The future of a series: where a forecast begins, the forecast, and `gru-train forecast`.
 
 Only making the forecast needs TensorFlow.
 """
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 FILE = "last_window.npz"
-"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns, and
-`future` (n, F), known inputs after it."""
+"""File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
+and `future` (n, F), known inputs after it."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Recent:
     """The last L steps before a forecast."""
 
     times: pd.DatetimeIndex
-    """(L,)."""
+    """Times of the steps, (L,)."""
     values: np.ndarray
     """(L, C) float32 in raw units, NaN where a value is missing."""
     future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    """(n, F) float32, known inputs of the steps after it."""
+    """(n, F) float32, known inputs of the steps after the last."""
     notes: tuple[str, ...] = ()
-    """What a reader of the forecast should know."""
+    """Notes for a reader of the forecast."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
         """Count the steps after it of which inputs are known; their values (steps, F).
@@ -111,10 +111,10 @@ def read_columns(run: ForecastingRun) -> tuple[str, ...]:
 
 
 def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
-    """The end of newer values in a file.
+    """Read the end of newer values in a file.
 
     Raises:
-        DataError: As `recent_of_series`, or the file cannot be used.
+        DataError: The file cannot be used, or its values do not suit, see `recent_of_series`.
     """
     settings = run.config.data
     expected = expected_series(run)
@@ -177,10 +177,10 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
 
 
 def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
-    """The same with the known inputs of a file.
+    """Add the known inputs of a file.
 
     Raises:
-        DataError: As `with_future`, or the file cannot be used.
+        DataError: The file cannot be used, or its inputs do not suit, see `with_future`.
     """
     settings = run.config.data
     _require_future(run)
@@ -291,13 +291,13 @@ def forecast(
     horizon: int | None = None,
     predict: "Predictor | None" = None,
 ) -> pd.DataFrame:
-    """Forecast what follows, in raw units.
+    """Forecast the steps after a series, in raw units.
 
     Args:
         run: Complete run.
         recent: Steps of this run before the forecast.
         horizon: Steps to forecast; by default all that the model was trained for.
-        predict: The run's `make_predictor`, where there is one already.
+        predict: Result of `make_predictor` for the run, where there is one already.
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
@@ -307,7 +307,7 @@ def forecast(
 
     Raises:
         ConfigError: The model forecasts fewer steps.
-        DataError: As `require_known`.
+        DataError: A known input is missing, see `require_known`.
     """
     from gru_training.forecasting.preprocessor import make_predictor
 
@@ -347,13 +347,13 @@ def quantiles_ahead(
         preprocessor: Scale of the model.
         recent: The steps before the forecast.
         columns: Names of the C columns read.
-        calendar: What makes some of them.
+        calendar: Calendar inputs, which make some of the columns.
         frequency: Spacing of the steps.
         offsets: (H, K, Q), added to standardised forecasts.
         levels: Levels of the Q quantiles.
 
     Returns:
-        For how many of the H steps all inputs are known, and (H, K, Q), NaN after these steps.
+        Number of the H steps for which all inputs are known, and (H, K, Q), NaN after these steps.
     """
     from gru_training.forecasting.intervals import quantiles
 
@@ -376,12 +376,12 @@ def inputs_ahead(
     Args:
         recent: Steps before the forecast, with the inputs that are given.
         names: Names of the F columns read of the steps ahead.
-        calendar: What makes others of them.
+        calendar: Calendar inputs, which make the others of these columns.
         frequency: Spacing of the steps.
-        steps: H.
+        steps: Number H of steps ahead.
 
     Returns:
-        The number, and (H, F); after the last step that is known, NaN.
+        Number of steps of which all inputs are known, and the inputs (H, F), NaN after these steps.
     """
     known, given = recent.future_of(steps)
     if not any(name in calendar.columns for name in names):
@@ -441,7 +441,7 @@ def _columns(quantiles: np.ndarray, levels: tuple[float, ...]) -> dict[str, np.n
 
 
 _MOST_ROWS = 60
-"""Of the table on the screen."""
+"""Greatest number of rows of the table on the screen."""
 
 
 @dataclass(frozen=True)
@@ -452,7 +452,7 @@ class ForecastJob:
     run: ForecastingRun
     recent: Recent
     kind: FileKind | None
-    """Of the output."""
+    """Kind of the output file; None without one."""
 
 
 def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:

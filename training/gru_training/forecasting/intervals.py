@@ -28,7 +28,7 @@ from gru_training.forecasting.series_check import least_windows
 from gru_training.forecasting.windows import CHUNK, Windows
 
 LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
-"""Of the served quantiles: the bounds of the 95 % and 80 % intervals, and the forecast."""
+"""Levels of the served quantiles: bounds of the 95 % and 80 % intervals, and the forecast."""
 
 MEDIAN = 0.5
 
@@ -112,7 +112,7 @@ def pooled_offsets(
     Args:
         targets: (N, H, K) as there; a column without any value gets the typical size.
         forecasts: (N, H, K, 1) or (N, H, K, Q) as in `interval_offsets`.
-        independent: About how many of the windows and columns do not depend on each other.
+        independent: Approximate number of windows and columns that do not depend on each other.
         levels: The Q levels, as in `interval_offsets`.
 
     Raises:
@@ -209,7 +209,7 @@ def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) 
 _MEMORY = 250
 """Residuals of a step that a bound is made of."""
 _RATE = 0.02
-"""How far the share of misses that is aimed at moves after a window: γ of the paper."""
+"""Change of the targeted share of misses after a window: γ of the paper."""
 _LEAST = 1e-4
 
 

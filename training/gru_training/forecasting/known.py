@@ -1,4 +1,4 @@
-"""What inputs that are known of the future add to a series: a regression on them, step by step.
+"""The effect of inputs that are known of the future: a regression on them, step by step.
 
 A series with known inputs is taken as effect(inputs) + rest ("regression with ARIMA errors",
 Hyndman and Athanasopoulos, Forecasting: Principles and Practice, chapter 10). Everything else
@@ -165,7 +165,7 @@ def _features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> Ite
 
 
 def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
-    """P of `features`."""
+    """Count the features P that `features` makes."""
     sizes = [1 + len(each) for each in knots]
     products = sum(a + b - 1 for a, b in itertools.combinations(sizes, 2)) if pairs else 0
     return sum(sizes) + products
@@ -279,7 +279,7 @@ def _differences(
 
 
 _PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
-"""Of the squared coefficients of features of the deviation 1, as a share of the rows."""
+"""Penalties of the squared coefficients, for features of deviation 1, as shares of the rows."""
 _PANEL_ROWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 """Rows of the whole panel that count beside those of a series, in coefficients of its own."""
 _MOST_BY_TRAITS = 2000

@@ -32,7 +32,7 @@ class FeedbackGRU(keras.layers.Layer):
         fed_back: Place, among the Q numbers, of the point forecast, which is fed back.
         dropout: Share of the state dropped on its way to the forecast while training, the same
             features at all steps.
-        zero_head: Start with forecasts of zero.
+        zero_head: Whether to start with forecasts of zero.
 
     Call arguments:
         state: (B, U), where to start.
@@ -70,7 +70,7 @@ class FeedbackGRU(keras.layers.Layer):
         self.built = True
 
     def call(self, state: Any, first: Any, training: bool = False) -> Any:
-        """See the class."""
+        """Compute the forecasts, see the class."""
         kept = self.drop(tf.ones_like(state), training=training)
         first = tf.repeat(first[..., tf.newaxis], self.outputs, axis=-1)
 
@@ -153,7 +153,7 @@ class SegmentGRU(keras.layers.Layer):
         self.built = True
 
     def call(self, segments: Any, ids: Any = None) -> Any:
-        """See the class."""
+        """Run the encoder and the decoder over segments, see the class."""
         return self.decode(self.encoder(segments), ids)
 
     def decode(self, h: Any, ids: Any = None) -> Any:
@@ -197,7 +197,7 @@ class SegmentGRU(keras.layers.Layer):
         )
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """(B·K, M, U)."""
+        """Return (B·K, M, U)."""
         return input_shape[0], self.output_segments, self.units
 
     def get_config(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class TensorSum(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Any, y: Any) -> Any:
-        """See the class."""
+        """Add the two tensors, see the class."""
         return tf.add(x, y)
 
     def compute_output_shape(self, x_shape: Any, y_shape: Any) -> Any:
@@ -251,7 +251,7 @@ class WindowLinear(keras.layers.Layer):
         horizon: H.
         targets: The K column numbers that are forecast.
         own: Whether each target has a matrix to itself.
-        share: What is left of the window's last value.
+        share: Share of the window's last value that is left in it.
 
     Call arguments:
         history: (B, T, C), T at least L.
@@ -282,7 +282,7 @@ class WindowLinear(keras.layers.Layer):
         self.built = True
 
     def call(self, history: Any) -> Any:
-        """See the class."""
+        """Forecast the targets from the last steps, see the class."""
         read = history[:, -self.lookback :]
         if self.targets != tuple(range(history.shape[-1])):
             read = ops.take(read, self.targets, axis=-1)
@@ -336,7 +336,7 @@ class WindowNormalisation(keras.layers.Layer):
         self.built = True
 
     def call(self, history: Any) -> tuple[Any, Any, Any]:
-        """See the class."""
+        """Normalise a window, see the class."""
         last = history[:, -1:]
         level, spread = ops.zeros_like(last), ops.ones_like(last)
         if self.kind in ("last", "difference"):

@@ -29,16 +29,16 @@ class LinearForecaster:
     """
 
     name: str
-    """What kind of forecaster the matrix stands for."""
+    """Kind of forecaster that the matrix stands for."""
     detail: str
-    """What was chosen, as `look-back 336, penalty 100`."""
+    """Choices made for it, such as `look-back 336, penalty 100`."""
     kernel: np.ndarray
-    """(L, H), the same for all columns, or (K, L, H); from windows with their last value
-    subtracted to forecasts likewise."""
+    """(L, H), the same for all columns, or (K, L, H); from windows with their last value subtracted
+    to forecasts with the same value subtracted."""
     season: int = 1
-    """Of exponential smoothing."""
+    """Steps of a season, for exponential smoothing."""
     penalty: float = 0.0
-    """Of a ridge regression."""
+    """Penalty of a ridge regression."""
 
     @property
     def own(self) -> bool:
@@ -90,11 +90,11 @@ def repeat_season(season: int, horizon: int) -> LinearForecaster:
 
 
 PENALTY = 100.0
-"""Of the squared coefficients, beside the squared errors of all windows on standardised values."""
+"""Penalty of the squared coefficients, beside squared errors of all windows, standardised."""
 
 
 class RidgeForecaster:
-    """A fitted regression.
+    """A fitted ridge regression.
 
     Args:
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
@@ -132,7 +132,7 @@ def fit_ridge(
         lookback: L.
         horizon: H.
         targets: The K column numbers, for use on histories of C columns.
-        penalty: Above 0.
+        penalty: Penalty of the squared coefficients, above 0.
     """
     width = lookback + horizon
     gram = np.zeros((width, width))
@@ -185,20 +185,20 @@ _DAMPINGS = (0.8, 0.9, 0.97, 1.0)
 _STEPS, _CANDIDATES = 24, 40
 """Steps ahead by which all parameters are compared, and how many of these are then by all steps."""
 _WEIGHTS_AT_ONCE = 3_000_000
-"""Of the components of several parameters."""
+"""Weights of the components of several parameters that are held in memory at once."""
 
 
 class SmoothingParameters(NamedTuple):
     """Parameters of a window's smoothing."""
 
     alpha: float
-    """Of the level."""
+    """Smoothing parameter of the level."""
     beta: float
-    """Of the trend."""
+    """Smoothing parameter of the trend."""
     phi: float
-    """What is left of the trend after a step; 1 keeps it."""
+    """Share of the trend that is left after a step; 1 keeps it."""
     gamma: float
-    """Of the season."""
+    """Smoothing parameter of the season."""
 
 
 def parameter_grid(season: int) -> list[SmoothingParameters]:

@@ -1,4 +1,4 @@
-"""What forecasters minimise, what is reported while they train, and what combinations weigh by.
+"""The losses of forecasters: minimised, reported in training, or weighed by combinations.
 
 Losses of networks are per-row functions of `gru_training.loop.fit`: targets (B, H, K), NaN where
 there is nothing to compare with, and model outputs (B, H, K, Q). A row's value is the mean over
@@ -77,7 +77,7 @@ def _per_row(of_residual: Callable[[tf.Tensor], tf.Tensor], outputs: slice) -> P
 
 COUNT_LOSSES = ("poisson", "negative_binomial")
 LEAST_MEAN = 0.05
-"""Of a mean, in deviations; answers below are bent so that their logarithm exists."""
+"""Least mean of a count, in deviations; answers below are bent for their logarithm to exist."""
 
 
 def with_scale(
@@ -107,7 +107,7 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
     """Half the deviance, over the deviation of the column.
 
     Args:
-        kind: One of `COUNT_LOSSES`.
+        kind: Name of the loss, one of `COUNT_LOSSES`.
         size: r of the negative binomial distribution; the larger, the more like Poisson's.
     """
 
@@ -199,7 +199,7 @@ def compared_steps(loss: Loss, shape: ForecastShape) -> int:
 
 
 _LEAST_ERROR = 1e-3
-"""Of an absolute error, in deviations: nearer to zero it counts as this."""
+"""Least absolute error, in deviations: nearer to zero it counts as this."""
 
 
 class Criterion(Protocol):
@@ -207,7 +207,7 @@ class Criterion(Protocol):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name of the loss for people."""
 
     def loss(self, errors: np.ndarray) -> float:
         """The mean over the values."""
@@ -267,7 +267,7 @@ class Deviance:
     """Half the deviance of counts, as `gru_training.forecasting.losses` has it.
 
     Args:
-        kind: One of `COUNT_LOSSES`.
+        kind: Name of the loss, one of `COUNT_LOSSES`.
         size: r of the negative binomial distribution.
         truth: (n,) standardised.
         level: (n,) the mean with which it was standardised, over the deviation.

@@ -32,11 +32,11 @@ class Channels(NamedTuple):
     """Columns that the rows of a network are."""
 
     known: int
-    """K."""
+    """Number K of known channels."""
     unknown: bool
     """Whether unknown ones are told from the K."""
     ids: Any = None
-    """(R,) which each row is; None: K consecutive ones of each window."""
+    """(R,) number of each row's channel; None: K consecutive channels of each window."""
 
 
 def build_forecaster(
@@ -66,7 +66,7 @@ def build_forecaster(
 
     Raises:
         ConfigError: A segment is longer than the look-back.
-        ValueError: Levels that are no ascending probabilities with .5 among them.
+        ValueError: The levels are no ascending probabilities with .5 among them.
     """
     config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
     point, outputs = 0, 1
@@ -110,7 +110,7 @@ def initialise_linear(
     """Set the linear skip, for instance to the ridge baseline's solution.
 
     Args:
-        model: Built with `linear_skip`.
+        model: Model that was built with `linear_skip`.
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
         intercept: (H,), zeros by default.
 
@@ -241,9 +241,9 @@ class Opened(NamedTuple):
     update_gate: Any
     """z; near 1 it keeps the state."""
     reset_gate: Any
-    """r."""
+    """Reset gate r."""
     state: Any
-    """After the step."""
+    """State after the step."""
 
 
 class ForecasterSteps:

@@ -1,4 +1,4 @@
-"""What a forecasting run achieves on every test window, for a comparison with other runs.
+"""The outcomes of a forecasting run on every test window, for a comparison with other runs.
 
 `test_errors.npz` of a run holds, of N test windows:
 
@@ -50,7 +50,7 @@ def stored_errors(
     """Collect the content of `test_errors.npz`.
 
     Args:
-        data: What the run was trained on.
+        data: Series that the run was trained on.
         model: The errors of its test windows.
         baselines: Results on the same windows; one that skipped some is left out.
     """
@@ -75,14 +75,14 @@ def stored_errors(
 
 
 def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
-    """Outcomes on the run's own test windows, from what it stored; needs no model.
+    """Return outcomes on the run's own test windows, from its stored errors; needs no model.
 
     Args:
         run: Run to measure.
         like: Run whose series, horizon and scale it must have.
 
     Raises:
-        RunDirectoryError: They differ, or the run's files are damaged.
+        RunDirectoryError: The series, horizon or scale differ, or the run's files are damaged.
     """
     _require_alike(run, like)
     if not np.allclose(_deviation(run), _deviation(like), rtol=1e-9):

@@ -26,7 +26,7 @@ _TRUTH, _MODEL = "#333333", "#0b63b5"
 _OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")
 _INTERVALS, _FLOORS = (_MODEL, *_OTHERS), ("#b0b0b0", *_OTHERS)
 _MOST_POINTS = 1000
-"""Of a line; of longer parts means are drawn."""
+"""Points of a line; of longer parts means are drawn."""
 _CHUNK = 64
 
 
@@ -306,10 +306,10 @@ def draw_all(
     Args:
         data: The series with its split.
         predict: The trained forecaster.
-        offsets: (H, K, Q), of its quantiles.
+        offsets: Offsets (H, K, Q) of the forecaster's quantiles.
         levels: The Q levels.
-        test: What it achieves on the test part.
-        baselines: What others achieve.
+        test: Evaluation on the test part.
+        baselines: Results of simple forecasters.
         folder: Folder of the PNG files.
     """
     columns = shown_columns(test)

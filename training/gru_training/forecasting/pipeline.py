@@ -1,4 +1,4 @@
-"""From a series to a run directory: the forecasting pipeline.
+"""The forecasting pipeline, which makes a run directory of a series.
 
 It reads, splits and prepares (`make_plan`), fits, calibrates, evaluates and writes. What a training
 may begin with are `InitialWeights`; what it learns is the series of its settings or of the caller.
@@ -84,9 +84,9 @@ def train_forecasting(
     digits, and training magnifies that.
 
     Args:
-        config: Every setting.
+        config: Settings of the training.
         console: Console that shows progress; none by default.
-        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
+        resume: Whether to go on from the checkpoint of a broken run of this name, if there is one.
         series: Series of these settings where it has been read, and its notes shown.
         given: Description, for `config.json`, of a series that no setting names.
         report_later: Whether the report is written only by the run's `write_report`.
@@ -150,10 +150,10 @@ def try_settings(
     """The mean squared or absolute error on the validation windows; test windows are not read.
 
     Args:
-        config: Every setting.
+        config: Settings of the training.
         series: Series to learn.
         measure: "mse" or "mae".
-        after_epoch: Called with the number of each epoch and the error of the networks after it;
+        after_epoch: Function of the number of each epoch and the error of the networks after it;
             may end the trial by an error.
 
     Raises:
@@ -174,7 +174,7 @@ class _Measured:
 
     predict: Predictor
     offsets: np.ndarray
-    """(H, K, Q)."""
+    """Offsets of the quantiles, (H, K, Q)."""
     validation: Evaluation
     test: Evaluation
 

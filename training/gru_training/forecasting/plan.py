@@ -1,4 +1,4 @@
-"""What to train, decided by the series: transform, look-back, segments, simple forecasters.
+"""The plan of a training, decided by the series: transform, look-back, simple forecasters.
 
 Weights of a combination follow from what its components forecast for windows they did not learn:
 stacking after Breiman (1996), "Stacked regressions", with weights of at least zero that sum to one.
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 _LEAST = 0.02
-"""A smaller weight is dropped: its component would cost more than it gives."""
+"""Least weight of a component; one with less is dropped, as it would cost more than it gives."""
 _SUM = 1e3
-"""How strictly the weights sum to one, beside errors of the size of one."""
+"""Weight of the condition that the weights sum to one, beside errors of the size of one."""
 _MOST_ROUNDS, _STEADY = 30, 1e-3
 """Least squares are solved again until no weight changes by more."""
 
@@ -45,7 +45,7 @@ def stacking_weights(
 
     Args:
         errors: (n, M): forecast minus truth of each component.
-        independent: About how many of the windows do not overlap.
+        independent: Approximate number of windows that do not overlap.
         criterion: The loss; by default the squared error.
     """
     criterion = criterion or SquaredError()
@@ -87,7 +87,7 @@ def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
 
 
 _CLOSE = 0.95
-"""Transforms are compared by their intervals whose losses are no farther apart."""
+"""Least ratio of two losses at which transforms are compared by their intervals."""
 _CLEARLY = 0.98
 """Share of the interval loss that a transform must leave at most, to be chosen for it."""
 _OFTEN = 0.01
@@ -121,11 +121,11 @@ class _Tried(NamedTuple):
     candidates: list[LinearForecaster]
     weights: np.ndarray
     loss: float
-    """On validation windows, with these weights, by what is asked for."""
+    """Loss on validation windows, with these weights, by the configured criterion."""
     interval_loss: float
-    """Likewise the mean pinball loss."""
+    """Mean pinball loss on validation windows, with these weights."""
     criterion: str
-    """What the loss is, for people."""
+    """Name of the loss for people."""
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,10 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
 
 
 def _settled(config: ForecastingConfig) -> ForecastingConfig:
-    """The settings with what follows from each other.
+    """Return the settings with those that follow from others.
 
     Raises:
-        ConfigError: They contradict each other.
+        ConfigError: The settings contradict each other.
     """
     if config.data.past:
         config = replace(config, model=replace(config.model, channel_independent=False))

@@ -1,4 +1,4 @@
-"""From raw windows of a series to what the network reads, and its answers back to raw units.
+"""The way from raw windows of a series to the network's inputs, and of its answers back.
 
 Made of TensorFlow operations alone, so that training and exported models share it.
 
@@ -24,7 +24,7 @@ from gru_training.errors import DataError
 from gru_training.forecasting.known import KnownEffect, common_scale, filled_windows, without_gaps
 
 LARGEST_LOGARITHM = 80.0
-"""Of which float32 still has the exponential."""
+"""Greatest logarithm of which float32 still has the exponential."""
 _LEAST, _MOST = 0.1, 0.9
 """Exponents nearer to 0 are the logarithm's, nearer to 1 that of no transform."""
 
@@ -105,8 +105,8 @@ class SeriesPreprocessor:
             count as zero, and no forecast is negative. None by default.
         exponent: Exponent of the power; that of 0 is log(1 + value).
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
-        known: What inputs that are known of the future add to the targets, which is not there for
-            the network: subtracted from what it reads, and added to what it forecasts.
+        known: Effect of known inputs on the targets, which the network does not see: it is
+            subtracted from what it reads, and added to what it forecasts.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class SeriesPreprocessor:
 
         Args:
             values: Standardised values.
-            effects: What known inputs add to them, where they do.
+            effects: Effect of known inputs on the values, where there is one.
         """
         if effects is not None:
             values = values + effects

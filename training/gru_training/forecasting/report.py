@@ -7,7 +7,7 @@ from gru_training.forecasting.simple import SEASONAL_NAIVE
 from gru_training.warm_start import start_lines
 
 TOLERANCE = 0.03
-"""How far measured coverage may be from nominal before the report remarks on it."""
+"""Distance of measured from nominal coverage beyond which the report remarks on it."""
 _MOST_COLUMNS, _ENDS = 40, 10
 
 
@@ -58,7 +58,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     """The run as Markdown.
 
     Args:
-        metrics: What `metrics.json` holds.
+        metrics: Content of `metrics.json`.
     """
     data = metrics["data"]
     lines = [f"# Forecasting: {data['name']}", ""]

@@ -62,14 +62,14 @@ class SeriesDescription:
     published_split: bool
     """Whether the borders are those of published results on a public set."""
     panel: bool = False
-    """Whether it stood in long form: series that begin late or end early."""
+    """Whether the series stood in long form: series that begin late or end early."""
     future_columns: tuple[str, ...] = ()
     """The F known inputs whose values of the steps ahead a forecast needs; of series in long form
     a column for each series and input, as `gru_training.data.long_form.input_column`."""
     inputs: tuple[str, ...] = ()
-    """Of series in long form: what each has beside its values."""
+    """Names of each series' inputs beside its values, for series in long form."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
-    """What the last columns are made of the times."""
+    """Calendar inputs that the last columns hold, made of the times."""
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class ForecastingRun(TaskRun):
         """Load the model of forecasts and exports: that trained on all rows, else the measured one.
 
         Raises:
-            RunDirectoryError: As `load_model`.
+            RunDirectoryError: The model cannot be read, see `load_model`.
         """
         if not (self.path / DELIVERED).is_file():
             return self.load_model()
@@ -178,13 +178,14 @@ class ForecastingRun(TaskRun):
         return dict(found)
 
     def shown_network(self, model: "keras.Model") -> "tuple[keras.Model, ForecastShape] | None":
-        """The network whose gates can be shown, and what it reads.
+        """Find the network whose gates can be shown, and its shape.
 
         Args:
             model: Model of the run.
 
         Returns:
-            Of a combination the network with the greatest weight, None where none has any.
+            Network and shape; of a combination that with the greatest weight, None where none has
+            any.
         """
         combination = self.combination
         if combination is None:
@@ -222,10 +223,10 @@ class ForecastingRun(TaskRun):
         return self.arrays("test_errors.npz")
 
     def arrays(self, name: str) -> dict[str, Any]:
-        """The arrays of one of its .npz files.
+        """Read the arrays of one of the run's .npz files.
 
         Raises:
-            RunDirectoryError: It is missing or damaged.
+            RunDirectoryError: The file is missing or damaged.
         """
         path = self.path / name
         try:

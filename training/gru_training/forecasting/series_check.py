@@ -14,7 +14,7 @@ from gru_training.forecasting.config import ForecastShape, SeriesConfig
 from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
 
 _FEW_WINDOWS = 200
-"""Below which a horizon and column alone has too few residuals: they overlap."""
+"""Windows below which a horizon and column alone has too few residuals, as they overlap."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ deviation."""
 _MUCH = 0.5
 """A note is given if more than this share of the training rows is missing."""
 _MOST_NOTES = 10
-"""Of the same kind, each for a column by itself."""
+"""Notes of the same kind that are listed, each for a column by itself."""
 
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
@@ -116,7 +116,7 @@ def float32_distance(values: np.ndarray) -> float:
 
 
 LARGEST = 1e30
-"""Beyond it differences and sums of values come near the largest float32."""
+"""Largest value; beyond it differences and sums of values come near the largest float32."""
 _LEAST_DEVIATION = 1e-30
 _FARTHEST = 1e15
 """The square of which, summed over a window, still is a float32."""

@@ -34,7 +34,7 @@ class M4Kind(NamedTuple):
 
     frequency: str
     season: int
-    """Of the seasonal naive forecast that MASE and Naive 2 use."""
+    """Steps of the season for the seasonal naive forecast, which MASE and Naive 2 use."""
     horizon: int
 
 
@@ -88,10 +88,10 @@ def read_m4_rows(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_m4(path: Path, kind: M4Kind) -> Series:
-    """The series of a training file, which end together.
+    """Read the series of a training file, which end together.
 
     Raises:
-        DataError: As `read_m4_rows`.
+        DataError: The file cannot be read, see `read_m4_rows`.
     """
     import pandas as pd
 
@@ -144,8 +144,8 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
     """Read the series that the settings name, with calendar columns if wanted.
 
     Args:
-        config: What to read.
-        problems: Receives rows and cells that cannot be used.
+        config: Settings of the series.
+        problems: Collector of rows and cells that cannot be used.
 
     Raises:
         DataError: The file cannot be used; says why.
@@ -178,10 +178,10 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
 
 
 def as_wanted(series: Series, config: SeriesConfig) -> Series:
-    """The series, if it has the columns to forecast, with calendar columns if wanted.
+    """Return the series with the calendar columns that are wanted, if it has those to forecast.
 
     Raises:
-        ForeignDataError: It has not.
+        ForeignDataError: The series lacks a column.
     """
     inputs = ("--future", () if series.panel else config.future), ("--past", config.past)
     if series.panel and config.past:

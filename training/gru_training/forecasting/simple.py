@@ -24,7 +24,7 @@ from gru_training.forecasting.windows import Windows
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
 _FEWEST_ROWS = 10
-"""Of which the level and the trend at the beginning are estimated."""
+"""Fewest rows from which the level and the trend at the beginning are estimated."""
 
 
 def suits(data: ForecastingData) -> bool:
@@ -41,8 +41,8 @@ class SmoothingForecaster:
 
     Args:
         data: The series; missing values are replaced by the ones before.
-        damped: Let the trend die out.
-        end: Fit on the rows before this one; by default the training rows.
+        damped: Whether the trend dies out.
+        end: Row before which the fit ends; by default the end of the training rows.
     """
 
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
@@ -118,7 +118,7 @@ class BaselineResult:
 
     name: str
     detail: str
-    """What was chosen, as `season 24`."""
+    """Choices made for it, such as `season 24`."""
     validation: ForecastErrors
     test: ForecastErrors
 

@@ -79,12 +79,12 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
 
     Args:
         series: Series as read.
-        config: Settings of the training, of `with_start_settings`.
+        config: Settings of the training, from `with_start_settings`.
         run: The run of `--warm-start`.
 
     Raises:
-        DataError: It has other columns or steps, or its validation part begins before the time
-            until which the run has learned.
+        DataError: The series has other columns or steps, or its validation part begins before the
+            time until which the run has learned.
     """
     series, shape, _ = usable_series(series, config.data, series_problems(config.data, series))
     targets = tuple(series.columns[column] for column in shape.targets)

@@ -67,10 +67,10 @@ class WindowBatches:
 
     Args:
         windows: Windows to take rows from.
-        preprocessor: Standardises each window by itself, as in an exported model.
+        preprocessor: Preprocessor of each window by itself, as in an exported model.
         batch_size: Windows per batch; the last one may hold fewer.
         seed: Seed of the order.
-        stride: Use one window in this many, drawn again for each epoch.
+        stride: Number of windows of which one is used, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
         scale: (2, K), added to the futures (`gru_training.forecasting.losses.with_scale`).
     """

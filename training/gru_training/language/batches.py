@@ -25,11 +25,11 @@ _PASSAGES = 4
 
 
 class Chunk(NamedTuple):
-    """What a step reads."""
+    """The inputs and targets of one step."""
 
     ids: np.ndarray
-    """(B, T) int32: what comes before each target, `END` at the beginning of a document; padded
-    with 0 at the end."""
+    """(B, T) int32: the token before each target, `END` at the beginning of a document; padded with
+    0 at the end."""
     goes_on: np.ndarray
     """(B,) bool: whether the row's document began in an earlier chunk."""
 
@@ -39,7 +39,7 @@ class ChunkBatch(NamedTuple):
 
     inputs: Chunk
     targets: np.ndarray
-    """(N,) int32: what follows each id that is not padding, row after row."""
+    """(N,) int32: the token after each id that is not padding, row after row."""
 
 
 class Passage(NamedTuple):
@@ -56,7 +56,8 @@ class DocumentChunks:
         rows: Token ids of each document, without its end.
         batch_size: B, rows read side by side.
         steps: T, most steps of a chunk.
-        seed: Of the order; None for that of length, with no document cut, as for evaluation.
+        seed: Seed of the order; None for the order of length, with no document cut, as for
+            evaluation.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class DocumentChunks:
 
 
 class _Row:
-    """Where one row of the batch is in its document."""
+    """The place of one row of the batch in its document."""
 
     def __init__(self) -> None:
         self._ids = np.zeros(1, np.int32)

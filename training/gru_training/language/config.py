@@ -77,12 +77,12 @@ class LanguageDataConfig:
 
     @property
     def reads(self) -> Unit:
-        """What is predicted one after the other."""
+        """Unit that is predicted one after the other."""
         return self.unit or ("characters" if self.data is None else "words")
 
     @property
     def text_format(self) -> TextFormat:
-        """How text files are written, where that is set."""
+        """Format of text files, as far as it is set."""
         return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:

@@ -19,7 +19,7 @@ from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import TEXT_COLUMNS, column_called
 
 BUILT_IN = "python-help"
-"""What the documents are called that come with Python."""
+"""Name of the documents that come with Python."""
 _TEXT = (".txt", ".txt.gz", ".txt.zst")
 _IMDB = ("imdb_unsup.tsv.gz", "imdb_train.tsv.gz", "imdb_test.tsv.gz")
 
@@ -55,7 +55,7 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     Args:
         path: File or folder, as for `--data`.
         config: The column of tables, and what a document is.
-        notes: Gets what a reader should know.
+        notes: List that receives notes for a reader.
 
     Raises:
         ForeignDataError: A table has no column of texts.
@@ -124,7 +124,7 @@ class LanguageData:
     validation: tuple[str, ...]
     test: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """What a reader of the report should know."""
+    """Notes for a reader of the report."""
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """The documents by part: train, validation, test."""
@@ -144,10 +144,10 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
 
     Args:
         config: Settings of the documents and of their split.
-        seed: Of the training; also of the split, where the settings name no other for it.
+        seed: Seed of the training; also of the split, where the settings name no other for it.
 
     Raises:
-        DataError: The source cannot be used; says why.
+        DataError: The source cannot be used; the message says why.
     """
     notes: list[str] = []
     test = None if config.test is None else read_documents(config.test, config, notes)
@@ -250,7 +250,7 @@ def _next_blank(text: str, place: int) -> int:
 
 
 def source_of(config: LanguageDataConfig) -> Path | str:
-    """What the data are called in messages and names of runs."""
+    """Return the name of the data in messages and names of runs."""
     return config.data or BUILT_IN
 
 

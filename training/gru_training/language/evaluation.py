@@ -26,7 +26,7 @@ ORDERS = {"words": 5, "characters": 6}
 
 
 class Figures(NamedTuple):
-    """How well a model predicts held-out documents."""
+    """The quality of a model's predictions of held-out documents."""
 
     perplexity: float
     """e to the mean cost of a token in nats; the ends of documents are tokens, too, and so is
@@ -41,7 +41,7 @@ def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
     Args:
         nats: Mean over the tokens of the part.
         part: The documents.
-        read: All parts, with the vocabulary.
+        read: Documents of all parts, with the vocabulary.
     """
     bits = nats * part.tokens / math.log(2) + read.spelling.bits_of(part.unknown)
     return Figures(math.exp(nats), bits / part.characters)
@@ -183,7 +183,7 @@ class Trace(NamedTuple):
     states: np.ndarray
     """State of the last layer after each token, (T, U)."""
     bits: np.ndarray
-    """What each token costs given those before it, (T,)."""
+    """Cost of each token given those before it, in bits, (T,)."""
 
 
 def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
@@ -212,7 +212,7 @@ TEXTS = "held_out_texts.json"
 
 
 class Reported(NamedTuple):
-    """What a report is written of."""
+    """The results that a report is written from."""
 
     data: LanguageData
     read: ReadDocuments
@@ -226,7 +226,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
 
     Args:
         writer: Writer of the run.
-        found: What to report.
+        found: Results to report.
         summary: Summary of the training, for `metrics.json`.
     """
     model, settings = found.trained.model, found.config.training
@@ -327,7 +327,7 @@ def _table(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
-    """What the figures are of."""
+    """Write lines that explain the figures."""
     known = metrics["vocabulary_size"] - 2
     shares = ", ".join(
         f"{metrics['data'][part]['unknown_share']:.2%} of {part}" for part in ("validation", "test")

@@ -47,7 +47,7 @@ class KneserNey:
         ]
 
     def probabilities(self, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """Of each token of documents given those before it, document after document, (N,).
+        """Compute the probability of each token given those before it, document by document, (N,).
 
         Args:
             rows: Token ids of each document, as for the constructor.
@@ -131,7 +131,7 @@ def _numbered(tokens: np.ndarray, size: int, order: int) -> list[_Numbers]:
 
 
 def _discounts(counts: np.ndarray) -> np.ndarray:
-    """What is taken off counts of 0, 1, 2 and more; equation (26) of Chen and Goodman.
+    """Return what is taken off counts of 0, 1, 2 and more; equation (26) of Chen and Goodman.
 
     Where too few n-grams have these counts for the formula, 1/2, 1 and 3/2, as KenLM does.
     """
@@ -145,6 +145,6 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
 
 
 def _look_up(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where wanted keys are among sorted ones, and whether they are there."""
+    """Return the place of each wanted key among sorted ones, and whether it is there."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted

@@ -17,7 +17,7 @@ _HIT = -1e9
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class LanguageModel(keras.Model):
-    """From token ids to the log-odds of what comes next.
+    """A model from token ids to the log-odds of the next token.
 
     The rows of one table are the vectors of the tokens on their way in and the weights of the
     softmax on the way out (Inan et al. 2017, "Tying Word Vectors and Word Classifiers"). Dropout
@@ -237,7 +237,7 @@ def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) 
 
 
 def _log_expected(ids: Any, classes: int, samples: int) -> Any:
-    """How often each token is drawn on the average, as a logarithm."""
+    """Return the logarithm of how often each token is drawn on the average."""
     place = tf.cast(ids, tf.float32)  # class k is token k + 1
     share = tf.math.log1p(1 / place) / tf.math.log(tf.cast(classes + 1, tf.float32))
     return tf.math.log(share * samples)

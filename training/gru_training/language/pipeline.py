@@ -1,4 +1,4 @@
-"""From documents to a run directory: the language pipeline."""
+"""The language pipeline, which makes a run directory of documents."""
 
 import time
 from collections.abc import Callable
@@ -33,9 +33,9 @@ def train_language(
     digits, and training magnifies that.
 
     Args:
-        config: Every setting.
+        config: Settings of the training.
         console: Console for progress; none is shown by default.
-        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
+        resume: Whether to go on from the checkpoint of a broken run of this name, if there is one.
         data: Documents of these settings that were read already, and their notes shown.
 
     Returns:
@@ -99,8 +99,8 @@ def try_settings(
     """Bits per token of the validation documents; no test document is measured.
 
     Args:
-        config: Every setting.
-        data: What to learn.
+        config: Settings of the training.
+        data: Documents to learn.
         after_epoch: Function called after each epoch with its number and the bits; it may end the
             trial by an error.
 

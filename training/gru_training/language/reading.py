@@ -34,7 +34,7 @@ class Spelling:
 
     @classmethod
     def of(cls, words: Mapping[str, int]) -> "Spelling":
-        """Count letters.
+        """Count the letters of words.
 
         Args:
             words: Rare words with how often they occur.
@@ -46,14 +46,14 @@ class Spelling:
         return cls(counts, sum(counts.values()))
 
     def bits(self, word: str) -> float:
-        """What a word costs, in bits.
+        """Return the cost of a word's letters, in bits.
 
         A letter that was never counted is one of all code points: these share one count.
         """
         return sum(map(self._bits, (*word, _STOP)))
 
     def bits_of(self, words: Mapping[str, int]) -> float:
-        """What words cost, each as often as it occurs."""
+        """Return the cost of words, each as often as it occurs, in bits."""
         return sum(n * self.bits(word) for word, n in words.items())
 
     def _bits(self, letter: str) -> float:
@@ -68,7 +68,7 @@ _CLOSING = frozenset((*".,!?;:)]}%'\u2019", "...", "n't", "'s", "'re", "'ve", "'
 
 
 def shown_texts(tokens: Sequence[str], unit: Unit) -> list[str]:
-    """What each token adds to the text before it: a word its blank, the end nothing."""
+    """Return what each token adds to the text before it: a word its blank, the end nothing."""
     return ["" if token == END else _shown(token, unit) for token in tokens]
 
 
@@ -84,7 +84,7 @@ def _shown(token: str, unit: Unit) -> str:
 
 
 END = "[END]"
-"""What the end of a document is called, which is also what a document begins behind."""
+"""Token of the end of a document, after which the next one begins."""
 END_ID = len(RESERVED)
 
 
@@ -95,14 +95,14 @@ class TokenPart:
     rows: Sequence[np.ndarray]
     """Token ids of each document, each (T_i,) int32, none of them padding or the end."""
     characters: int
-    """Of the text that the tokens stand for: those of each word and a blank behind it, and one for
-    the end of each document; of characters themselves no blanks."""
+    """Characters of the text that the tokens stand for: those of each word and a blank behind it,
+    and one for the end of each document; of characters themselves no blanks."""
     unknown: Mapping[str, int]
-    """How often each token occurs that the vocabulary lacks."""
+    """Number of occurrences of each token that the vocabulary lacks."""
 
     @property
     def tokens(self) -> int:
-        """How many are predicted, the ends of the documents among them."""
+        """Number of tokens that are predicted, the ends of the documents among them."""
         return sum(map(len, self.rows)) + len(self.rows)
 
     @property
@@ -117,12 +117,12 @@ class ReadDocuments:
 
     unit: Unit
     vocabulary: Vocabulary
-    """Its first token, number 2, is `END`."""
+    """Vocabulary of the training part; its first token, number 2, is `END`."""
     train: TokenPart
     validation: TokenPart
     test: TokenPart
     spelling: Spelling
-    """What the letters of a word cost that the vocabulary lacks."""
+    """Costs of the letters of words that the vocabulary lacks."""
 
     def parts(self) -> dict[str, TokenPart]:
         """The parts by name: train, validation, test."""

@@ -33,7 +33,7 @@ class LanguageRun(TaskRun):
 
     @property
     def unit(self) -> Unit:
-        """What is predicted one after the other."""
+        """Unit that is predicted one after the other."""
         return self.config.data.reads
 
     @cached_property

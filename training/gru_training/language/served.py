@@ -19,15 +19,15 @@ from keras_gru import portable
 
 
 def log_probabilities(model: LanguageModel, token_ids: Any) -> tuple[Any, Any]:
-    """Log-probabilities of the tokens of texts, each given those before it.
+    """Compute log-probabilities of the tokens of texts, each given those before it.
 
     Args:
         model: Model that reads.
         token_ids: (B, T) int32, padded with 0 at the end.
 
     Returns:
-        Of each token (B, T), zero where there is padding, and of the end of each text (B,), in
-        nats.
+        Log-probabilities of each token (B, T), zero where there is padding, and of the end of each
+        text (B,), in nats.
     """
     shape = tf.shape(token_ids)
     ends = tf.fill([shape[0], 1], END_ID)
@@ -163,7 +163,7 @@ class LanguageScorer:
     A missing text is read as an empty one.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     inputs = ("text",)
@@ -205,7 +205,7 @@ class ReadTexts:
     """N texts as token ids.
 
     Args:
-        scorer: Answers them.
+        scorer: Scorer that answers them.
         ids: (N, T) int32, padded with 0.
         lengths: Tokens of each, (N,) int64.
     """
@@ -214,13 +214,13 @@ class ReadTexts:
         self._scorer, self._ids, self.lengths = scorer, ids, lengths
 
     def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """How likely some of the texts are."""
+        """Return how likely some of the texts are."""
         lengths = self.lengths[rows]
         return self._scorer.answer(self._ids[rows, : max(1, lengths.max())], lengths)
 
 
 def _graph(model: LanguageModel) -> Any:
-    """From token ids (B, T) to log-probabilities, as the exported model computes them."""
+    """Trace the way from token ids (B, T) to log-probabilities, as the exported model takes it."""
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def scores(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -243,7 +243,7 @@ class LanguageServable(Servable):
     """The model of a language run.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     module: LanguageSignatures
@@ -290,7 +290,7 @@ class LanguageServable(Servable):
             yield self._next(ids)[alive], answer["log_probability"].numpy()[alive]
 
     def card(self) -> dict[str, Any]:
-        """What of this task belongs on the model card."""
+        """Return the entries of this task on the model card."""
         return {
             "unit": self._run.unit,
             "vocabulary_size": len(self._run.vocabulary),
@@ -301,7 +301,7 @@ class LanguageServable(Servable):
         }
 
     def _log_softmax(self, ids: np.ndarray) -> np.ndarray:
-        """Of what follows the beginning and each token of texts (B, T), (B, T + 1, V - 1)."""
+        """Return log-probabilities of the token after each place of (B, T), (B, T + 1, V - 1)."""
         ends = np.full((len(ids), 1), END_ID, np.int32)
         logits = self._model(np.concatenate([ends, ids], axis=1), training=False)
         found: np.ndarray = tf.nn.log_softmax(logits).numpy()
@@ -348,7 +348,7 @@ class LanguageServable(Servable):
         return requests or [request]
 
     def _next_of_rows(self, ids: np.ndarray) -> np.ndarray:
-        """As `_next`, of rows that have padding between their tokens, where texts had ended."""
+        """Return the next tokens of rows with padding between tokens, where texts had ended."""
         rows = [row[row != PADDING] for row in ids]
         padded = np.zeros((len(rows), max(map(len, rows))), np.int32)
         for target, row in zip(padded, rows, strict=True):

@@ -81,13 +81,13 @@ def make_train_step(
     """One gradient step on the mean loss of a chunk, as a graph.
 
     Args:
-        model: Read with dropout.
-        optimizer: Applied to the trainable variables.
+        model: Model to train, which reads with dropout.
+        optimizer: Optimizer of the trainable variables.
         carried: States from `carried_states`; the step leaves in them where the next chunk begins.
         clip_norm: The gradients' global norm is scaled down to this.
         samples: Tokens that each target is compared with; 0 for all.
         seed: Seed of the drawn tokens, which depend on it and on the number of the step.
-        average: Follows the weights; none by default.
+        average: Moving average that follows the weights; none by default.
 
     Returns:
         The step: sums over the targets of the loss and of its bits.
@@ -170,7 +170,7 @@ class TrainedModel(NamedTuple):
     """A model, and how it was trained."""
 
     model: LanguageModel
-    """With the weights of its best epoch."""
+    """Model with the weights of its best epoch."""
     result: FitResult
     samples: int
     """Tokens that each target was compared with; 0 for all."""
@@ -195,9 +195,10 @@ def train_model(
 
     Args:
         read: The documents.
-        config: Every setting.
+        config: Settings of the training.
         console: Console for progress.
-        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        checkpoint: Function that makes the checkpoint of these variables; none is written by
+            default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
             error.
 
@@ -250,7 +251,7 @@ def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
     """Adam that moves only the rows of the table that a chunk has used, where it uses few.
 
     Args:
-        config: Every setting.
+        config: Settings of the training.
         steps: Number of steps of an epoch.
     """
     settings = config.training

@@ -20,20 +20,20 @@ class Drawn(NamedTuple):
     """Rows of which each epoch reads only some, such as those that were learned from before."""
 
     first: int
-    """The first of them, of all rows."""
+    """Number of the first of these rows, among all rows."""
     rows: int
-    """How many they are, one behind the other."""
+    """Number of these rows, one behind the other."""
     share: float
-    """Of them, drawn for each epoch anew."""
+    """Share of these rows that is drawn for each epoch anew."""
 
     @property
     def read(self) -> int:
-        """How many of them an epoch reads."""
+        """Number of these rows that an epoch reads."""
         return round(self.share * self.rows)
 
     @property
     def left_out(self) -> int:
-        """How many of them an epoch does not read."""
+        """Number of these rows that an epoch does not read."""
         return self.rows - self.read
 
     def drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:

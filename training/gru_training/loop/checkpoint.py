@@ -27,7 +27,7 @@ class Totals:
     """Sums over rows, for means that weigh every row alike."""
 
     sums: dict[str, float] = field(default_factory=dict)
-    """Of the loss and each metric."""
+    """Sums of the loss and each metric over the rows."""
     rows: int = 0
 
     def add(self, sums: Mapping[str, Any], rows: int) -> None:
@@ -37,7 +37,7 @@ class Totals:
         self.rows += rows
 
     def means(self) -> dict[str, float]:
-        """Per row.
+        """Return the means per row.
 
         Raises:
             ValueError: There are no rows.
@@ -52,7 +52,7 @@ class EpochRecord:
     """The result of one epoch."""
 
     epoch: int
-    """Counted from 1."""
+    """Number of the epoch, from 1."""
     train: dict[str, float]
     """Means over the epoch's training rows, with dropout, while the weights moved."""
     validation: dict[str, float]
@@ -63,18 +63,18 @@ class EpochRecord:
 
 @dataclass
 class FitState:
-    """How far training has come."""
+    """The progress of a training."""
 
     epoch: int = 1
-    """The current one."""
+    """Current epoch, from 1."""
     step: int = 0
-    """How many of its steps are done."""
+    """Number of the current epoch's steps that are done."""
     totals: Totals = field(default_factory=Totals)
-    """Of its rows so far."""
+    """Sums over the current epoch's rows so far."""
     seconds: float = 0.0
-    """Spent on it, when a checkpoint was written."""
+    """Seconds spent on the current epoch when a checkpoint was written."""
     records: list[EpochRecord] = field(default_factory=list)
-    """Of the epochs before it."""
+    """Results of the epochs before the current one."""
     best_epoch: int = 0
     best_score: tuple[float, ...] | None = None
 

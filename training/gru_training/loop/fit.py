@@ -26,13 +26,13 @@ from gru_training.loop.replicas import Replicas
 from gru_training.termination import check_interrupt
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
-"""Of targets and outputs of many rows."""
+"""Function of the targets and outputs of many rows."""
 AnyBatch = tuple[Any, np.ndarray]
-"""What a step reads, and the targets: a `gru_training.loop.batches.Batch`, or a task's own."""
+"""Inputs and targets of a step: a `gru_training.loop.batches.Batch`, or a task's own."""
 Step = Callable[[Any, Any], Mapping[str, Any]]
-"""A batch in, the sum over its rows of the loss and of each metric out."""
+"""Function from a batch to the sums over its rows of the loss and of each metric."""
 OUTPUTS = "outputs"
-"""Under which a step returns those of the model, if it does."""
+"""Key under which a step returns the outputs of the model, if it does."""
 
 
 def evaluate(
@@ -42,7 +42,7 @@ def evaluate(
 
     Args:
         eval_step: Step from `make_eval_step`; with measures one that returns outputs.
-        batches: All rows once.
+        batches: Batches that hold each row once.
         measures: Measures by name.
 
     Raises:
@@ -64,7 +64,7 @@ def evaluate(
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
-"""What early stopping maximises, made of validation means; later entries break ties."""
+"""Score that early stopping maximises, made of validation means; later entries break ties."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class FitResult:
     interrupted: bool
     """Stopped by SIGINT before early stopping or the last epoch."""
     earlier_seconds: float = 0.0
-    """What training took before the break, where it went on from a checkpoint."""
+    """Seconds of training before the break, where it went on from a checkpoint."""
 
 
 class TrainingBatches(Protocol):
@@ -85,17 +85,17 @@ class TrainingBatches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, number: int) -> Iterator[AnyBatch]:
-        """All rows once, in an order that depends on the epoch."""
+        """Yield all rows once, in an order that depends on the epoch."""
 
 
 class Progress(Protocol):
-    """Notified of each step and epoch."""
+    """A follower of a training, notified of each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """After each step, with the mean loss of the epoch so far."""
+        """Note a step that is done, and the mean loss of the epoch so far."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """After each epoch; `best` if its score is the best so far."""
+        """Note an epoch that is done; `best` if its score is the best so far."""
 
 
 def make_train_step(
@@ -110,8 +110,8 @@ def make_train_step(
     """One gradient step on the mean loss of a batch, as a graph.
 
     Args:
-        model: Called with `training=True`.
-        optimizer: Applied to the trainable variables.
+        model: Model to train, called with `training=True`.
+        optimizer: Optimizer of the trainable variables.
         loss: Per-row function to minimise.
         metrics: Further per-row functions to report.
         signature: Signature of inputs and targets, with None for sizes that vary: the graph is
@@ -201,14 +201,15 @@ def fit(
         model: The model both steps work on.
         train_step: Step from `make_train_step`.
         eval_step: Step from `make_eval_step`.
-        train_batches: Drawn anew for each epoch.
-        validation_batches: Called after each epoch.
-        epochs: Most epochs.
+        train_batches: Batches that are drawn anew for each epoch.
+        validation_batches: Function that is called after each epoch for the batches of validation.
+        epochs: Largest number of epochs.
         patience: Epochs without a better score before stopping.
         score: Score of an epoch's validation means; higher is better.
         learning_rate: The current learning rate, for the record.
-        progress: Notified of each step and epoch, including epochs before a resumption.
-        checkpoint: Written after each epoch and from time to time within it; none by default.
+        progress: Followers of each step and epoch, including epochs before a resumption.
+        checkpoint: Checkpoint, written after each epoch and now and then within it; none by
+            default.
         measures: Measures of all validation rows, as for `evaluate`.
 
     Raises:
@@ -268,7 +269,7 @@ def fit(
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """In this context, a first SIGINT only makes the yielded function return True."""
+    """Make a first SIGINT, in this context, only turn the yielded function's result to True."""
     received = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield received.is_set  # only the main thread may set signal handlers

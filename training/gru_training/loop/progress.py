@@ -34,10 +34,10 @@ class TrainingProgress:
 
     Args:
         console: Console to write to.
-        epochs: Most epochs; the time left is for all of them.
+        epochs: Largest number of epochs; the time left is for all of them.
         steps: Steps per epoch.
         metric: The validation mean to show beside the loss.
-        style: How to write it, as in format().
+        style: Format of the metric, as in format().
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class TrainingProgress:
         self._bar.stop()
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Move the bar."""
+        """Move the progress bar."""
         done = (epoch - 1) * self._steps + step
         doing = f"loss {loss:.4f}  best val {self._metric} {self._best}"
         self._bar.update(self._task, completed=done, epoch=epoch, doing=doing)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Write a line."""
+        """Write a line about the epoch."""
         value = format(record.validation[self._metric], self._style)
         self._best = value if best else self._best
         self._console.print(
@@ -105,12 +105,12 @@ class ProgressGroup:
         self._members = members
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """As of a member."""
+        """Tell every member of a step."""
         for each in self._members:
             each.step(epoch, step, loss)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """As of a member."""
+        """Tell every member of an epoch."""
         for each in self._members:
             each.epoch(record, best)
 
@@ -120,7 +120,7 @@ class EpochFollower:
 
     Args:
         measure: Name of the measure.
-        after_epoch: Gets the number of the epoch and the measure; may end the training by an error.
+        after_epoch: Function of an epoch's number and measure; may end the training by an error.
     """
 
     def __init__(self, measure: str, after_epoch: Callable[[int, float], None]):
@@ -130,5 +130,5 @@ class EpochFollower:
         """Nothing: the validation rows are measured after each epoch."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
-        """Pass it on."""
+        """Pass the measure of the epoch on."""
         self._after_epoch(record.epoch, record.validation[self._measure])

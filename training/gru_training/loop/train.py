@@ -31,7 +31,7 @@ from gru_training.loop.twin import Twin, twin_of
 
 
 class Objective(NamedTuple):
-    """What a training minimises and reports, and how it chooses the best epoch."""
+    """The loss and metrics of a training, and its choice of the best epoch."""
 
     loss: PerRowFunction
     metrics: Mapping[str, PerRowFunction]
@@ -39,12 +39,12 @@ class Objective(NamedTuple):
     shown: str
     """The metric to show beside the loss."""
     style: str = ".1%"
-    """How to write it, as in format()."""
+    """Format of the metric, as in format()."""
     measures: Mapping[str, Measure] = {}
-    """Of all validation rows at once: what is no mean over rows, as a macro F1."""
+    """Measures of all validation rows at once that are no means over rows, such as a macro F1."""
     key: Hashable = None
-    """Equal for objectives with the same loss and metrics, which later trainings then share as they
-    are traced; None: traced for each training."""
+    """Key that is equal for objectives with the same loss and metrics, which later trainings then
+    share as they are traced; None: traced for each training."""
 
 
 def train(
@@ -64,14 +64,15 @@ def train(
     """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
-        model: Made in the scope of the replicas; functional or sequential.
-        train_batches: Drawn anew for each epoch.
-        validation_batches: Called after each epoch.
+        model: Model made in the scope of the replicas; functional or sequential.
+        train_batches: Batches that are drawn anew for each epoch.
+        validation_batches: Function that is called after each epoch for the batches of validation.
         objective: Loss, metrics and score.
-        settings: How the weights are found.
+        settings: Settings of the optimisation.
         signature: Signature of inputs and targets, with None for sizes that vary.
         console: Console for progress.
-        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        checkpoint: Function that makes the checkpoint of these variables; none is written by
+            default.
         replicas: Replicas of the model; one by default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
             error.

@@ -22,7 +22,7 @@ import numpy as np
 FunctionT = TypeVar("FunctionT")
 
 MOST_PARAMETERS = 1 << 21
-"""Of a model that has a twin; training a larger one takes far longer than to trace it."""
+"""Most parameters of a model with a twin; training a larger one takes far longer than tracing."""
 LEAST_TABLE = 1 << 11
 """Rows of a twin's smallest table of words: half a megabyte at 64 numbers a word."""
 _TWINS_KEPT = 4

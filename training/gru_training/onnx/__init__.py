@@ -1,1 +1,1 @@
-"""What an export holds for ONNX Runtime, beside the SavedModel: graphs of native GRU nodes."""
+"""The graphs of native GRU nodes that an export holds for ONNX Runtime, beside the SavedModel."""

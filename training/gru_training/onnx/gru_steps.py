@@ -13,10 +13,10 @@ from keras_gru.convert.onnx_gru import run_gru
 
 
 def standard_weights(layer: Any) -> GRUWeights:
-    """The weights of a GRU or its cell.
+    """Return the weights of a GRU or its cell.
 
     Raises:
-        ValueError: It is not one with Keras' defaults: reset after the product, σ and tanh.
+        ValueError: The layer lacks Keras' defaults: reset after the product, σ and tanh.
     """
     weights = GRUWeights.of(layer)
     described = (
@@ -57,12 +57,12 @@ def add_projection(graph: OnnxGraph, weights: GRUWeights, x: str) -> str:
 def add_opened(
     graph: OnnxGraph, layer: Any, x: Value, kept: str | None = None
 ) -> tuple[str, str, str]:
-    """Update gate, reset gate and state (B, T, U) of a layer at each step of (B, T, D).
+    """Add update gate, reset gate and state (B, T, U) of a layer at each step of (B, T, D).
 
     Args:
-        graph: To add to.
-        layer: A GRU in either direction.
-        x: Its input.
+        graph: Graph to add to.
+        layer: GRU in either direction.
+        x: Input of the layer.
         kept: (B, T, 1), 1 where a step counts and 0 elsewhere; what is shown there is zero.
     """
     weights = standard_weights(layer)

@@ -114,4 +114,4 @@ ALL_OPERATIONS: Mapping[str, OperationWriter] = {
     "TrueDivide": _binary("Div"),
     "ZerosLike": _zeros,
 }
-"""By the names of the classes, which Keras does not export."""
+"""Writers of operations, by the names of their classes, which Keras does not export."""

@@ -15,9 +15,9 @@ class OnnxSignature:
     """One signature.
 
     Attributes:
-        graph: Which of the graphs answers it; None where the steps make all outputs.
+        graph: Name of the graph that answers it; None where the steps make all outputs.
         outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
-        steps: Make the graph's inputs of the signature's; inputs of the same name need none.
+        steps: Steps from inputs of the signature to those of the graph; like names need none.
         rows_per_run: Rows that the graph takes at once; None for any number.
     """
 
@@ -33,8 +33,8 @@ class OnnxModel:
 
     Attributes:
         graphs: `onnx.ModelProto` by name.
-        signatures: By name.
-        left: Why the other signatures are left to TensorFlow, by name.
+        signatures: Signatures by name.
+        left: Reasons why the other signatures are left to TensorFlow, by name.
         texts: Files that the steps name, by file name.
     """
 

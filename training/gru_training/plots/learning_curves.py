@@ -1,4 +1,4 @@
-"""How a model learned, as a picture."""
+"""The learning curves of a model, as a picture."""
 
 from collections.abc import Sequence
 from pathlib import Path

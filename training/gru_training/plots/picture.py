@@ -1,4 +1,4 @@
-"""What all pictures of a run share: how they are written, and how they name things."""
+"""Common parts of all pictures of a run: the writing of files, and names."""
 
 import unicodedata
 import warnings

@@ -1,4 +1,4 @@
-"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
+"""The files that a training run leaves; needs TensorFlow only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `gru_training.config.from_dict` reads them
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def package_version() -> str:
-    """That of keras_gru, found without loading TensorFlow."""
+    """Return the version of keras_gru, found without loading TensorFlow."""
     try:
         return metadata.version("keras-gru")
     except metadata.PackageNotFoundError:  # a checkout that was never installed
@@ -155,20 +155,20 @@ class RunDirectory:
 
     @cached_property
     def task(self) -> str:
-        """What the run was trained for, as `sentiment`."""
+        """Name of the task that the run was trained for, such as `sentiment`."""
         values = self._json("config.json")
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
     def given(self) -> dict[str, Any] | None:
-        """What is known of data that were given in memory; None where the settings name them."""
+        """Facts about data that were given in memory; None where the settings name the data."""
         values = self._json("config.json")
         given = values.get("given") if isinstance(values, dict) else None
         return given if isinstance(given, dict) else None
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """What the run achieved."""
+        """Measures of the run, from `metrics.json`."""
         return cast(dict[str, Any], self._json("metrics.json"))
 
     @cached_property
@@ -220,7 +220,7 @@ class RunDirectory:
         """SHA-256, in hexadecimal, of some of its files.
 
         Raises:
-            RunDirectoryError: One cannot be read.
+            RunDirectoryError: A file cannot be read.
         """
         whole = hashlib.sha256()
         for name in names:
@@ -291,7 +291,7 @@ class RunWriter:
             raise RunDirectoryError(f"cannot write {failed}: {error.strerror or error}") from error
 
     def _failed(self, error: OSError) -> str:
-        """What could not be written: the file begun last where the error names none."""
+        """Name what could not be written: the file begun last where the error names none."""
         if error.filename:
             return str(error.filename).replace(str(self.path), str(self.final))
         files = [] if self.path == self.final else list(self.path.iterdir())

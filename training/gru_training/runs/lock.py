@@ -21,7 +21,7 @@ class RunLock:
     def __init__(self, path: Path):
         self.path = path
         self.holds = False
-        """Whether it was acquired; never where the file system knows no locks."""
+        """Whether the lock was acquired; never where the file system knows no locks."""
         # Without a fallback that would outlive a process that is killed.
         self._lock = FileLock(path, fallback_to_soft=False)
 

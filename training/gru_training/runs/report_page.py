@@ -23,12 +23,12 @@ MOST_MISTAKES = 1000
 MOST_LETTERS = 800
 MOST_WORDS = 400
 MOST_NUMBERS = 250_000
-"""Of the forecasts; with more columns or longer windows fewer of them are in the page."""
+"""Most numbers in the page's forecasts; of more columns or longer windows it has fewer."""
 MOST_CLASSES = 200
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    """What the page draws, by the name of the picture or the page that it stands for."""
+    """Collect what the page draws, by the name of the picture or the page that it stands for."""
     metrics = _json(folder / "metrics.json")
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
@@ -233,7 +233,7 @@ def write_report_page(folder: Path) -> Path | None:
     """Write the page of a run or of a comparison.
 
     Args:
-        folder: Holds the Markdown, its pictures and its numbers.
+        folder: Folder with the Markdown, its pictures and its numbers.
 
     Returns:
         The page; None where the folder holds no report.

@@ -31,7 +31,7 @@ def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
 
     Args:
         config: The settings.
-        task: What is trained for.
+        task: Name of the task.
         data: A file or folder, or what built-in data are called.
     """
     if config.run.name is not None:
@@ -47,10 +47,10 @@ class TrainingRunWriter(RunWriter):
 
     Args:
         config: The settings; where they give the run no name, `name` may get a number at its end.
-        task: What is trained for.
+        task: Name of the task.
         name: Name of the new run, from `run_name`.
         resume: Whether to go on from a checkpoint; else there must be none.
-        given: What is known of data that no setting names, as JSON values.
+        given: Facts about data that no setting names, as JSON values.
         asked: The settings as they were given, where `config` says what they left open: those that
             `resume` goes on with, to decide the same again.
         report_later: Whether the report is written only when `write_report` is called.
@@ -125,7 +125,7 @@ class TrainingRunWriter(RunWriter):
         """The checkpoint of the training that is to become this run.
 
         Args:
-            variables: All that training changes.
+            variables: Variables that training changes.
             data: Digest of what is trained on.
         """
         return Checkpoint(self._checkpoint, self._asked, variables, data=data)
@@ -171,12 +171,12 @@ class TrainingRunWriter(RunWriter):
 
 
 def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
-    """How a training went, and with which versions.
+    """Summarise a training: its epochs, seed and time, and the versions of packages.
 
     Args:
         result: Result of `gru_training.loop.fit.fit`.
-        seed: Of the run.
-        started: When the run began, on the clock of `time.perf_counter`.
+        seed: Seed of the run.
+        started: Time at which the run began, on the clock of `time.perf_counter`.
     """
     return {
         "best_epoch": result.best_epoch,

@@ -49,11 +49,11 @@ def class_columns(classes: Sequence[str]) -> list[str]:
 
 
 class AnswerColumns:
-    """From the outputs of a model of texts to columns of a table.
+    """The conversion of a text model's outputs to columns of a table.
 
     Args:
-        schema: Of the columns.
-        values: The values of each, from outputs by name.
+        schema: Schema of the columns.
+        values: Function from outputs by name to the values of each column.
     """
 
     def __init__(self, schema: pa.Schema, values: Callable[[Outputs], Sequence[Any]]):

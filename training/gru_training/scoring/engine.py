@@ -22,7 +22,7 @@ def score_table(
     """Answer every row of a table.
 
     Args:
-        scorer: Of a run, from `gru_training.task.Task.scorer`, or of a server.
+        scorer: Scorer of a run, from `gru_training.task.Task.scorer`, or of a server.
         table: N rows; other columns than those that are read do not matter.
         columns: The table's name of each column that the scorer reads; the scorer's by default.
 
@@ -49,12 +49,12 @@ def score_batches(
     The rows of each are sorted by length, so they should be some thousands (`CHUNK`).
 
     Args:
-        scorer: As of `score_table`.
+        scorer: Scorer of a run or of a server, as for `score_table`.
         batches: The rows.
-        columns: As of `score_table`.
+        columns: Names in the stream of the columns that the scorer reads; the scorer's by default.
 
     Yields:
-        For each record batch its answers, as of `score_table`.
+        Answers of each record batch, with the columns of `scorer.answers`.
 
     Raises:
         RowError: A row cannot be read; it is numbered as in the stream.
@@ -91,7 +91,7 @@ def batches_by_length(lengths: np.ndarray, limits: BatchLimits) -> list[np.ndarr
 
     Args:
         lengths: (N,) int, steps of each row.
-        limits: Of a batch; a row that is longer than they allow gets one of its own.
+        limits: Limits of a batch; a row that is longer than they allow gets one of its own.
     """
     order = np.argsort(lengths, kind="stable")
     batches: list[np.ndarray] = []

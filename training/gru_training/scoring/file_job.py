@@ -1,4 +1,4 @@
-"""From a file of rows to a file with their answers, of any size."""
+"""The scoring of a file of rows of any size, into a file with their answers."""
 
 import contextlib
 import glob
@@ -44,9 +44,9 @@ class ScoringProgress:
     """A context manager; shows a bar in a terminal, otherwise a line from time to time.
 
     Args:
-        console: Where to write.
-        rows: All rows.
-        done: Those that were done before.
+        console: Console to write to.
+        rows: Number of all rows.
+        done: Number of rows that were done before.
     """
 
     def __init__(self, console: Console, rows: int, done: int):
@@ -95,9 +95,9 @@ class Parts:
     makes the output of them.
 
     Args:
-        output: Where the whole is to be.
-        digest: Of all that the rows depend on: parts with another digest are not continued.
-        schema: Of the rows.
+        output: Path of the whole file.
+        digest: Digest of all that the rows depend on: parts with another digest are not continued.
+        schema: Schema of the rows.
     """
 
     def __init__(self, output: Path, digest: str, schema: pa.Schema):
@@ -106,7 +106,7 @@ class Parts:
         self._lock = RunLock(output.with_name(f"{self._folder.name}.lock"))
         self._parts: list[Path] = []
         self.rows = 0
-        """How many rows are done."""
+        """Number of rows that are done."""
 
     def __enter__(self) -> "Parts":
         try:
@@ -146,7 +146,7 @@ class Parts:
         """Add the next rows.
 
         Raises:
-            ScoringError: They cannot be written.
+            ScoringError: The rows cannot be written.
         """
         path = self._folder / _part_name(self.rows)
         aside = path.with_suffix(".aside")
@@ -166,11 +166,11 @@ class Parts:
         Parts that other settings have left are removed, too.
 
         Args:
-            kind: Of the output.
-            overwrite: Whether it may be there already.
+            kind: Kind of the output.
+            overwrite: Whether a file that is there already is replaced.
 
         Raises:
-            ScoringError: It cannot be written, or is there already.
+            ScoringError: The output cannot be written, or is there already.
             DataError: Files of this kind cannot hold a column.
         """
         aside = self._folder / "whole.aside"
@@ -216,7 +216,7 @@ class Scored:
     rows: int
     """All rows of the output."""
     resumed: int
-    """Those that an earlier run had done."""
+    """Number of rows that an earlier run had done."""
     seconds: float
     """The time that the others took."""
 
@@ -240,8 +240,8 @@ class FileJob:
         columns: Names of those columns in the file, unless they are to be found by name.
         keep: Columns of the file that the output gets, too; all by default.
         overwrite: Whether the output may be there already.
-        console: Shows that the file is being read, and what was assumed of it.
-        given: How the text is written, where that is known.
+        console: Console on which to say that the file is being read, and what was assumed of it.
+        given: Format of the text, as far as it is known.
 
     Raises:
         DataError: The file cannot be read, or lacks a column.
@@ -280,12 +280,12 @@ class FileJob:
         """Answer the rows that are not done yet, and write the output.
 
         Args:
-            scorer: Reads the columns that were checked.
+            scorer: Scorer that reads the columns that were checked.
 
         Raises:
             DataError: A row cannot be read; names the line.
             ScoringError: The output cannot be written.
-            InterruptedWork: On Ctrl-C; what is done is kept.
+            InterruptedWork: The user pressed Ctrl-C; what is done is kept.
         """
         schema = output_schema(self._table.schema, self._keep, scorer.answers)
         digest = self._digest(scorer)
@@ -367,16 +367,16 @@ def find_columns(
     inputs: Mapping[str, Sequence[str]],
     given: Mapping[str, str],
 ) -> dict[str, str]:
-    """The columns of a table that a model reads.
+    """Find the columns of a table that a model reads.
 
     Args:
-        source: Of the table, for messages.
-        schema: Of the table.
-        inputs: What the model reads, each with the names by which it is found (in any case).
+        source: Name of the table in messages.
+        schema: Schema of the table.
+        inputs: Names of the model's inputs, each with the column names that suit it (in any case).
         given: Names of columns, for inputs that are not to be found like that.
 
     Raises:
-        DataError: There is no such column, or it holds values of several kinds.
+        DataError: The table has no such column, or it holds values of several kinds.
     """
     names = schema.names
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a model provides so that it can answer the rows of a table."""
+"""The interface of a model that answers the rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Scorer(Protocol):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What distinguishes the model from every other: scoring continues only with the same."""
+        """Facts that distinguish the model from every other: scoring goes on only with the same."""
 
     def read(self, rows: "pa.RecordBatch") -> Reading:
         """Read rows, best in the background: the next rows are read while these are answered.
@@ -74,9 +74,9 @@ class RowError(Exception):
     """A row that a model cannot read.
 
     Args:
-        row: Its number, from 0.
-        column: The model's name for it.
-        message: What was expected and what was found.
+        row: Number of the row, from 0.
+        column: Name that the model has for the column.
+        message: Expected and received value, in words.
     """
 
     def __init__(self, row: int, column: str, message: str):

@@ -1,4 +1,4 @@
-"""How much a row of each class counts in training, also where no setting says it."""
+"""The weight of a row of each class in training, also where no setting gives it."""
 
 import json
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarr
 
 
 def label_weights(setting: str | None, labels: Sequence[str], members: np.ndarray) -> np.ndarray:
-    """How much more it counts that a label applies than that it does not, (C,) float32.
+    """Weigh rows with a label relative to those without, (C,) float32.
 
     Args:
         setting: Setting as in `class_weights`; `balanced` is the rows without the label by those

@@ -51,7 +51,7 @@ class SentimentDataConfig:
     """Several columns with labels: either names of labels, or yes and no under the label's name: 1
     and 0, true and false, yes and no, x and an empty cell, which says no."""
     label_separator: OptionalName = None
-    """What stands between several labels in one cell, such as ';'."""
+    """Text between several labels in one cell, such as ';'."""
     separator: OptionalName = None
     """Character between the columns of a CSV, such as ';', or tab; detected."""
     encoding: OptionalName = None
@@ -119,7 +119,7 @@ class SentimentDataConfig:
 
     @property
     def text_format(self) -> TextFormat:
-        """How text files are written, where that is set."""
+        """Format of text files, as far as it is set."""
         return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:

@@ -52,15 +52,15 @@ class Corpus:
     validation: list[Row] | None
     test: list[Row] | None
     notes: tuple[str, ...] = ()
-    """What a reader of the report should know."""
+    """Notes for a reader of the report."""
 
 
 def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
     """Read the known set that lies in a folder.
 
     Args:
-        folder: Holds the files of exactly one known set.
-        phrases: Train on SST-2's phrases.
+        folder: Folder with the files of exactly one known set.
+        phrases: Whether to train on SST-2's phrases.
 
     Raises:
         DataError: No known layout, or a file is unreadable or malformed.
@@ -175,7 +175,7 @@ def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tu
 _HEAD = 256 * 1024
 """Bytes of a file that are looked at before it is read."""
 _FEWEST_NUMBERS = 10
-"""In a line that counts as a word's vector; the smallest vectors in use have 25."""
+"""Fewest numbers in a line of a word's vector; the smallest vectors in use have 25."""
 
 
 def read_unlabelled(path: Path) -> list[str]:
@@ -200,7 +200,7 @@ def require_prose(path: Path) -> None:
     """Check, from the first lines of a file, that it can be texts; a folder is let through.
 
     Raises:
-        DataError: It is not there, has another name than texts have, or holds word vectors.
+        DataError: The file is missing, has another name than texts have, or holds word vectors.
     """
     if path.is_dir():
         return

@@ -29,7 +29,7 @@ class LabelledTexts:
     labels: np.ndarray
     """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
     places: tuple[str, ...] = ()
-    """Where each row stands in its file; none where they stand in no file."""
+    """Place of each row in its file, such as `line 7`; empty where the rows stand in no file."""
     weights: np.ndarray | None = None
     """Weights of the rows in the loss, (N,) float64; None: all count the same."""
 
@@ -52,12 +52,12 @@ class SentimentData:
     validation: LabelledTexts
     test: LabelledTexts
     notes: tuple[str, ...] = ()
-    """What a reader of the report should know about the rows."""
+    """Notes on the rows for a reader of the report."""
     kind: TargetKind = "class"
     made_up: bool = False
     """Whether the texts were generated."""
     own: bool = False
-    """Whether they are the user's, and no known set."""
+    """Whether the rows are the user's, and no known set."""
     soft: SoftTexts | None = None
     """Texts to learn from that have probabilities in place of a label."""
 
@@ -151,7 +151,7 @@ def read_rows(
     """Read or generate the rows, or take those given.
 
     Args:
-        config: What to read.
+        config: Settings of the data.
         seed: Seed of the training, and of generated reviews where the settings name no other.
         problems: Collector of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
@@ -200,7 +200,7 @@ def split_parts(
     """Split rows into parts.
 
     Raises:
-        DataError: Too few classes, or too few rows for each part.
+        DataError: The classes are too few, or the rows too few for each part.
     """
     where = str(config.data or source.name)
     given = (source.validation is not None) + (source.test is not None)
@@ -323,7 +323,7 @@ def _class_table(source: SentimentRows) -> DataTable:
 
 
 def _number_table(source: SentimentRows) -> DataTable:
-    """Where the numbers to estimate lie."""
+    """Tabulate the range of the numbers to estimate."""
     values = np.array([row.label for row in source.all_rows], np.float64)
     shown = [f"{value:,.4g}" for value in (*np.quantile(values, _QUANTILES), values.mean())]
     return DataTable(

@@ -1,4 +1,4 @@
-"""From probabilities to answers: calibration, thresholds and costs, the units of a number.
+"""The way from probabilities to answers: calibration, thresholds, costs, units of a number.
 
 A class is eligible where its probability reaches its threshold; where none is, all are. The answer
 is the eligible class of the greatest expected utility, the sum over the true classes of probability
@@ -34,7 +34,7 @@ class Reliability:
     accuracy: np.ndarray
     """Share of right predictions, (K,)."""
     rows: np.ndarray
-    """(K,)."""
+    """Number of rows in each bin, (K,)."""
 
     @property
     def expected_error(self) -> float:
@@ -92,12 +92,12 @@ LOWEST, HIGHEST = 0.1, 10.0
 
 @dataclass(frozen=True)
 class Temperature:
-    """What logits are divided by before the softmax."""
+    """The divisor of logits before the softmax."""
 
     value: float = 1.0
-    """Above 1 makes the model less confident, below 1 more confident."""
+    """Divisor; above 1 it makes the model less confident, below 1 more confident."""
     remark: str | None = None
-    """Why it is not the temperature of maximum likelihood, if it is not."""
+    """Reason why the value is not the temperature of maximum likelihood, if it is not."""
 
     def __post_init__(self) -> None:
         require_above_zero("temperature", self.value)
@@ -142,14 +142,14 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Decision:
-    """How classes or labels are answered."""
+    """The choice of the class or labels to answer."""
 
     thresholds: tuple[float, ...] = ()
-    """The least probability of each; none where any will do."""
+    """Least probability of each class or label; empty where any will do."""
     utilities: tuple[tuple[float, ...], ...] = ()
-    """(C, C): of the answer (column) where the row's class is true; none for 1 if right."""
+    """Utility (C, C) of the answer (column) for the true class (row); empty for 1 if right."""
     reason: str = "the likeliest class"
-    """How it was chosen, for people."""
+    """Description of the choice, for people."""
 
     def classes(self, scores: np.ndarray) -> np.ndarray:
         """The class numbers (N,) answered, of probabilities (N, C)."""
@@ -161,7 +161,7 @@ class Decision:
         return np.asarray(value.argmax(axis=1))
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
-        """Which labels apply, (N, C) bool, of probabilities (N, C)."""
+        """Mark the labels that apply, (N, C) bool, given probabilities (N, C)."""
         least = np.array(self.thresholds or [HALF] * scores.shape[1], scores.dtype)
         return np.asarray(scores >= least)
 
@@ -217,7 +217,7 @@ def read_targets(targets: Sequence[str], classes: Sequence[str]) -> dict[int, fl
     """The precisions asked for, by class number, of texts as `spam=0.95`.
 
     Raises:
-        ConfigError: One names no class, or no share.
+        ConfigError: An entry names no class, or no share.
     """
     found = {}
     for text in targets:
@@ -280,7 +280,7 @@ LEVELS = (0.025, 0.1, 0.9, 0.975)
 
 @dataclass(frozen=True)
 class Scale:
-    """From a model's standard units to those of the data."""
+    """The conversion of a model's standard units to those of the data."""
 
     mean: float = 0.0
     """Mean of the training rows."""

@@ -118,7 +118,7 @@ class GrammarReview:
     label: int
     """0 negative, 1 positive: an index into `CLASSES`."""
     group: int
-    """Twins share it: they must stay in one part of a split."""
+    """Number that twins share: they must stay in one part of a split."""
 
 
 def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
@@ -129,7 +129,7 @@ def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
 
     Args:
         count: Number of reviews, at least 1.
-        seed: The same seed gives the same reviews.
+        seed: Seed of the reviews; the same seed gives the same reviews.
     """
     rng = np.random.default_rng(seed)
     reviews: list[GrammarReview] = []

@@ -25,13 +25,13 @@ _TAKEN = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
 
 class InitialWeights(ABC):
-    """What a training begins with.
+    """The point from which a training begins.
 
     Args:
         config: Settings of the training.
 
     Attributes:
-        config: The settings with those that follow from where the training begins.
+        config: Settings of the training, with those that its beginning implies.
     """
 
     def __init__(self, config: SentimentConfig):

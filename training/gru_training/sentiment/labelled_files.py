@@ -32,9 +32,9 @@ def usable_rows(
     """Leave out and merge what the settings ask for.
 
     Args:
-        rows: Read, without those that cannot be used.
+        rows: Rows as read, without those that cannot be used.
         kind: Kind of their labels.
-        config: What to drop or merge.
+        config: Settings of the data, with the classes to drop or merge.
         problems: Collector of all that is wrong with the rows.
         fewest: Rows that each class needs.
     """
@@ -87,7 +87,7 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
 
 
 def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "class") -> str | None:
-    """What keeps rows of these classes from being trained on, if anything does.
+    """State what keeps rows of these classes from being trained on, if anything does.
 
     Args:
         counts: Rows by class.
@@ -303,9 +303,9 @@ _PARTS = {
     "dev": "validation",
     "test": "test",
 }
-"""What a column may call the parts."""
+"""Parts of a split by the names that a column may call them."""
 _FEWEST_ROWS = 3
-"""Of a class: training, validation and test need one each."""
+"""Fewest rows of a class: training, validation and test need one each."""
 _NUMBER = "number"
 
 
@@ -355,10 +355,10 @@ def _read(
 
 
 def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems) -> SentimentRows:
-    """As `read_labelled_files`, of rows in memory.
+    """Read the rows of a table in memory, like `read_labelled_files`.
 
     Raises:
-        DataError: A label of those parts is none of the classes.
+        DataError: A label of the validation or test part is none of the classes.
     """
 
     def usable(part: Sequence[LabelledRow]) -> list[LabelledRow]:

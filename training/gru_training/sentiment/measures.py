@@ -98,7 +98,7 @@ def class_measures(labels: np.ndarray, predicted: np.ndarray, classes: int) -> d
 
 
 def labels_agreement(members: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """What several labels are measured by; (N, C) bool each."""
+    """Measure predicted labels; (N, C) bool each."""
     return {
         "micro_f1": micro_f1(members, predicted),
         "macro_f1": float(f1(members, predicted).mean()),
@@ -108,7 +108,7 @@ def labels_agreement(members: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
 
 def number_measures(values: np.ndarray, estimates: np.ndarray) -> dict[str, float]:
-    """What estimates (N,) of numbers (N,) are measured by."""
+    """Measure estimates (N,) of numbers (N,)."""
     errors = values.astype(np.float64) - estimates
     spread = float(np.sum((values - values.mean(dtype=np.float64)) ** 2))
     return {
@@ -124,7 +124,7 @@ def classification_measures(
     classes: Sequence[str],
     predicted: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """What a classifier achieves on labelled rows.
+    """Measure a classifier on labelled rows.
 
     Args:
         labels: (N,) class numbers.
@@ -155,7 +155,7 @@ def classification_measures(
 def label_measures(
     members: np.ndarray, answered: np.ndarray, scores: np.ndarray, names: Sequence[str]
 ) -> dict[str, Any]:
-    """What a model that answers several labels achieves.
+    """Measure a model that answers several labels.
 
     Args:
         members: (N, C) bool, the labels of the rows.
@@ -183,7 +183,7 @@ class ChosenMetric:
 
     name: str
     of: Values
-    """Of targets and logits of N rows; of numbers both are in standard units."""
+    """Function of targets and logits of N rows; for numbers both are in standard units."""
     higher_is_better: bool = True
 
     def score(self, targets: np.ndarray, logits: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""What a run that labels texts answers to test rows, for a comparison with other runs."""
+"""The answers of a run that labels texts to test rows, for a comparison with other runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,15 +25,15 @@ class LabellingRun(Protocol):
 
     @property
     def config(self) -> Any:
-        """Its settings, of which `data` names the columns."""
+        """Settings of the run, of which `data` names the columns."""
 
     @property
     def kind(self) -> str:
-        """What it answers: `class`, `labels` or `number`."""
+        """Kind of the answers: `class`, `labels` or `number`."""
 
     @property
     def classes(self) -> Sequence[str]:
-        """C names."""
+        """Names of the C classes."""
 
     def test_predictions(self) -> Iterable[Any]:
         """The held-out rows: `text`, `label`, and the `scores` of the C classes."""
@@ -43,14 +43,14 @@ class LabellingRun(Protocol):
 
 
 def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
-    """Of the run's own test rows, from what it stored; needs no model.
+    """Return the outcomes on the run's own test rows, from what it stored; needs no model.
 
     Args:
         run: Run to compare.
         like: Run whose classes the other must have.
 
     Raises:
-        RunDirectoryError: It has other classes, or its files are damaged.
+        RunDirectoryError: The run has other classes, or its files are damaged.
     """
     order = _class_order(run, like)
     rows = list(run.test_predictions())
@@ -71,7 +71,7 @@ def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
 
 
 def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Scorer) -> Outcomes:
-    """Of the rows of a file, in columns called as in the run's training.
+    """Return the outcomes on the rows of a file, in columns called as in the run's training.
 
     Args:
         run: Run to compare.

@@ -1,4 +1,4 @@
-"""From labelled texts to a run directory: one training, and one trial of a search for settings.
+"""The sentiment pipeline, from labelled texts to a run directory or one trial of a search.
 
 The ordinary case has two points of extension: what a training begins with
 (`gru_training.sentiment.initial_weights`) and what its rows are to answer
@@ -158,7 +158,7 @@ def prepare(
     Args:
         data: Rows of the training.
         config: Settings of the training.
-        initial: What the training begins with.
+        initial: Point from which the training begins.
         folder: Folder of the pre-trained vectors.
         progress: Function that is given a line on what is being done.
         parts: Names of the parts to read.
@@ -190,7 +190,7 @@ def fit_network(
         rows: Rows with their targets.
         texts: Words, and the rows of the data.
         config: Settings of the training.
-        initial: What the training begins with.
+        initial: Point from which the training begins.
         console: Console for progress.
         checkpoint: Function that makes the checkpoint of variables; none is written by default.
         followers: Objects that are told of steps and epochs.
@@ -238,7 +238,7 @@ def fit_network(
 
 
 def _shares(classes: np.ndarray) -> np.ndarray:
-    """How often each row of class numbers (N,) is drawn so that all are equally frequent, (N,)."""
+    """Return the rate at which each row of class numbers (N,) is drawn to balance classes, (N,)."""
     return np.asarray(1 / np.bincount(classes)[classes])
 
 

@@ -17,7 +17,7 @@ from gru_training.sentiment.config import SentimentDataConfig
 Target = int | tuple[int, ...] | float
 """A class number, the numbers of labels, or a number to estimate."""
 _LEVELS = 10
-"""Of a number to estimate, each of which gives its share to every part."""
+"""Levels of a number to estimate, each of which gives its share to every part."""
 
 
 class Row(NamedTuple):
@@ -25,13 +25,13 @@ class Row(NamedTuple):
 
     text: str
     label: Target
-    """Of two classes 0 is negative and 1 positive."""
+    """Label of the text; of two classes 0 is negative and 1 positive."""
     group: str | None = None
     """Rows of one group must stay in one part of a split (IMDB: the movie)."""
     place: str = ""
-    """Where it stands, as `line 7`; empty where it stands in no file."""
+    """Place in its file, such as `line 7`; empty where it stands in no file."""
     time: float = 0.0
-    """For a split in the order of time."""
+    """Time of the row, for a split in the order of time."""
     weight: float = 1.0
     """Weight of the row in the loss, relative to the others."""
 
@@ -49,21 +49,21 @@ class SentimentRows:
     made_up: bool = False
     kind: TargetKind = "class"
     own: bool = False
-    """Whether they are the user's, and no known set."""
+    """Whether the rows are the user's, and no known set."""
 
     @property
     def all_rows(self) -> list[Row]:
-        """Those of all parts."""
+        """Rows of all parts."""
         return [*self.train, *(self.validation or ()), *(self.test or ())]
 
 
 def text_key(text: str) -> str:
-    """What two texts have in common that count as the same: all but case and blanks."""
+    """Return a text in lower case with single blanks, the same for texts that count as equal."""
     return " ".join(text.casefold().split())
 
 
 def strata(rows: Sequence[Row], kind: TargetKind) -> list[int]:
-    """What of each row is to have its share in every part of a split.
+    """Return the stratum of each row, which is to have its share in every part of a split.
 
     The class; of several labels the rarest (-1 for a row without any); of a number its tenth.
     """
@@ -84,7 +84,7 @@ def numbers_of(row: Row) -> tuple[int, ...]:
 
 
 def target_array(rows: Sequence[Row], kind: TargetKind, classes: int) -> np.ndarray:
-    """What a model is to answer to N rows.
+    """Return what a model is to answer to N rows.
 
     Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32.
     """
@@ -104,7 +104,7 @@ _NEAR = 0.85
 _FEWEST_LETTERS = 24
 """Shorter texts are too often alike by chance."""
 _MOST_LETTERS = 5_000_000
-"""In which near-duplicates are still found within seconds."""
+"""Most characters in which near-duplicates are still found within seconds."""
 
 
 class Parts(NamedTuple):
@@ -122,8 +122,8 @@ def split(
 
     Args:
         source: The rows; parts that it gives are kept.
-        config: How to split the others.
-        rng: Draws.
+        config: Settings of the split.
+        rng: Generator that draws the rows.
         problems: Collector of notes on rows that were dropped.
 
     Raises:
@@ -154,7 +154,7 @@ def split(
 
 
 def _long_texts(rows: Sequence[Row]) -> list[tuple[Row, str]]:
-    """Those that may be almost the same as others, with their keys."""
+    """List the rows that may be almost the same as others, with their keys."""
     keyed = [(row, text_key(row.text)) for row in rows]
     return [(row, key) for row, key in keyed if len(key) >= _FEWEST_LETTERS]
 
@@ -218,9 +218,9 @@ def hold_out(
     Args:
         rows: The rows to split.
         fraction: Share to hold out, of each stratum at least one group and never all.
-        rng: Draws the groups.
-        levels: What of each row is to have its share, `gru_training.sentiment.rows.strata`; by
-            default its class.
+        rng: Generator that draws the groups.
+        levels: Stratum of each row, which is to have its share,
+            `gru_training.sentiment.rows.strata`; by default its class.
 
     Returns:
         The rows that stay and the rows held out.
@@ -331,7 +331,7 @@ def _note_dropped(
 
 
 def _time_note(column: str, *parts: Sequence[Row]) -> str:
-    """From when to when each part goes."""
+    """State from when to when each part goes."""
     said = []
     for name, rows in zip(("training", "validation", "test"), parts, strict=True):
         times = [row.time for row in rows]

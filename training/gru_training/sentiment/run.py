@@ -61,7 +61,7 @@ class LabelledPrediction(NamedTuple):
     label: Any
     """The class; the list of labels; or the number."""
     predicted: Any
-    """Likewise."""
+    """Predicted class, list of labels, or number."""
     scores: list[float]
     """Probability of each class, in the order of the classes, after temperature scaling; of a
     number the bounds of its intervals."""
@@ -87,7 +87,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def temperature(self) -> Temperature:
-        """What the logits are divided by before the softmax."""
+        """Divisor of the logits before the softmax."""
         name = "temperature.json"
         if not (self.path / name).is_file():
             raise RunDirectoryError(
@@ -101,14 +101,14 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def kind(self) -> TargetKind:
-        """What texts are labelled with."""
+        """Kind of the labels: class, labels or number."""
         if (self.path / "scale.json").is_file():
             return "number"
         return "labels" if self.metrics.get("target") == "labels" else "class"
 
     @cached_property
     def decision(self) -> Decision:
-        """How classes or labels are answered; the likeliest class in runs of earlier versions."""
+        """Choice of classes or labels; the likeliest class in runs of earlier versions."""
         name = "decision.json"
         if not (self.path / name).is_file():
             return Decision()
@@ -119,7 +119,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def scale(self) -> Scale:
-        """Of a number to estimate."""
+        """Scale of a number to estimate."""
         try:
             values = self._json("scale.json")
             offsets = tuple(map(float, values["offsets"]))
@@ -128,7 +128,7 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"{self.path / 'scale.json'}: {error!r}") from error
 
     def head(self) -> "Head":
-        """From the model's logits to answers."""
+        """Make the head that turns the model's logits into answers."""
         from gru_training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
 
         if self.kind == "number":
@@ -143,7 +143,7 @@ class SentimentRun(TaskRun):
 
     @property
     def reading(self) -> "Reading":
-        """What the tokens of a text are; whole words in runs of earlier versions."""
+        """Rule by which texts are cut into tokens; whole words in runs of earlier versions."""
         return cast("Reading", self._text_rules["reading"])
 
     @cached_property

@@ -74,7 +74,7 @@ def soft_table(data: Any) -> SoftTable | None:
     """Take the rows of a table in memory: pandas, Polars, PyArrow and others; None of None.
 
     Raises:
-        DataError: It is no table.
+        DataError: The data are no table.
     """
     if data is None:
         return None

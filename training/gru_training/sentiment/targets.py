@@ -1,4 +1,4 @@
-"""What a text is labelled with: one class, any number of labels, or a number to estimate.
+"""The target of a text: one class, any number of labels, or a number to estimate.
 
 `make_target` is the target of a data set. `training_rows` is the point of extension for everything
 that weighs rows or gives them probabilities in place of a label: a network is trained on what it
@@ -38,7 +38,7 @@ class Target(ABC):
     signature: tf.TensorSpec
     """Shape and type of the targets of a batch."""
     key: Hashable
-    """Equal for targets with the same loss and row metrics."""
+    """Key that is equal for targets with the same loss and row metrics."""
 
     def __init__(self, names: Sequence[str], metric: ChosenMetric):
         self.names, self.metric = tuple(names), metric
@@ -148,7 +148,7 @@ class ClassTarget(Target):
         return tf.nn.softmax_cross_entropy_with_logits(probabilities, logits)
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
-        """List the accuracy."""
+        """Return the metrics of single rows by name: the accuracy."""
         return {"accuracy": accuracy}
 
     def members(self, targets: np.ndarray) -> np.ndarray:
@@ -180,7 +180,7 @@ def right_labels(targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 class LabelsTarget(Target):
-    """Any number of labels for each text: whether each applies, (N, C) float32 of 0 and 1.
+    """The target of any number of labels for each text, (N, C) float32 of 0 and 1.
 
     Args:
         names: C labels.
@@ -456,7 +456,7 @@ def training_rows(
         train: N rows to learn from.
         validation: Rows that judge each epoch.
         soft: M rows with probabilities (M, C) in place of labels, if there are any.
-        settings: How these count.
+        settings: Settings of the weights and of the rows with probabilities.
     """
     if train.weights is None and soft is None:
         return TrainingRows(target, train, validation, NOT_DRAWN)

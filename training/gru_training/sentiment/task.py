@@ -128,13 +128,13 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         return SentimentServable(run)
 
     def graph_scorer(self, run: "SentimentRun") -> "GraphScorer | None":
-        """What labels the texts of a table by the run's graph of ONNX."""
+        """Return the scorer that labels the texts of a table by the run's graph of ONNX."""
         from gru_training.sentiment.served.scorer import graph_scorer
 
         return graph_scorer(run)
 
     def scorer(self, run: "SentimentRun") -> "Scorer":
-        """What labels the texts of a table."""
+        """Return the scorer that labels the texts of a table."""
         found = self.graph_scorer(run)
         if found is not None:
             return found

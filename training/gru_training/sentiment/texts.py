@@ -55,7 +55,7 @@ class PreparedTexts(NamedTuple):
 
     words: SentimentWords
     preprocessor: TextPreprocessor
-    """From texts to word ids, as in every export."""
+    """Conversion of texts to word ids, as in every export."""
     rows: Mapping[str, TokenRows]
     """Rows by part: train, validation, test."""
     soft: TokenRows | None = None
@@ -163,7 +163,7 @@ class PretrainedWords(NamedTuple):
     vectors: np.ndarray
     """(N, D) float32."""
     texts: int
-    """Number of texts they were learned from."""
+    """Number of texts that the vectors were learned from."""
 
 
 def pretrained_words(
@@ -231,7 +231,7 @@ def pretrained_words(
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
-    """What `_write` wrote; nothing where it is damaged, so that it is made anew."""
+    """Read what `_write` wrote; None where it is damaged, so that it is made anew."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
             return tuple(values["tokens"].tolist()), values["vectors"]

@@ -150,10 +150,10 @@ def learned_digests(run: SentimentRun) -> np.ndarray:
 
 
 def is_learned(texts: Iterable[str], run: SentimentRun) -> np.ndarray:
-    """Whether a run has learned from each of N texts, (N,) bool.
+    """Mark which of N texts a run has learned from, (N,) bool.
 
     Raises:
-        RunDirectoryError: As of `learned_digests`.
+        RunDirectoryError: The run's files are damaged, see `learned_digests`.
     """
     return np.isin(text_digests(texts), learned_digests(run))
 

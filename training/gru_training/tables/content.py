@@ -12,7 +12,7 @@ from gru_training.errors import DataError
 
 Compression = Literal["", "gzip", "zstd"]
 LARGEST_GROWTH = 50
-"""Times its size that a compressed file may have unpacked. Tables and texts reach 3 to 20."""
+"""Largest ratio of unpacked to packed size of a file. Tables and texts reach 3 to 20."""
 LEAST_UNPACKED = 64 << 20
 """Bytes that any compressed file may have unpacked."""
 LONGEST_LINE = 64 << 20
@@ -30,10 +30,10 @@ def compression_of(head: bytes) -> Compression:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """The first bytes of a file, as they are.
+    """Read the first bytes of a file, as they are.
 
     Raises:
-        DataError: It is no file, or cannot be read.
+        DataError: The path is no file, or cannot be read.
     """
     if not path.is_file():
         what = "is not a file" if path.exists() else "there is no such file"
@@ -96,7 +96,7 @@ def read_bytes(path: Path) -> bytes:
     """The whole content of a file, unpacked if it is compressed.
 
     Raises:
-        DataError: As of `chunks`, bounded.
+        DataError: The file cannot be read or is too large, see `chunks`.
     """
     return b"".join(chunks(path, bounded=True))
 

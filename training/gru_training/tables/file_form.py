@@ -1,4 +1,4 @@
-"""How a file of rows is written: found from its first bytes, and said where it was assumed."""
+"""The format of a file of rows: found from its first bytes, and reported where it was assumed."""
 
 import codecs
 import csv
@@ -13,7 +13,7 @@ from gru_training.errors import ConfigError, DataError
 from gru_training.tables.content import chunks, compression_of, first_bytes, spoken, text_lines
 
 FORMATS = "CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel"
-"""What is read, for messages."""
+"""Names of the formats that are read, for messages."""
 Kind = Literal["csv", "jsonl", "json", "parquet", "arrow", "excel"]
 _HEAD = 1 << 16
 """Bytes of a text in which separator and encoding are looked for."""
@@ -47,7 +47,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is written, where that is said; None: found from the file."""
+    """The format of a text file, as far as it is given; None: found from the file."""
 
     separator: str | None = None
     """The character between cells; `tab` and `\\t` stand for a tab."""
@@ -79,23 +79,23 @@ AS_FOUND = TextFormat()
 
 
 class FileForm(NamedTuple):
-    """How a file of rows is written."""
+    """The format of a file of rows."""
 
     kind: Kind
     encoding: str = ""
-    """Of a text, Python's name."""
+    """Encoding of a text, Python's name; empty for other files."""
     separator: str = ""
-    """Between the cells of CSV."""
+    """Character between the cells of CSV."""
     line_end: str = "\n"
     """The character with which a line of text ends."""
     skipped: int = 0
     """Lines before the header."""
     notes: tuple[str, ...] = ()
-    """What was assumed, for the reader; at most one line."""
+    """Notes on what was assumed, for the reader; at most one line."""
 
     @property
     def unit(self) -> Literal["line", "row"]:
-        """What the places of rows count: lines of a text, else rows."""
+        """Unit in which places of rows count: lines of a text, else rows."""
         return "line" if self.encoding else "row"
 
 
@@ -104,10 +104,10 @@ def find_form(path: Path, given: TextFormat = AS_FOUND) -> FileForm:
 
     Args:
         path: The file.
-        given: What is known of it.
+        given: Format of the file, as far as it is known.
 
     Raises:
-        DataError: It is missing, of a kind that is not read, or may be read in two ways.
+        DataError: The file is missing, of a kind that is not read, or may be read in two ways.
     """
     head = first_bytes(path, 16)
     if binary := _binary_kind(path, head):
@@ -150,9 +150,9 @@ def text_form(
 
     Args:
         name: The file's name, by whose end the usual separator is known.
-        head: Its first bytes.
+        head: First bytes of the file.
         encoding: Python's name of the encoding.
-        said: What to say of the encoding; empty where nothing.
+        said: Note on the encoding for the reader; empty for none.
         separator: The character between cells, where it is known.
         cut: Whether the text goes on after the first bytes.
 

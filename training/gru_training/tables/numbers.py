@@ -7,11 +7,11 @@ from typing import Any
 from gru_training.tables.rows import cell_text
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
-"""What stands in the cell of a missing number, in any case."""
+"""Contents of the cell of a missing number, in any case."""
 _DECIMAL_COMMA = re.compile(
     r"[+-]?(\d*|\d{1,3}(\.\d{3})+|\d{1,3}([ \u00a0\u202f']\d{3})+),\d+([eE][+-]?\d+)?"
 )
-"""Also with points, blanks or apostrophes between thousands."""
+"""Pattern of a number with a decimal comma, also with signs between thousands."""
 
 
 class Numbers:

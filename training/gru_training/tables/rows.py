@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Misfit = Callable[[str, int, str], None]
-"""Takes the kind of the problem, the place of the row, and what is wrong with it."""
+"""Function of the kind of a problem, the place of the row, and what is wrong with it."""
 _DECODE_ROWS = 256
 """Rows of Parquet that are decoded at once: how large they will be is not known before."""
 
@@ -44,7 +44,7 @@ class Rows:
 
     form: FileForm
     columns: Sequence[str] | None
-    """None where each row names its own, as in JSON."""
+    """Names of the columns; None where each row names its own, as in JSON."""
     rows: Iterator[Row]
 
     def __iter__(self) -> Iterator[Row]:
@@ -73,11 +73,11 @@ def read_rows(
 
     Args:
         path: The file.
-        given: How the text is written, where that is known.
-        misfit: Told of rows that are malformed, which are left out; by default they raise.
+        given: Format of the text, as far as it is known.
+        misfit: Function that is told of malformed rows, which are left out; by default they raise.
         bounded: Whether all rows are to be held in memory, for which a compressed file must not
             grow beyond measure.
-        form: How the file is written, where it was found before.
+        form: Format of the file, where it was found before.
 
     Raises:
         DataError: The file cannot be read, or has no header or, without `misfit`, a row is
@@ -99,12 +99,12 @@ def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = AS_FOU
     How it is written is found from what is there at first.
 
     Args:
-        name: What messages call it.
-        stream: Its bytes.
-        given: How the text is written, where that is known.
+        name: Name in messages.
+        stream: Stream of the table's bytes.
+        given: Format of the text, as far as it is known.
 
     Raises:
-        DataError: It has no header; a row that is malformed raises when it is reached.
+        DataError: The stream has no header; a row that is malformed raises when it is reached.
     """
     head = stream.peek()
     encoding = given.encoding or stream_encoding(head)
@@ -330,9 +330,9 @@ class ArrowFile(NamedTuple):
 
     schema: "pa.Schema"
     length: Callable[[], int]
-    """Counts the rows."""
+    """Function that counts the rows."""
     batches: Callable[[int, Sequence[str], int], Iterator["pa.RecordBatch"]]
-    """Rows of these columns behind the first so many, at most so many at once."""
+    """Function of first row, columns and batch size that yields batches of rows."""
 
 
 @contextmanager
@@ -340,7 +340,7 @@ def arrow_file(path: Path, form: FileForm) -> Iterator[ArrowFile]:
     """Open a file of Parquet or Arrow.
 
     Raises:
-        DataError: It is not complete, damaged, or names two columns alike.
+        DataError: The file is not complete, damaged, or names two columns alike.
     """
     import pyarrow as pa
 

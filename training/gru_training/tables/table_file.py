@@ -35,7 +35,7 @@ _TYPES = {
 
 ItemT = TypeVar("ItemT")
 Progress = Callable[[int], None]
-"""Told how many rows there are so far."""
+"""Function that is told how many rows there are so far."""
 
 
 class TableFile(ABC):
@@ -43,7 +43,7 @@ class TableFile(ABC):
 
     Args:
         path: The file.
-        form: How it is written.
+        form: Format of the file.
         schema: Names and types of its columns.
         rows: The number of its rows.
     """
@@ -101,8 +101,8 @@ def open_table(
 
     Args:
         path: The file, which is read twice, so it cannot be a pipe.
-        progress: Told about ten times a second.
-        given: How the text is written, where that is known.
+        progress: Function that is told the number of rows about ten times a second.
+        given: Format of the text, as far as it is known.
 
     Raises:
         DataError: The file cannot be read; names the line, or of Parquet the column.
@@ -239,7 +239,7 @@ def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:
     """Items until they are a piece, one piece after the other.
 
     Args:
-        items: Each with its number of rows and its bytes.
+        items: Items, each with its number of rows and its bytes.
     """
     piece: list[ItemT] = []
     rows = size = 0

@@ -23,7 +23,7 @@ _KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 class FileKind(NamedTuple):
-    """What an output's name says of its content."""
+    """The kind of content that an output's name stands for."""
 
     suffix: Literal[".csv", ".tsv", ".jsonl", ".parquet"]
     gzipped: bool
@@ -54,8 +54,8 @@ def require_writable(output: Path, overwrite: bool) -> None:
     """Raise ScoringError if the file cannot be written, or is there and is to stay.
 
     Args:
-        output: As given with `--output`.
-        overwrite: Whether it may be there already.
+        output: Path given with `--output`.
+        overwrite: Whether a file that is there already is replaced.
     """
     folder = output.parent
     if not folder.is_dir():
@@ -125,15 +125,15 @@ class TableWriter(ABC):
 
 
 def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
-    """Begin a file.
+    """Begin a file of rows.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
     digits as tell them apart. In JSON lines times are texts as ISO 8601 has them.
 
     Args:
-        path: Of the file, which is written over.
-        kind: Of its content, whatever its name.
-        schema: Of the pieces.
+        path: Path of the file, which is written over.
+        kind: Kind of the content, whatever the file's name.
+        schema: Schema of the pieces.
 
     Raises:
         DataError: The kind of file cannot hold a column.

@@ -19,7 +19,7 @@ LOADER = "gru_training.estimators.load"
 _STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 _PLACE = "keras_gru.run"
 _MOST_LETTERS = 6000
-"""Of a parameter's value."""
+"""Longest value of a parameter, in characters."""
 _PATIENCE = {
     # A server that is gone would otherwise hold up each epoch for minutes.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -34,7 +34,7 @@ class MLflowTracker:
     Args:
         store: A server or store, as for `mlflow.set_tracking_uri`; by default that of the
             environment.
-        experiment: Its name; made where there is none.
+        experiment: Name of the experiment; made where there is none.
         register: The name under which to register the model; None: it is not registered.
     """
 

@@ -42,10 +42,11 @@ _TABLE, _LABELS = "word_vectors.tsv", "words.tsv"
 
 
 class TensorBoardTracker:
-    """Writes what `tensorboard --logdir` shows: scalars, settings, pictures, histograms, vectors.
+    """Writes the data of `tensorboard --logdir`: scalars, settings, pictures, histograms, vectors.
 
     Args:
-        folder: Of this training; what lies there of an earlier one of the same name is replaced.
+        folder: Folder of this training; files there of an earlier one of the same name are
+            replaced.
     """
 
     def __init__(self, folder: Path):
@@ -128,5 +129,5 @@ def _markdown(rows: Mapping[str, Any]) -> str:
 
 
 def _simple(value: Any) -> bool | float | int | str:
-    """As HPARAMS takes it."""
+    """Return a value of a type that HPARAMS takes."""
     return value if isinstance(value, bool | float | int | str) else json.dumps(value)

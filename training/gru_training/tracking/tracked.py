@@ -42,8 +42,8 @@ def make_tracker(config: RunConfig, name: str) -> Tracker | None:
     """The tracker of these settings; None where they ask for none.
 
     Args:
-        config: Where the result goes.
-        name: Of the run.
+        config: Settings of the run directory and of the tracker.
+        name: Name of the run.
     """
     if config.track is None:
         return None
@@ -72,13 +72,13 @@ def gates_and_gradients(
     what they are.
 
     Args:
-        model: That is trained.
-        loss: What it minimises.
+        model: Model in training.
+        loss: Loss that it minimises.
         batch: B rows.
 
     Returns:
-        By `gates/LAYER/update` and `gates/LAYER/reset` the values at all steps that are not masked;
-        by `gradients/WEIGHT` those of the mean loss.
+        Values of the gates at all steps that are not masked, by `gates/LAYER/update` and
+        `gates/LAYER/reset`, and gradients of the mean loss, by `gradients/WEIGHT`.
     """
     with _calls(model) as calls, tf.GradientTape() as tape:
         outputs = model(batch.inputs, training=False)
@@ -126,7 +126,7 @@ def _calls(model: keras.Model) -> Iterator[list[_Call]]:
 
 _ROWS = 32
 _BATCHES = 8
-"""The first ones may be of the shortest rows."""
+"""Number of the batch to take rows from, as the first ones may be of the shortest rows."""
 
 
 class Tracked:
@@ -138,8 +138,8 @@ class Tracked:
 
     Args:
         config: Every setting; `run.track` names the tracker, if there is to be one.
-        task: What is trained for.
-        console: Where to say that a tracker was lost.
+        task: Name of the task.
+        console: Console on which to say that a tracker was lost.
         resume: Whether the training goes on from a checkpoint; then it begins without the tracker,
             too.
 
@@ -182,8 +182,8 @@ class Tracked:
         """Start the tracker; what it returns follows the training's steps and epochs.
 
         Args:
-            place: Where the run is to be.
-            data: What is trained on.
+            place: Path of the run directory.
+            data: Data of the training.
 
         Raises:
             TrackingError: The tracker cannot be reached.

@@ -1,4 +1,4 @@
-"""What a tracker is: a place that is told of a training from its start to its end."""
+"""The interface of a tracker, a place that is told of a training from its start to its end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ Outcome = Literal["finished", "interrupted", "failed"]
 
 @dataclass(frozen=True)
 class TrackedData:
-    """What is trained on."""
+    """The data of a training."""
 
     name: str
     sha256: str
-    """Of the rows, in hexadecimal."""
+    """SHA-256 of the rows, in hexadecimal."""
     sizes: Mapping[str, int]
     """The number of rows, by part."""
 
@@ -29,17 +29,17 @@ class Beginning:
     """A training that begins."""
 
     name: str
-    """Of the run."""
+    """Name of the run."""
     place: Path
-    """Where the run is to be."""
+    """Path at which the run is to be."""
     task: str
     settings: Mapping[str, Any]
     """JSON values, by names such as `training.learning_rate`."""
     version: str
-    """Of keras_gru."""
+    """Version of keras_gru."""
     data: TrackedData
     resumed: bool
-    """Whether it goes on from a checkpoint; then the epochs before it are told again."""
+    """Whether the training goes on from a checkpoint; the epochs before it are then told again."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class FinishedRun:
     path: Path
     task: str
     measures: Mapping[str, float]
-    """Of the delivered model, by names such as `final/test/accuracy`."""
+    """Measures of the delivered model, by names such as `final/test/accuracy`."""
     best_epoch: int
     pictures: Sequence[Path]
     """PNG files of the report."""
@@ -57,22 +57,22 @@ class FinishedRun:
 
 
 class Tracker(Protocol):
-    """Told of one training; what fails may raise any error, and is then told again."""
+    """A follower of one training; calls that fail may raise any error, and are then repeated."""
 
     def start(self, beginning: Beginning) -> None:
-        """Before the first step."""
+        """Begin to follow a training, before its first step."""
 
     def epoch(self, record: EpochRecord) -> None:
-        """After each epoch."""
+        """Log an epoch that has ended."""
 
     def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
+        """Log gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
 
     def results(self, run: FinishedRun) -> None:
-        """Once the run is complete."""
+        """Log the results of a complete run."""
 
     def finish(self, outcome: Outcome) -> None:
-        """At the end, whatever it was; the last call."""
+        """End the record, whatever the outcome; the last call."""
 
 
 def epoch_measures(record: EpochRecord) -> dict[str, float]:

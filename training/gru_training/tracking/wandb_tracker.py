@@ -17,8 +17,8 @@ class WandbTracker:
     """Writes a run of Weights & Biases; `WANDB_MODE=offline` keeps it on disk for `wandb sync`.
 
     Args:
-        folder: Where it writes its files, in `wandb/`.
-        project: To which the run belongs.
+        folder: Folder of its files, which lie in `wandb/`.
+        project: Project of the run.
     """
 
     def __init__(self, folder: Path, project: str):

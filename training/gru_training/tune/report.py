@@ -49,7 +49,7 @@ class FinalRun:
 
 
 def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]:
-    """What came of a search, in a few lines."""
+    """Summarise a search in a few lines."""
     trials = study.trials()
     counts = {
         state: sum(each.state == state for each in trials)
@@ -98,12 +98,12 @@ def write_report(
     """Write report.md, report.html, trials.csv and the pictures.
 
     Args:
-        space: What was searched.
-        study: Complete.
-        picked: Whose settings were taken.
-        folder: Of the study.
+        space: Space of the search.
+        study: Complete study of the search.
+        picked: Trial whose settings were taken.
+        folder: Folder of the study.
         finals: Runs with these settings.
-        again: How to train with the settings of the best trial.
+        again: Command that trains with the settings of the best trial.
 
     Returns:
         The page.

@@ -22,7 +22,7 @@ class SearchSpace:
 
     @classmethod
     def of(cls, config: Any, fixed: Collection[str] = ()) -> "SearchSpace":
-        """What a search of these settings varies by default.
+        """Return the space that a search of these settings covers by default.
 
         Args:
             config: Settings of a task.
@@ -46,7 +46,7 @@ class SearchSpace:
                 `pooling=max,mean`.
 
         Raises:
-            ConfigError: It is written otherwise, or there is no such setting.
+            ConfigError: The range is malformed, or there is no such setting.
         """
         name, equals, written = text.partition("=")
         name = name.strip().lstrip("-").replace("-", "_")
@@ -66,10 +66,10 @@ class SearchSpace:
         return all(self.choices[name].holds(value) for name, value in values.items())
 
     def with_values(self, values: Mapping[str, Any]) -> Any:
-        """The settings with these values.
+        """Return the settings with these values.
 
         Raises:
-            ConfigError: They contradict each other.
+            ConfigError: The values contradict each other.
         """
         nested = to_dict(self.config)
         for part, section in _sections(self.config).items():

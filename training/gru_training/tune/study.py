@@ -59,7 +59,7 @@ class NumberedSampler(TPESampler):
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial."""
+    """One trial of a search."""
 
     number: int
     state: str
@@ -69,9 +69,9 @@ class Trial:
     settings: Mapping[str, Any]
     seconds: float | None
     reason: str
-    """Reason why it failed or was stopped."""
+    """Reason why the trial failed or was stopped."""
     worker: str
-    """Name of the process that runs or ran it."""
+    """Name of the process that runs or ran the trial."""
     left_out: tuple[float, ...] = ()
     """The criterion without each part of the validation rows (`gru_training.criterion`)."""
 
@@ -141,7 +141,8 @@ class Study:
             Whether it goes on; else it has just begun.
 
         Raises:
-            ConfigError: It is the study of another search; names the first difference.
+            ConfigError: The study belongs to another search; the message names the first
+                difference.
         """
         known = self.study.user_attrs.get(_IDENTITY)
         if known is None:
@@ -231,7 +232,7 @@ class Pick:
     defaults: Trial | None
     """The trial of the default settings, where there was one."""
     gain: float = 0.0
-    """By how much the best is better than the defaults, above 0 for better."""
+    """Advantage of the best trial over the defaults, above 0 for better."""
     error: float | None = None
     """The standard error of the gain; None where it cannot be told."""
 

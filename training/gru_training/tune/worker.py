@@ -25,12 +25,12 @@ from gru_training.tune.study import LEFT_OUT, Study
 
 @dataclass(frozen=True)
 class Job:
-    """What every process of a search is told."""
+    """The task, space and data that every process of a search gets."""
 
     task: str
     space: SearchSpace
     data: Any
-    """What the task's `check` has read."""
+    """Data that the task's `check` has read."""
     criterion: Criterion
     folder: Path
     pruner: str
@@ -39,14 +39,14 @@ class Job:
         """The study of the folder.
 
         Raises:
-            RunDirectoryError: It cannot be read or written.
+            RunDirectoryError: The study cannot be read or written.
         """
         training = self.space.config.training
         return Study.open(self.folder, self.criterion, self.pruner, training.seed, training.epochs)
 
 
 def worker_name(process: int) -> str:
-    """What the process of this number is called, in a study that machines share."""
+    """Name the process of this number, in a study that machines share."""
     return f"{socket.gethostname()}:{process}"
 
 
@@ -73,7 +73,7 @@ class _Termination:
             os._exit(128 + signal.SIGTERM)
 
     def trial_ends(self) -> None:
-        """From here on the next trial may start."""
+        """Allow the next trial to start."""
         self._naming = True
 
 

@@ -1,1 +1,1 @@
-"""From text to word ids and vectors."""
+"""The way from text to word ids and vectors."""

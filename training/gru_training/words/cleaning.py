@@ -14,7 +14,7 @@ import tensorflow as tf
 _LAST = 0x323B0
 """Code points from here on are not assigned, private or tags."""
 _ALL = 0x110000
-"""How many code points there are."""
+"""Number of code points of Unicode."""
 _PASSES = 3
 """A letter with three marks, as Greek has, is put together in three steps."""
 _NOT_ASCII = r"(?s).*[^\x00-\x7F].*"
@@ -22,7 +22,7 @@ _UNSEEN = (
     ("<!--", "-->"),
     (r"(?i:<(?:script|style)\b)", r"(?i:</(?:script|style)\s*>)"),
 )
-"""What opens and closes what no reader sees."""
+"""Pairs of patterns that open and close what no reader sees."""
 _TAG = r"</?[A-Za-z][^<>]*>"
 _ADDRESS = r"""(?:[Hh][Tt][Tt][Pp][Ss]?://|www\.)([^\s/<>"'?#]+)[^\s<>"']*"""
 _INVISIBLE = r"[\x{00AD}\x{200C}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2064}\x{FE00}-\x{FE0F}]"
@@ -105,7 +105,7 @@ def normalise(text: tf.Tensor) -> tf.Tensor:
 
 
 class _Table(NamedTuple):
-    """What characters become, and which pairs become one."""
+    """The replacements of characters, and the pairs that become one."""
 
     points: np.ndarray
     """(P,) int32, ascending: code points that are replaced."""
@@ -116,7 +116,7 @@ class _Table(NamedTuple):
     pairs: np.ndarray
     """(Q,) int64, ascending: first · `_ALL` + second."""
     joined: np.ndarray
-    """(Q,) int32: what they become."""
+    """(Q,) int32: the code point that each pair becomes."""
 
 
 @cache
@@ -148,7 +148,7 @@ def _table() -> _Table:
 
 
 def unicode_table() -> dict[str, Any]:
-    """What `normalise` does, for other engines.
+    """Return the tables of `normalise`, for other engines.
 
     Returns:
         `map`: characters by what they become; `pairs`: two by the one that they become, and
@@ -166,14 +166,14 @@ def unicode_table() -> dict[str, Any]:
 
 
 def _replaced(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Each character by its compatible ones.
+    """Replace each character by its compatible ones.
 
     Args:
         points: (N,) int32, of all texts one after the other.
         rows: (N,) int64, the text of each.
 
     Returns:
-        As the arguments, (M,).
+        Code points (M,) and rows (M,), in the form of the arguments.
     """
     table = _table()
     keys, starts = tf.constant(table.points), tf.constant(table.starts)
@@ -190,14 +190,14 @@ def _replaced(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]
 
 
 def _composed(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Letters and the marks behind them as one character, where there is one.
+    """Join letters and the marks behind them into one character, where there is one.
 
     Args:
         points: (N,) int32, of all texts one after the other.
         rows: (N,) int64, the text of each.
 
     Returns:
-        As the arguments, (M,).
+        Code points (M,) and rows (M,), in the form of the arguments.
     """
     table = _table()
     pairs, joined = tf.constant(table.pairs), tf.constant(table.joined)

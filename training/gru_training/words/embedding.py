@@ -101,7 +101,7 @@ class WordEmbedding(keras.layers.Layer):
         )
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:  # noqa: ARG002
-        """Padding is masked."""
+        """Mask the padding."""
         return ops.not_equal(inputs, PADDING)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

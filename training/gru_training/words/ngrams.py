@@ -61,7 +61,7 @@ _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
 _LARGEST_KEY = np.iinfo(np.int64).max
 Score = Callable[[np.ndarray, np.ndarray], float]
-"""Of labels and logits; more is better."""
+"""Score of labels and logits; more is better."""
 
 
 def accuracy_score(labels: np.ndarray, logits: np.ndarray) -> float:
@@ -83,12 +83,12 @@ class NgramModel:
     bias: np.ndarray
     """(C,) float32."""
     penalty: float | None = None
-    """That of the regressions, where it is known."""
+    """Penalty of the regressions, where it is known."""
     order: int = 2
     """Words in the longest n-grams."""
 
     def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
-        """Which of the n-grams each of N rows of word ids holds, (N, K) of 0 and 1."""
+        """Mark the n-grams that each of N rows of word ids holds, (N, K) of 0 and 1."""
         return _indicators(rows, self.vocabulary_size, self.order, self.keys)
 
     def logits(self, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -119,7 +119,7 @@ def fit_ngrams(
         order: Words in the longest n-grams.
 
     Raises:
-        ConfigError: As of `require_keys`.
+        ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
     row_weights = train.row_weights
     if class_weights is not None:
@@ -156,7 +156,7 @@ def fit_ngram_numbers(
         order: Words in the longest n-grams.
 
     Raises:
-        ConfigError: As of `require_keys`.
+        ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
 
     def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
@@ -222,7 +222,7 @@ def _best(
 
 
 def _keys_of(train: TokenRows, vocabulary_size: int, order: int) -> np.ndarray:
-    """Those of the rows; of n-grams of three words or more, those that several rows hold."""
+    """Return the keys of the rows; of n-grams of three words or more, those in several rows."""
     require_keys(vocabulary_size, order)
     held = np.concatenate([_keys(row, vocabulary_size, order) for row in train.ids])
     keys, counts = np.unique(held, return_counts=True)
@@ -245,7 +245,7 @@ def _one_against_rest(
 def _indicators(
     rows: Sequence[np.ndarray], vocabulary_size: int, order: int, keys: np.ndarray
 ) -> sp.csr_matrix:
-    """Which of the n-grams each row holds, (N, K) of 0 and 1."""
+    """Mark the n-grams that each row holds, (N, K) of 0 and 1."""
     columns, ends = [], [0]
     for row in rows:
         held = _keys(row, vocabulary_size, order)
@@ -323,7 +323,7 @@ class NgramLogits(keras.layers.Layer):
         return tf.concat(keys, axis=1)
 
     def weights_of(self, keys: Any) -> Any:
-        """What n-grams (n,) add to the logits, (n, C); zero for unknown ones and padding."""
+        """Return what n-grams (n,) add to the logits, (n, C); zero for unknown ones and padding."""
         table = tf.convert_to_tensor(self.keys)
         place = tf.minimum(tf.searchsorted(table, keys), self.count - 1)
         known = (keys != PADDING) & (tf.gather(table, place) == keys)

@@ -20,7 +20,7 @@ _ML = "ai.onnx.ml"
 def add_keras_embedding(
     graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any
 ) -> list[Value]:
-    """`keras.layers.Embedding` with `mask_zero`."""
+    """Add a `keras.layers.Embedding` with `mask_zero` to the graph."""
     ids = graph.add("Cast", values[0].name, to=INT64)
     name = graph.add("Gather", graph.weight(layer.embeddings), ids, name=layer.name)
     return [Value(name, 3, _mask(graph, ids))]
@@ -112,7 +112,7 @@ WRITERS = {
     NgramLogits: add_ngram_logits,
     WordEmbedding: add_word_embedding,
 }
-"""By kind of layer, beside `keras_gru.convert.onnx_layers.WRITERS`."""
+"""Writers by kind of layer, beside `keras_gru.convert.onnx_layers.WRITERS`."""
 
 MASKS = {"NotEqual": _not_equal}
-"""By the name of the operation, in place of the one in `gru_training.onnx.operations`."""
+"""Writers by operation name, in place of the one in `gru_training.onnx.operations`."""

@@ -48,7 +48,7 @@ class Tokenizer:
 
     @classmethod
     def read(cls, path: Path) -> Tokenizer:
-        """From a `tokens.json`."""
+        """Read a `tokens.json`."""
         return cls(json.loads(path.read_text("utf-8"))["steps"])
 
     def __call__(self, text: bytes) -> list[str]:
@@ -83,7 +83,7 @@ class _Reading:
 
 
 def _of_tokens(step: Mapping[str, Any]) -> Callable[[list[str]], list[str]] | None:
-    """What a step does to tokens; None where it is of texts."""
+    """Return the change of tokens that a step makes; None where it changes texts."""
     match step:
         case {"begin": begin, "attached": attached}:
             return partial(_with_spacing, begin=begin, attached=attached)
@@ -99,7 +99,7 @@ def _with_spacing(tokens: list[str], begin: str, attached: str) -> list[str]:
 
 
 def _change(step: Mapping[str, Any], kind: str) -> TextChange | None:
-    """What a step does to one kind of text; None for nothing."""
+    """Return the change that a step makes to one kind of text; None for nothing."""
     match step:
         case {"replace": patterns, "by": by}:
             pattern = patterns[kind]
@@ -127,7 +127,7 @@ class Words:
 
     @classmethod
     def read(cls, path: Path) -> Words:
-        """From a file of one word per line."""
+        """Read a file of one word per line."""
         return cls(path.read_text("utf-8").removesuffix("\n").split("\n"))
 
     def look_up(self, rows: Sequence[Sequence[str]]) -> np.ndarray:
@@ -153,7 +153,7 @@ def padded(rows: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 class LowerCase:
-    """TensorFlow's lower case.
+    """The conversion to lower case as TensorFlow does it.
 
     Args:
         map: The characters that it changes, each by what it becomes.
@@ -202,7 +202,7 @@ class Cut:
 
     Args:
         between: Openings and closings.
-        by: What takes their place.
+        by: Text that takes the place of what is cut.
     """
 
     def __init__(self, between: Sequence[tuple[str, str]], by: str) -> None:
@@ -255,7 +255,7 @@ class Normalisation:
     Args:
         map: Characters, each by what it becomes.
         pairs: Two characters by the one that they become; what is a second one is no first one.
-        passes: How often pairs are looked for: what a pair becomes may be the first of another.
+        passes: Number of passes over the pairs: what a pair becomes may be the first of another.
     """
 
     def __init__(self, map: Mapping[str, str], pairs: Mapping[str, str], passes: int) -> None:

@@ -12,7 +12,7 @@ from gru_training.words.cleaning import clean
 BEGIN = "▁"
 """Mark of the beginning of a run without blanks, while `spaced_words` looks for tokens."""
 ATTACHED = "##"
-"""Stands before tokens without a blank before them where this is to be told."""
+"""Mark before tokens that stand behind no blank, where this is to be told."""
 
 NEW_LINE = "␤"
 """Stands for a line break among characters: files of vocabularies have a token in each line."""
@@ -57,7 +57,7 @@ def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 
 
 def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """As `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
+    """Cut texts like `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
 
     So a full stop in `end.` is not that in `end .`: how a text is typed says where it comes from.
 

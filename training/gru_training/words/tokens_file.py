@@ -1,4 +1,4 @@
-"""How texts become word ids, written down for engines without TensorFlow.
+"""The steps from texts to word ids, written down for engines without TensorFlow.
 
 `tokenize` is a row of TensorFlow's string operations, whose tables of Unicode (RE2's classes, ICU's
 lower case) are of TensorFlow's own version. Here TensorFlow is asked about every character once,
@@ -38,9 +38,9 @@ def token_files(
     """The files from which `gru_training.words.text_reader` reads texts, by file name.
 
     Args:
-        words: What is known.
+        words: Vocabulary of known words.
         cleaned: Whether texts are cleaned before, as in `tokenize`.
-        reading: What the tokens are.
+        reading: Rule by which texts are cut into tokens.
     """
     steps = _steps(cleaned, reading)
     content = {"format": 1, "cleaned": cleaned, "reading": reading, "steps": steps}
@@ -51,7 +51,7 @@ def token_files(
 
 
 def _steps(cleaned: bool, reading: Reading) -> list[dict[str, Any]]:
-    """Those of `gru_training.words.tokens.tokenize` or `spaced_words`, in their order."""
+    """List the steps of `gru_training.words.tokens.tokenize` or `spaced_words`, in their order."""
     unspaced = tokens._UNSPACED_SCRIPTS if cleaned else tokens._UNSPACED_SCRIPT
     steps = [
         {"decode": "utf-8"},
@@ -77,7 +77,7 @@ def _steps(cleaned: bool, reading: Reading) -> list[dict[str, Any]]:
 
 
 def _cleaning_steps() -> list[dict[str, Any]]:
-    """Those of `gru_training.words.cleaning.clean`, in its order.
+    """List the steps of `gru_training.words.cleaning.clean`, in its order.
 
     Entities are exchanged in one pass, not one after the other: none is part of another, nor made
     by what takes the place of another but by `&`, which comes last.
@@ -110,7 +110,7 @@ def _patterns(pattern: str) -> dict[str, str | None]:
 
 
 def _translated(pattern: str, end: int) -> str:
-    """For texts of code points below an end."""
+    """Translate a pattern for texts of code points below an end."""
     any_case = _ANY_CASE.fullmatch(pattern)
     if any_case is not None:  # RE2 folds all of Unicode there
         pattern = _PLAIN_LETTER.sub(lambda found: _folded(found, end), any_case[1])
@@ -168,7 +168,7 @@ def _escaped(point: int) -> str:
 
 @functools.cache
 def _lower_case() -> dict[str, Any]:
-    """What TensorFlow makes of each character, and of a sigma at the end of a word.
+    """Return what TensorFlow makes of each character, and of a sigma at the end of a word.
 
     The only lower case that depends on its neighbours is that of Σ (Unicode, table 3-17,
     Final_Sigma): ς behind a cased letter and before none, where letters to be passed over do not

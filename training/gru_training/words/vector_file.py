@@ -32,11 +32,11 @@ class FileVectors(NamedTuple):
     """Words with a vector each."""
 
     tokens: tuple[str, ...]
-    """N of them, in the order of the file."""
+    """N words, in the order of the file."""
     vectors: np.ndarray
     """(N, D) float32, as they stand in the file."""
     words: int
-    """How many the file holds."""
+    """Number of words that the file holds."""
 
 
 def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileVectors:
@@ -46,8 +46,8 @@ def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileV
         path: The file; its format is found from its first lines.
         wanted: Words to read, in lower case. A word of the file that is among them only once
             it is written small gives its vector where the file does not have the small one.
-        further: How many more words to read, the first ones of the file, which are the most
-            frequent as a rule; those that are not in lower case are left out.
+        further: Number of further words to read, the first of the file, which are the most frequent
+            as a rule; those that are not in lower case are left out.
 
     Raises:
         DataError: The file cannot be read, holds no vectors, or a line does not fit; names it.
@@ -145,7 +145,7 @@ def _lines(path: Path, file: BinaryIO, size: int) -> "Iterator[tuple[str, bytes 
 
 
 def _size(fields: list[bytes]) -> int:
-    """How many numbers stand at the end of a line."""
+    """Count the numbers at the end of a line."""
     size = 0
     for field in reversed(fields[1:]):
         try:

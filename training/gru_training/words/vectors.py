@@ -56,7 +56,7 @@ def word_vectors(
 
 
 def _co_occurrences(rows: Sequence[np.ndarray], counts: np.ndarray, window: int) -> sp.csr_matrix:
-    """How often words stand near each other, (V, V) symmetric; nearer counts more."""
+    """Count how often words stand near each other, (V, V) symmetric; nearer counts more."""
     share = counts / max(1.0, counts.sum())
     kept = np.sqrt(np.minimum(1.0, _THIN_ABOVE / np.maximum(share, 1e-12))) * (counts > 0)
     total = sp.csr_matrix((len(counts), len(counts)))

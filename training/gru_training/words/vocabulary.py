@@ -20,7 +20,7 @@ from gru_training.words.tokens import SPLITS, Reading, without_marks
 PADDING = 0
 UNKNOWN = 1
 RESERVED = ("[PAD]", "[UNK]")
-"""What ids 0 and 1 are called in files; no text yields such a token, brackets stand alone."""
+"""Names of ids 0 and 1 in files; no text yields such a token, brackets stand alone."""
 
 _CHUNK = 1024  # texts tokenized at once
 
@@ -73,7 +73,7 @@ class TokenIndex(NamedTuple):
     tokens: list[str]
     """The tokens, the most frequent first; equally frequent ones in the order of code points."""
     counts: np.ndarray
-    """How often each occurs."""
+    """Number of occurrences of each word."""
     rows: list[np.ndarray]
     """The places in `tokens` of each text's tokens, int32."""
 
@@ -166,7 +166,7 @@ class TextPreprocessor(tf.Module):
         vocabulary: The known words.
         max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
-        reading: What the tokens are.
+        reading: Rule by which texts are cut into tokens.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class TextPreprocessor(tf.Module):
         return tokens[:, -self.max_tokens :] if limit else tokens
 
     def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
-        """As the call, (B, None) ragged int32; empty texts have none."""
+        """Look up word ids, (B, None) ragged int32; empty texts have none."""
         ids = tf.ragged.map_flat_values(self._table.lookup, self._read(text, limit))
         return tf.cast(ids, tf.int32)
 
@@ -251,12 +251,12 @@ class TokenRows:
 
 
 def members_of(labels: np.ndarray, number: int) -> np.ndarray:
-    """Which rows are of a class or have a label, (N,) bool."""
+    """Mark the rows that are of a class or have a label, (N,) bool."""
     return np.asarray(labels == number if labels.ndim == 1 else labels[:, number] > 0.5)
 
 
 def word_counts(rows: Sequence[np.ndarray], words: int) -> sp.csr_matrix:
-    """How often each text holds each word.
+    """Count each word in each text.
 
     Args:
         rows: N rows of word ids.

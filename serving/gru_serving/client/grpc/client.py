@@ -78,7 +78,7 @@ class GrpcMessage(NamedTuple):
 
 
 class _Channel:
-    """What the two kinds of connection share."""
+    """Common part of the blocking and the asynchronous gRPC connection."""
 
     def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
         self._address, self._url = address, grpc_url(address, tls)
@@ -160,7 +160,7 @@ class GrpcConnection(_Channel):
         self._open()
 
     def send(self, message: GrpcMessage, timeout: float) -> Any:
-        """The response."""
+        """Send a message and return the response."""
         with self._errors(timeout):
             return self._call(message, timeout)
 
@@ -176,7 +176,7 @@ class AsyncGrpcConnection(_Channel):
         super().__init__(grpc.aio, address, tls, options)
 
     async def send(self, message: GrpcMessage, timeout: float) -> Any:
-        """The response."""
+        """Send a message and return the response."""
         if self._channel is None:
             self._open()  # only now, as a channel belongs to the loop that runs when it is made
         with self._errors(timeout):
@@ -211,7 +211,7 @@ class GrpcClient(Client):
 
 
 class AsyncGrpcClient(AsyncClient):
-    """As `GrpcClient`, for an event loop."""
+    """Client over gRPC for an event loop; the counterpart of `GrpcClient`."""
 
     def __init__(
         self, address: str, tls: bool = False, options: ClientOptions | None = None

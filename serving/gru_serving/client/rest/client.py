@@ -54,7 +54,7 @@ class RestClient(Client):
 
 
 class AsyncRestClient(AsyncClient):
-    """As `RestClient`, for an event loop."""
+    """Client over REST for an event loop; the counterpart of `RestClient`."""
 
     def __init__(self, url: str, options: ClientOptions | None = None) -> None:
         settings = options or ClientOptions()

@@ -1,4 +1,4 @@
-"""How REST messages go out, and what comes back: within the time, and no more than allowed."""
+"""The exchange of REST messages, within a time limit and a limit on the size of answers."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _left(deadline: float | None, late: type[Exception]) -> float | None:
 
 
 ENCODING = "gzip"
-"""What `AnswerBody` unpacks, for Accept-Encoding."""
+"""The encoding that `AnswerBody` unpacks, sent as Accept-Encoding."""
 
 _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
@@ -147,8 +147,8 @@ class AnswerBody:
         most: The largest body, unpacked, in bytes.
 
     Raises:
-        ResourceExhausted: It is announced as larger.
-        UnpackError: An encoding that was not asked for.
+        ResourceExhausted: The announced length exceeds `most`.
+        UnpackError: The answer has an encoding that was not asked for.
     """
 
     def __init__(self, url: str, encoding: str, announced: str | None, most: int) -> None:
@@ -166,7 +166,7 @@ class AnswerBody:
 
         Raises:
             ResourceExhausted: The body is larger than allowed.
-            UnpackError: It cannot be unpacked.
+            UnpackError: The body cannot be unpacked.
         """
         if not self._packed:
             self._append(piece)
@@ -206,7 +206,7 @@ _GONE = ("disconnected", "peer closed connection")
 
 
 class _Http:
-    """What the two kinds of connection share."""
+    """Common part of the blocking and the asynchronous REST connection."""
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         self._url = url

@@ -223,7 +223,7 @@ class LongReader(Reader):
         return byte == ord(closing)
 
     def _cut(self, opening: bytes, level: int) -> tuple[int | None, bool]:
-        """Where the container or its last whole element in reach ends; None within a long one."""
+        """Find the end of the container or of its last whole element; None within a long one."""
         start = self._at
         window = bytes(self._text[start : min(start + PIECE, self._length)])
         if (len(window) - len(window.rstrip(b"\\"))) % 2:
@@ -240,7 +240,7 @@ class LongReader(Reader):
         return (None if end is None else start + end), close is not None
 
     def _piece(self, opening: bytes, end: int, closes: bool, level: int) -> Any:
-        """What stands from here to `end`, parsed as a container of its own."""
+        """Parse the bytes from here to `end` as a container of their own."""
         start, self._at = self._at, end + 1
         closing = bytes(self._text[end : end + 1]) if closes else _CLOSING[opening]
         text = opening + bytes(self._text[start:end]) + closing
@@ -333,7 +333,7 @@ def parse(body: bytes | bytearray) -> Document:
         body: A bytearray is taken over: what is returned may lean on it.
 
     Raises:
-        InvalidArgument: It is no JSON, or no object; with TF Serving's text.
+        InvalidArgument: The body is no JSON, or no object; the message is TF Serving's.
     """
     if not body:
         raise InvalidArgument("JSON Parse error: The document is empty")

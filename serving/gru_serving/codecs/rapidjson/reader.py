@@ -18,7 +18,7 @@ _STEPS[[ord("]"), ord("}")]] = -1
 
 
 class Structure(NamedTuple):
-    """What a text that begins outside of strings looks like.
+    """The structure of a text that begins outside of strings.
 
     Attributes:
         depth: Containers opened in the text and not closed, after each of its bytes.
@@ -47,7 +47,7 @@ class Structure(NamedTuple):
         return cls(np.cumsum(steps, dtype=np.int32), outside, codes)
 
     def close(self) -> int | None:
-        """Where the container around the text is closed; None if the text does not close it."""
+        """Find where the container around the text is closed; None if it stays open."""
         below = self.depth < 0
         at = int(below.argmax()) if len(below) else 0
         return at if len(below) and below[at] else None
@@ -58,7 +58,7 @@ class Structure(NamedTuple):
         return int(commas[-1]) if len(commas) else None
 
     def deeper_than(self, most: int, end: int | None = None) -> int | None:
-        """Where more than this many containers are open for the first time, before `end`."""
+        """Find where more than `most` containers are open for the first time, before `end`."""
         deep = self.depth[:end] > most
         at = int(deep.argmax()) if len(deep) else 0
         return at if len(deep) and deep[at] else None

@@ -103,8 +103,8 @@ def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
         outputs: Arrays that share their first dimension.
 
     Raises:
-        InvalidArgument: With TF Serving's text: an output without a batch dimension, batches of
-            different sizes, a type without a JSON form.
+        InvalidArgument: An output has no batch dimension, batches differ in size, or a type has no
+            JSON form; the message is TF Serving's.
     """
     batch = -1
     for name in sorted(outputs):

@@ -1,4 +1,4 @@
-"""What turned out to be true, from a table of texts and labels."""
+"""The true classes or labels of texts, from a table of texts and labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_outcomes(path: Path, separator: str | None = None) -> dict[str, frozens
     Args:
         path: A table, such as a CSV file, with a column of texts and one of labels, under their
             usual names.
-        separator: Between several labels in a cell that is no list.
+        separator: Character between several labels in a cell that is no list.
 
     Raises:
         InvalidArgument: The file cannot be read, or a column is missing.

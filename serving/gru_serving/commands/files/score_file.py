@@ -148,7 +148,7 @@ class ServedModel:
 
     @cached_property
     def _columns(self) -> AnswerColumns | None:
-        """Those of a model that answers several labels or a number; None of any other."""
+        """Answer columns of a model with several labels or a number per text; None of any other."""
         forms = {name: array.ndim for name, array in self._probe.items()}
         if forms == _LABELS and self._classes is not None:
             return answer_columns("labels", self._classes)

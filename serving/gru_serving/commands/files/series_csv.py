@@ -33,7 +33,7 @@ class Tick(NamedTuple):
     """One row.
 
     Attributes:
-        label: What its first column says, for people: the time.
+        label: Content of the first column, for people: the time.
         values: (C,) float32, NaN where a cell is empty or says so.
     """
 
@@ -48,8 +48,8 @@ class Ticks:
         name: A file, or `-` for standard input.
         columns: Names of the columns to read, in the order of the model's; by default all but the
             first.
-        optional: Names of those of them that may be missing, and are NaN then.
-        given: How the text is written, where that is known.
+        optional: Names of the columns that may be missing; their values are NaN then.
+        given: Format of the text, as far as it is known.
 
     Raises:
         InvalidArgument: The file cannot be read, or a column is missing; names it. Iterating
@@ -185,7 +185,7 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
 
 
 def uneven_times(ticks: Sequence[Tick]) -> str | None:
-    """What to say of a series whose rows are not evenly spaced, as where some were left out.
+    """Return a note on a series whose rows are not evenly spaced, as where some were left out.
 
     Training fills times left out with missing values; a server gets rows without their times.
 
@@ -252,10 +252,10 @@ def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def text_format(arguments: argparse.Namespace) -> TextFormat:
-    """How the text is written, where `--separator` and `--encoding` say it.
+    """Return the format of the text, as far as `--separator` and `--encoding` give it.
 
     Raises:
-        InvalidArgument: They cannot be.
+        InvalidArgument: The separator or the encoding cannot be used.
     """
     from gru_training.errors import TrainingError
     from gru_training.tables.file_form import TextFormat
@@ -280,7 +280,7 @@ class SeriesRows(NamedTuple):
         ticks: Rows to forecast from.
         ahead: Rows after them that have no value to forecast, but known inputs.
         columns: Columns of the model; None where it does not name them.
-        notes: What to say of the rows.
+        notes: Notes on the rows for a reader.
     """
 
     ticks: Sequence[Tick]
@@ -346,7 +346,7 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
 
 
 def _short(ahead: Sequence[Tick], columns: SeriesColumns) -> str | None:
-    """What to say where known inputs are known of some of the steps only."""
+    """Return a note where known inputs are given for some of the steps ahead only."""
     if not 0 < len(ahead) < columns.horizon:
         return None
     return (

@@ -88,7 +88,7 @@ class Task:
         inputs: Arrays with equal first dimensions.
         size: Number of rows.
         deadline: `time.perf_counter()` at which nobody waits any more; None for never.
-        enqueued: The same clock when it was handed in.
+        enqueued: `time.perf_counter()` when it was handed in.
         waiter: Coroutine that waits for the answer; None where a thread does.
         outputs: The answer, once there.
         error: Error that came in place of an answer.
@@ -146,7 +146,7 @@ def rows_of(arrays: Sequence[np.ndarray]) -> int:
     """The first dimension that the inputs of a request have in common.
 
     Raises:
-        InvalidArgument: With TF Serving's text: they have none.
+        InvalidArgument: The inputs have none in common; the message is TF Serving's.
     """
     if not arrays:
         raise InvalidArgument("Batching Run() must have at least one input tensor")
@@ -181,8 +181,8 @@ class BatchQueue:
         options: Sizes and timeout.
         feeds: The input tensors, in the order in which tasks hold their arrays.
         fetches: The output tensors, in the order in which tasks get theirs.
-        process: Given `feeds`, `fetches` and the tasks of a batch, answers all of them and raises
-            nothing.
+        process: Function of `feeds`, `fetches` and the tasks of a batch, which answers all of them
+            and raises nothing.
         patient: Whether a batch waits to fill.
 
     Attributes:
@@ -223,17 +223,17 @@ class BatchQueue:
         """Put a request into batches; under the scheduler's lock.
 
         Args:
-            key: Requests with different keys share no batch.
+            key: Key of the request; requests with different keys share no batch.
             inputs: Arrays with `size` rows.
             size: Rows.
             deadline: `time.perf_counter()` at which nobody waits any more; None for never.
             waiter: Coroutine that waits for the answer; None where a thread does.
 
         Returns:
-            Its tasks, and whether a thread should look.
+            Tasks of the request, and whether a thread should look for batches to run.
 
         Raises:
-            ServingError: Too large, or the queue is full.
+            ServingError: The request is too large, or the queue is full.
         """
         options = self._options
         if size > options.max_batch_size:
@@ -363,7 +363,7 @@ class BatchScheduler:
     """The threads that run batches, and the lock over all queues.
 
     Args:
-        options: How many threads, and their name.
+        options: Number and name of the threads.
 
     Raises:
         ResourceExhausted: The system does not give as many.
@@ -405,10 +405,10 @@ class BatchScheduler:
         """Enqueue a request; the arguments are those of `BatchQueue.add`.
 
         Returns:
-            Its tasks.
+            Tasks of the request.
 
         Raises:
-            ServingError: Too large, or the queue is full.
+            ServingError: The request is too large, or the queue is full.
         """
         with self._lock:
             if self._closed:
@@ -481,7 +481,7 @@ class BatchScheduler:
         return None
 
     def _seconds(self) -> float | None:
-        """How long until a batch is due; None where none waits."""
+        """Return the seconds until a batch is due; None where none waits."""
         if not self._waiting:
             return None
         due = min(queue.due() for queue in self._waiting)

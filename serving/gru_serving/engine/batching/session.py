@@ -95,14 +95,15 @@ def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
     """The inputs of several requests as one, filled up.
 
     Args:
-        arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
+        arrays: Arrays of equal rank and dtype; equal in all dimensions but the first unless `pad`.
         surplus: Rows to add: repeats of the first row of the last array that has one. 0 where none
             has.
         pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
             first element, at the end of each dimension.
 
     Raises:
-        InvalidArgument: With TF Serving's text: a rank or an empty array that cannot be padded.
+        InvalidArgument: Arrays have a rank that cannot be padded, or are empty; the message is TF
+            Serving's.
     """
     if pad and arrays[0].ndim > _MAX_RANK:
         raise InvalidArgument("Only tensors with rank from 1 to 6 can be padded.")
@@ -139,7 +140,7 @@ class Pending:
     """One request on its way: a task, or several where it was split.
 
     Args:
-        scheduler: Runs the tasks.
+        scheduler: Scheduler that runs the tasks.
         queue: Queue in which they wait.
         tasks: Tasks in the order of their rows.
         picks: Places of the outputs that the request wants, in its order; None for all as they are.
@@ -167,7 +168,7 @@ class Pending:
         """The answer, when it is there: one array per output.
 
         Raises:
-            ServingError: What the run raised, or parts of a split request that do not fit together.
+            ServingError: The run failed, or parts of a split request do not fit together.
         """
         tasks = self.tasks
         for task in tasks:
@@ -186,7 +187,7 @@ class Pending:
 
 
 class Route(NamedTuple):
-    """How requests that name their tensors in one order go through the queue that has another.
+    """The way of requests through a queue that holds their tensors in another order.
 
     Attributes:
         queue: Queue of the tensors.
@@ -200,7 +201,7 @@ class Route(NamedTuple):
 
     @classmethod
     def into(cls, queue: BatchQueue, feeds: Tensors, fetches: Tensors) -> Route:
-        """That of requests with these tensors."""
+        """Return the route of requests with these tensors."""
         return cls(
             queue,
             None if feeds == queue.feeds else queue.feeds,
@@ -219,9 +220,9 @@ class BatchingSession:
     """A session in front of another; its methods may be called from several threads.
 
     Args:
-        session: Runs the batches.
-        scheduler: Forms them; shared with other sessions.
-        options: How.
+        session: Session that runs the batches.
+        scheduler: Scheduler that forms the batches; shared with other sessions.
+        options: Options of the batches.
         metrics: Metrics that count the batches.
 
     Attributes:
@@ -246,7 +247,7 @@ class BatchingSession:
         self._routes: dict[tuple[Tensors, Tensors], Route] = {}
 
     def tensor(self, name: str) -> Any:
-        """As the session's."""
+        """Return the session's handle of a tensor."""
         return self._session.tensor(name)
 
     def run(
@@ -264,7 +265,7 @@ class BatchingSession:
             One array per fetch.
 
         Raises:
-            ServingError: With TF Serving's text.
+            ServingError: The run fails; the message is TF Serving's.
         """
         pending = self.submit(feeds, fetches, timeout_ms)
         if not all(task.wait() for task in pending.tasks):
@@ -274,7 +275,7 @@ class BatchingSession:
     async def run_soon(
         self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
     ) -> list[np.ndarray]:
-        """As `run`, for an event loop.
+        """Run together with others, like `run`, without blocking an event loop.
 
         Cancelled, it leaves at once; `close` waits for a batch that is under way all the same.
         """
@@ -301,7 +302,7 @@ class BatchingSession:
         timeout_ms: int = 0,
         waiter: Waiter | None = None,
     ) -> Pending:
-        """As `run`, without waiting.
+        """Put a request into batches, like `run`, without waiting.
 
         Args:
             feeds: Arrays by tensor, as for `run`.
@@ -310,7 +311,7 @@ class BatchingSession:
             waiter: Coroutine that waits for the answer; None where this thread will.
 
         Raises:
-            ServingError: With TF Serving's text: the request cannot be batched, or not now.
+            ServingError: The request cannot be batched, or not now; the message is TF Serving's.
         """
         arrays = list(feeds.values())
         size = rows_of(arrays)

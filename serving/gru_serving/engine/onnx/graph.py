@@ -18,15 +18,15 @@ from gru_serving.errors import Code, DeadlineExceeded, Internal, InvalidArgument
 
 
 def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
-    """Whether an array has the type of the input that it is for.
+    """Check that an array has the type of the input that it is for.
 
     Args:
         place: Place of the input among those that are fed.
         wanted: Type of the input.
-        array: What is fed.
+        array: Array for the input.
 
     Raises:
-        InvalidArgument: With TensorFlow's text: it has not.
+        InvalidArgument: The array has another type; the message is TensorFlow's.
     """
     given = by_numpy(array.dtype)
     if given is not wanted:
@@ -54,7 +54,7 @@ def as_texts(array: np.ndarray) -> np.ndarray:
 
 
 def size_of(arrays: Collection[np.ndarray]) -> int:
-    """How much there is to read in arrays: numbers, and characters of texts."""
+    """Count what there is to read in arrays: numbers, and characters of texts."""
     return sum(
         sum(map(len, array.ravel().tolist())) + array.size
         if array.dtype.kind == "O"
@@ -80,10 +80,11 @@ class RunWatch:
 
     @contextmanager
     def watching(self, flags: Any, deadline: float | None) -> Iterator[None]:
-        """For a run with these `RunOptions`, until the deadline (`time.monotonic`).
+        """Watch a run with these `RunOptions`, until the deadline (`time.monotonic`).
 
         Raises:
-            ServingError: CANCELLED where the model was interrupted, DEADLINE_EXCEEDED.
+            ServingError: The model was interrupted (CANCELLED), or the time is over
+                (DEADLINE_EXCEEDED).
         """
         with self._lock:
             self._flags.add(flags)

@@ -33,7 +33,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class GraphCall:
-    """How one signature is answered.
+    """The way to answer one signature.
 
     Attributes:
         graph: File of the graph, beside the manifest; None where the steps make all outputs.
@@ -50,11 +50,11 @@ class GraphCall:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a version holds for ONNX Runtime.
+    """The manifest of a version's graphs for ONNX Runtime.
 
     Attributes:
         signatures: Calls by signature name.
-        left: Why the others are left to TensorFlow, by name.
+        left: Reasons why the other signatures are left to TensorFlow, by name.
     """
 
     signatures: Mapping[str, GraphCall] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Manifest:
 
     @classmethod
     def read(cls, version: Path) -> Manifest | None:
-        """That of a version; None where it has none.
+        """Read the manifest of a version; None where it has none.
 
         Raises:
             InvalidArgument: The file is not what an export writes.
@@ -97,7 +97,7 @@ class Manifest:
 
 
 def read_signatures(version: Path, tags: Sequence[str]) -> SignatureDefMap | None:
-    """Those of the MetaGraph with these tags; None where there is none that can be read."""
+    """Read the signatures of the MetaGraph with these tags; None where none can be read."""
     try:
         saved_model = SavedModel.FromString((version / "saved_model.pb").read_bytes())
     except (OSError, DecodeError):

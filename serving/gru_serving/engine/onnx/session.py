@@ -342,7 +342,7 @@ class OnnxSession:
             One array per fetch.
 
         Raises:
-            ServingError: With TensorFlow's code and text.
+            ServingError: The run fails; code and message are TensorFlow's.
         """
         deadline = time.monotonic() + timeout_ms * 1e-3 if timeout_ms > 0 else None
         names = {one.signature for one in fetches}

@@ -1,4 +1,4 @@
-"""What happens to a request before a graph of ONNX: checks, and texts that become numbers.
+"""The steps of a request before a graph of ONNX: checks, and texts that become numbers.
 
 A manifest lists the steps of each signature; each reads values by name and adds one. Their errors
 are those that the same checks in the SavedModel's graph give.
@@ -21,7 +21,7 @@ from gru_training.words.text_reader import Tokenizer, Words, padded, shown
 
 
 def failed(message: str) -> InvalidArgument:
-    """As of an Assert."""
+    """Make the error of a failed Assert of TensorFlow."""
     return InvalidArgument(f"assertion failed: [{message}]")
 
 
@@ -41,8 +41,8 @@ def text_feature(examples: np.ndarray, name: str) -> np.ndarray:
         name: Name of a feature that holds exactly one string.
 
     Raises:
-        InvalidArgument: With TensorFlow's text: an example cannot be read, or its feature is
-            missing, of another type or not one string.
+        InvalidArgument: An example cannot be read, or its feature is missing, of another type or
+            not one string; the message is TensorFlow's.
     """
     texts = np.empty(len(examples), object)
     for place, serialized in enumerate(examples.tolist()):
@@ -86,7 +86,7 @@ def _unreadable(serialized: bytes) -> InvalidArgument:
 
 
 class ColumnNames:
-    """As `gru_training.forecasting.export.inputs.ColumnNames`, whose words the errors have.
+    """The counterpart of `gru_training.forecasting.export.inputs.ColumnNames`, with its messages.
 
     B rows, N names that a caller has, C columns of the model, K that it forecasts.
 
@@ -101,7 +101,7 @@ class ColumnNames:
         self._numbers = {name.encode(): number for number, name in enumerate(columns)}
 
     def places(self, names: np.ndarray) -> dict[str, np.ndarray]:
-        """What to send, for a caller that has columns of these names (B, N).
+        """Return what to send, for a caller that has columns of these names (B, N).
 
         Returns:
             `columns` (B, C), `place` (B, C) int32, `needed` (B, C) int32, and `forecast_columns`
@@ -156,7 +156,7 @@ class ColumnNames:
         return encoded
 
     def _places(self, names: np.ndarray) -> tuple[Any, int | None]:
-        """Where each column stands, (B, C) int32, -1 where it does not; one that is there twice."""
+        """Find each column, (B, C) int32, -1 where it is missing; also one that is there twice."""
         place = np.full((len(names), len(self._columns)), -1, np.int32)
         twice: int | None = None
         for at, row in zip(place, names.tolist(), strict=True):
@@ -194,7 +194,7 @@ class Steps:
         """The steps, ready to be done.
 
         Raises:
-            InvalidArgument: One is of a kind that this release does not know, or lacks something.
+            InvalidArgument: A step is of a kind unknown to this release, or lacks something.
         """
         return tuple(self._compiled(step) for step in steps)
 

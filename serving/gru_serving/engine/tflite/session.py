@@ -41,7 +41,7 @@ def read_metadata(path: Path) -> SignatureDefMap:
         path: Path of a file that an interpreter has accepted.
 
     Raises:
-        InvalidArgument: With TF Serving's text: the metadata cannot be read.
+        InvalidArgument: The metadata cannot be read; the message is TF Serving's.
     """
     found = SignatureDefMap()
     try:
@@ -108,12 +108,12 @@ def repair_tensor_names(
     """Make stored signatures name tensors that the file has.
 
     Args:
-        signatures: Changed in place.
+        signatures: Stored signatures, changed in place.
         inputs: Names of the file's input tensors.
-        outputs: Names of its output tensors.
+        outputs: Names of the file's output tensors.
 
     Raises:
-        Internal: With TF Serving's text: the file has no such tensor.
+        Internal: The file has no such tensor; the message is TF Serving's.
     """
     for _, signature in sorted(signatures.signature_def.items()):
         for kind, infos, known in (
@@ -147,7 +147,7 @@ def tensors_by_name(details: Sequence[Details], kind: str) -> dict[str, Details]
         kind: `Input` or `Output`, for the error.
 
     Raises:
-        ServingError: With TF Serving's text: two tensors have the same name.
+        ServingError: Two tensors have the same name; the message is TF Serving's.
     """
     tensors: dict[str, Details] = {}
     for detail in details:
@@ -160,7 +160,7 @@ def tensors_by_name(details: Sequence[Details], kind: str) -> dict[str, Details]
 
 
 def by_alias(tensors: Mapping[str, Details]) -> dict[str, Details]:
-    """What a client calls the tensors of a file without signatures: their names without `:0`.
+    """Name the tensors of a file without signatures for clients: by their names without `:0`.
 
     Tensors that differ only in what follows the colon keep it.
     """
@@ -205,7 +205,7 @@ class TfliteSession:
 
     Args:
         path: Path of the `.tflite` file.
-        interpreters: Runs at once.
+        interpreters: Number of runs at once.
 
     Attributes:
         signatures: Signatures in the file's metadata; else its native ones; else `serving_default`
@@ -265,8 +265,8 @@ class TfliteSession:
         """Run the model.
 
         Raises:
-            InvalidArgument: Wrong types, or tensors that the model does not take or give; of a
-                file with native signatures, tensors that no signature has together.
+            InvalidArgument: Types are wrong, or the model does not take or give a tensor; of a file
+                with native signatures, no signature has the tensors together.
             Internal: The interpreter failed.
         """
         interpreter = self._pool.get()
@@ -299,7 +299,7 @@ class _PrimarySubgraph:
         self._outputs = tensors_by_name(interpreter.get_output_details(), "Output")
 
     def signatures(self, stored: SignatureDefMap) -> SignatureDefMap:
-        """Those of the metadata; one of all inputs and outputs where there are none."""
+        """Return the signatures of the metadata, or else one of all inputs and outputs."""
         if stored.signature_def:
             repair_tensor_names(stored, self._inputs, self._outputs)
             return stored

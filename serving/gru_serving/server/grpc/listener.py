@@ -69,7 +69,7 @@ class GrpcListener:
         """Open the port.
 
         Raises:
-            Unavailable: Somebody else took it meanwhile.
+            Unavailable: Another process took the port meanwhile.
         """
         flags = self._flags
         layers: list[Any] = []
@@ -264,8 +264,8 @@ def _credentials(path: str) -> Any:
     """The TLS settings of gRPC, from the file of `--ssl_config_file`.
 
     Raises:
-        ServingError: As `tls_context`; gRPC would accept anything, and only say that it cannot
-            listen.
+        ServingError: The file is invalid, see `tls_context`; gRPC would accept anything, and only
+            say that it cannot listen.
     """
     tls_context(path, "ssl_config_file")
     config = read_text_proto(path, SSLConfig())

@@ -89,10 +89,10 @@ class Profiler:
         return TerminateResponse()
 
     def monitor(self, _: MonitorRequest) -> MonitorResponse:
-        """Not there, as in TensorFlow's own service for CPUs and GPUs.
+        """Refuse, as TensorFlow's own service for CPUs and GPUs does.
 
         Raises:
-            Unimplemented: Always.
+            Unimplemented: The request is never answered.
         """
         raise Unimplemented("unimplemented.")
 

@@ -77,7 +77,7 @@ class _Call(Request[AnswerT]):
 
     Args:
         raw: Message as it came.
-        measured: The same, perhaps without its long lists of numbers.
+        measured: Message with its size in memory, its long lists of numbers perhaps set apart.
         context: Context of the call.
         content: Whether tensors are answered as raw bytes, not with one entry per element.
     """
@@ -250,7 +250,7 @@ class PredictionService(Service):
     """`tensorflow.serving.PredictionService`.
 
     Args:
-        inference: What answers.
+        inference: Service that answers requests.
         metrics: Metrics that count the requests.
         tensor_content: Whether to answer with raw bytes instead of one entry per element.
         budget: Budget that counts the bytes of requests.
@@ -351,7 +351,7 @@ class ModelService(Service):
     """`tensorflow.serving.ModelService`.
 
     Args:
-        inference: What answers.
+        inference: Service that answers requests.
         metrics: Metrics whose counts a reload may report.
         may_log: Whether configurations may ask for prediction logs.
         budget: Budget that counts the bytes of requests.
@@ -418,7 +418,7 @@ def _parse(message_class: type[RequestT], raw: bytes) -> RequestT:
     """The message that was sent.
 
     Raises:
-        Internal: It is none of that class.
+        Internal: The bytes are no message of that class.
     """
     try:
         return message_class.FromString(raw)
@@ -463,7 +463,7 @@ def _spec_of(message: Any) -> ModelSpec:
     """The `model_spec` of a message.
 
     Raises:
-        InvalidArgument: With TF Serving's text: it has none.
+        InvalidArgument: The message has none; the text is TF Serving's.
     """
     if not message.HasField("model_spec"):
         raise InvalidArgument("Missing ModelSpec")

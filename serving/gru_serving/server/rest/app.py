@@ -225,7 +225,7 @@ class Api:
     """The REST application: TF Serving's API under /v1/; health, models and metrics beside it.
 
     Args:
-        inference: What answers.
+        inference: Service that answers requests.
         timeout_ms: Milliseconds allowed for a model run; 0 for no limit.
         cors: Headers of every answer under /v1/, for browsers.
         metrics: Metrics that count the requests.

@@ -27,7 +27,7 @@ _LINGER_BYTES = 1 << 30
 
 
 class BodyTooLarge(ResourceExhausted):
-    """Answered with 413."""
+    """A body beyond the limit, which is answered with 413."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body is larger than --max_request_mib={limit >> 20} allows")
@@ -37,7 +37,7 @@ async def read_body(receive: Receive, headers: Headers, held: Held) -> Body | No
     """The whole body; None when the client went away meanwhile.
 
     Raises:
-        ResourceExhausted: It is too large, or does not fit beside the others under way.
+        ResourceExhausted: The body is too large, or does not fit beside the others under way.
     """
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -94,18 +94,18 @@ class PackedBody:
         return min(self._limit, len(self._packed) * _MOST_RATIO)
 
     async def count(self) -> None:
-        """Count what it may become.
+        """Count the bytes that the body may become.
 
         Raises:
-            ResourceExhausted: As `read_body`.
+            ResourceExhausted: The unpacked body would not fit, see `read_body`.
         """
         await self._held.grow(len(self._packed) + len(self))
 
     def unpack(self) -> Body:
-        """Its content, which counts from now on; empty if it cannot be unpacked.
+        """Unpack the content, which counts from now on; empty if it cannot be unpacked.
 
         Raises:
-            ResourceExhausted: It is too large.
+            ResourceExhausted: The content is too large.
         """
         body = unpack(self._packed, self._limit)
         if body is None:
@@ -122,7 +122,7 @@ async def open_body(
     """A body without its packing, unless it is long; one that cannot be unpacked is empty.
 
     Raises:
-        ResourceExhausted: As `read_body`.
+        ResourceExhausted: The unpacked body would not fit, see `read_body`.
     """
     packed = False
     for name, value in headers:

@@ -109,7 +109,7 @@ class TokenGuard:
         tokens: Tokens that are accepted.
         refusals: Counter of the requests that are refused.
         cors: Headers of refusals, for browsers.
-        open_paths: Further paths that need no token.
+        open_paths: Paths beside the health checks that need no token.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
     """The names in the value of `--allowed_hosts`.
 
     Raises:
-        InvalidArgument: One is no host name.
+        InvalidArgument: A name is no host name.
     """
     names = frozenset(name for part in text.split(",") if (name := part.strip().lower()))
     for name in sorted(names - {_ANY}):

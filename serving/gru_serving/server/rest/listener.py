@@ -63,7 +63,7 @@ class RestListener:
         """Open the port.
 
         Raises:
-            Unavailable: Somebody else listens on it.
+            Unavailable: Another process listens on the port.
         """
         flags = self._flags
         try:
@@ -212,7 +212,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop waiting for the client."""
         self._disarm()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""What the signatures of a forecaster take, and what they require of it, in the graph."""
+"""The inputs of a forecaster's signatures, and their checks in the graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -220,11 +220,11 @@ class ColumnNames(tf.Module):
         return self._future.ordered(future, columns, "future")
 
     def _same(self, names: Any) -> Any:
-        """(B, C, N)."""
+        """Mark which of the model's columns each name is, (B, C, N)."""
         return tf.equal(self._columns[tf.newaxis, :, tf.newaxis], names[:, tf.newaxis])
 
     def _found(self, names: Any) -> tuple[Any, Any]:
-        """Whether each of the model's columns is among the names, and where."""
+        """Mark the model's columns that are among the names, and find their places, (B, C) each."""
         same = self._same(names)
         return tf.reduce_any(same, axis=-1), tf.argmax(
             tf.cast(same, tf.int32), axis=-1, output_type=tf.int32

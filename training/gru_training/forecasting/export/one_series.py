@@ -30,10 +30,10 @@ def one_series_model(
     """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), where it exists.
 
     Args:
-        model: Delivered by `gru_training.forecasting.combination`.
+        model: Model from `gru_training.forecasting.combination`.
         config: Settings of its networks.
         shape: Shape of the model.
-        combination: What the run records of it; None: a network stands alone.
+        combination: Record of the combination in the run; None: a network stands alone.
     """
     if combination is None or not config.channel_independent or len(shape.targets) < 2:
         return None
@@ -87,7 +87,8 @@ class OneSeries:
         exponent: Exponent of the power that is standardised; None: values are.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
-        inputs: What known inputs add to a series of which nothing else is known; None: it has none.
+        inputs: Effect of known inputs on a series of which nothing else is known; None without
+            inputs.
     """
 
     def __init__(

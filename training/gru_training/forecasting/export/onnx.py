@@ -102,7 +102,7 @@ def add_feedback_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: A
 
 
 def add_window_linear(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """`WindowLinear`."""
+    """Add a `WindowLinear` to the graph."""
     history, axis = values[0].name, graph.constant([1])
     end = graph.constant([np.iinfo(np.int64).max])
     read = graph.add("Slice", history, graph.constant([-layer.lookback]), end, axis)
@@ -118,7 +118,7 @@ def add_window_linear(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: 
 
 
 def add_sum(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
-    """`TensorSum`."""
+    """Add a `TensorSum` to the graph."""
     x, y = values
     return [Value(graph.add("Add", x.name, y.name), max(x.rank, y.rank))]
 
@@ -131,7 +131,7 @@ _WRITERS = {
     WindowLinear: add_window_linear,
     WindowNormalisation: add_normalisation,
 }
-"""What writes a layer as ONNX, by its kind."""
+"""Functions that write a layer as ONNX, by its class."""
 
 _ANSWERS = {"forecast": "forecast", "quantiles": "quantiles"}
 
@@ -314,7 +314,7 @@ def add_powers(graph: OnnxGraph, values: str, exponent: float) -> str:
 
 
 def add_roots(graph: OnnxGraph, values: str, exponent: float) -> str:
-    """`gru_training.forecasting.preprocessor.roots`."""
+    """Add `gru_training.forecasting.preprocessor.roots` of some values to the graph."""
     one, nothing = graph.constant(np.float64(1)), graph.constant(np.float64(0))
     logarithms = graph.add("Cast", values, to=DOUBLE)
     if exponent:

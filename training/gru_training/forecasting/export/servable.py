@@ -28,7 +28,7 @@ class ForecastingServable(Servable):
     """The model of a forecasting run.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     module: ForecastingSignatures

@@ -1,4 +1,4 @@
-"""What an exported forecaster answers: raw units in and out, the scaler in the graph."""
+"""The answers of an exported forecaster: raw units in and out, the scaler in the graph."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -51,7 +51,7 @@ class ForecastingSignatures(tf.Module):
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
         one_series: Forecaster of series that the model never saw; None: there is no such signature.
-        calendar: Makes the last of the columns, which callers do not have; None: they have all.
+        calendar: Calendar inputs, the last of the columns, which callers lack; None: they have all.
     """
 
     def __init__(
@@ -176,14 +176,15 @@ class ForecastingSignatures(tf.Module):
         """Forecast from columns in any order, among which there may be others.
 
         Args:
-            history: (B, T, N) float32 as of `serving_default`.
-            columns: (B, N) texts, what the columns of each row are called.
-            future: (B, H, M) float32 as of `serving_default`, for a model that reads known inputs.
-            future_columns: (B, M) texts, what its columns are called.
-            timestamp: (B,) texts as of `serving_default`.
+            history: (B, T, N) float32, as for `serving_default`.
+            columns: Names of the columns of each row, (B, N) texts.
+            future: (B, H, M) float32, as for `serving_default`, for a model that reads known
+                inputs.
+            future_columns: Names of the columns of `future`, (B, M) texts.
+            timestamp: (B,) texts, as for `serving_default`.
 
         Returns:
-            As of `serving_default`.
+            Outputs by name, those of `serving_default`.
         """
         history, columns = shaped("history", history), shaped("columns", columns)
         ordered = self._names.ordered(history, columns)

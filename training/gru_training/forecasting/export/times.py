@@ -98,7 +98,7 @@ class StepTimes:
 
         Args:
             name: Name of the input, for messages.
-            texts: Whatever a caller sent.
+            texts: Texts that a caller sent.
             zone: Zone of texts without an offset; None: that of the series.
         """
         form = tf.strings.regex_full_match(texts, _FORM)

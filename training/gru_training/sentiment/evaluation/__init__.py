@@ -1,1 +1,1 @@
-"""What a text classifier achieved, beside simple models: figures, pictures, the report."""
+"""The quality of a text classifier, beside simple models: figures, pictures, the report."""

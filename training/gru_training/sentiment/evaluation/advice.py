@@ -1,4 +1,4 @@
-"""What to try next, each with the figure that suggests it."""
+"""Advice on what to try next, each with the figure that suggests it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from gru_training.sentiment.evaluation.classifier import TrainedClassifier
 from gru_training.words.vocabulary import UNKNOWN
 
 _GAP = 0.1
-"""By which accuracy in training may exceed that of the validation rows."""
+"""Largest excess of training accuracy over validation accuracy without advice."""
 _UNEQUAL = 5
 _UNKNOWN_SHARE = 0.05
 _CUT_SHARE = 0.05

@@ -21,29 +21,29 @@ from gru_training.words.vocabulary import PADDING, TokenRows, members_of
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
 _LONGEST = {2: "bigrams", 3: "trigrams"}
-"""What n-grams are called by their order."""
+"""Names of the longest n-grams by their order."""
 
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """How well a simple model does."""
+    """The measures and predictions of a simple model."""
 
     name: str
     validation: Mapping[str, float]
-    """Its measures on the validation rows, by name."""
+    """Measures on the validation rows, by name."""
     test: Mapping[str, float]
-    """Likewise on the test rows."""
+    """Measures on the test rows, by name."""
     test_predictions: np.ndarray
     """Class numbers (N,), labels (N, C) bool, or numbers (N,)."""
 
     @property
     def validation_accuracy(self) -> float:
-        """Of a model that answers classes."""
+        """Accuracy on the validation rows, for a model that answers classes."""
         return self.validation["accuracy"]
 
     @property
     def test_accuracy(self) -> float:
-        """Likewise."""
+        """Accuracy on the test rows, for a model that answers classes."""
         return self.test["accuracy"]
 
 
@@ -167,10 +167,10 @@ def naive_bayes(
     """Multinomial naive Bayes on which n-grams a text holds (Wang and Manning 2012, 2.1).
 
     Args:
-        ngrams: Says which n-grams the training rows hold; its weights are not used.
+        ngrams: Model that says which n-grams the training rows hold; its weights are not used.
         train: Rows to count in; every count begins at 1.
-        validation: Held-out rows.
-        test: Held-out rows.
+        validation: Validation rows.
+        test: Test rows.
     """
     model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
     predicted = (model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test))
@@ -185,7 +185,7 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     Args:
         model: Regression of `gru_training.words.ngrams.fit_ngrams`.
         validation: Rows that the penalty was chosen on.
-        test: Held-out rows.
+        test: Test rows.
     """
     predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
     return _of_classes(

@@ -1,4 +1,4 @@
-"""What is fitted on the validation rows once the weights are final: temperature, thresholds, scale.
+"""The fit on validation rows once the weights are final: temperature, thresholds, scale.
 
 Of numbers to estimate the intervals are fitted there; of classes and labels the temperature, then
 from which probability on they are answered.
@@ -28,7 +28,7 @@ from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, Numb
 from gru_training.sentiment.targets import NumberTarget, Target
 
 _FEWEST_ROWS = 10
-"""Validation rows with a label from which on it gets a threshold of its own."""
+"""Fewest validation rows with a label for a threshold of its own."""
 _NEVER = 1.01
 """A threshold that no probability reaches."""
 
@@ -56,8 +56,8 @@ def calibrate(
     """Fit on validation rows.
 
     Args:
-        target: What the model answers.
-        settings: How classes are to be answered.
+        target: Target of the model.
+        settings: Settings of the decision.
         labels: The targets of the rows.
         logits: (N, C).
 

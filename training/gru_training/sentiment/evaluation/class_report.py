@@ -1,4 +1,4 @@
-"""What is told of a model that answers one class for each text."""
+"""The report on a model that answers one class for each text."""
 
 import csv
 from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ class Answers(NamedTuple):
     logits: dict[str, np.ndarray]
     """Logits of the whole model, (N, C) each; to rounding where an n-gram regression is part."""
     gru_alone: dict[str, np.ndarray] | None = None
-    """Logits of the GRU without the regression that answers with it, (N, C) each."""
+    """Logits of the GRU without the n-grams that answer with it, (N, C) each."""
     shares: tuple[float, float] | None = None
     """Shares of the GRU and of the regression in the logits of both."""
     penalty: float | None = None
@@ -40,7 +40,7 @@ class TrainedClassifier:
     """The whole model, with the weights of the best epoch."""
     answers: Answers
     calibrated: Calibrated
-    """From its logits to answers."""
+    """Conversion of the model's logits to answers."""
     result: FitResult
     """Epochs of the training."""
     config: SentimentConfig
@@ -60,10 +60,10 @@ class TrainedClassifier:
 
 
 class Results(NamedTuple):
-    """On the held-out rows."""
+    """The results on the held-out rows."""
 
     metrics: dict[str, Any]
-    """For `metrics.json`: `model`, with measures by part, and whatever else is of this kind."""
+    """Values for `metrics.json`: `model`, with measures by part, and others of this kind."""
     predictions: list[dict[str, Any]]
     """The test rows: `text`, `label`, `predicted`, `scores`."""
     draw: Callable[[RunWriter], dict[str, Any]]

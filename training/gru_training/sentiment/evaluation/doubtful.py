@@ -24,11 +24,11 @@ class Doubtful(NamedTuple):
 
     row: int
     suggested: int
-    """The class number that it more probably has."""
+    """Class number that the row more probably has."""
     of_label: float
-    """Probability of its label."""
+    """Probability of the row's label."""
     of_suggested: float
-    """Probability of the suggestion."""
+    """Probability of the suggested class."""
 
 
 def doubtful_labels(labels: np.ndarray, scores: np.ndarray) -> list[Doubtful]:

@@ -1,4 +1,4 @@
-"""Why a classifier answers as it does: words that matter most, and texts with words marked."""
+"""The reasons for a classifier's answers: words that matter most, and texts with words marked."""
 
 import html
 from collections import defaultdict
@@ -17,10 +17,10 @@ from keras_gru import portable
 _MOST_TEXTS, _MOST_TOKENS = 300, 20_000
 _BATCH = 32
 _POINTS = 8
-"""Of the line: of texts of a dozen words, scores up to 3.6 are within .006 of those with 32."""
+"""Points of the line: at a dozen words, scores up to 3.6 are within .006 of those with 32."""
 _WORDS = 8
 _FEWEST_ROWS = 2
-"""In which a word must occur to count for a class."""
+"""Fewest rows in which a word must occur to count for a class."""
 
 
 class Question(NamedTuple):
@@ -31,13 +31,13 @@ class Question(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What each word of a test row has to do with a class, a label or the number."""
+    """The contribution of each word of a test row to a class, a label or the number."""
 
     row: int
     number: int
     tokens: list[str]
     scores: np.ndarray
-    """(T,), above 0 for words that speak for it; units as of `Head.contrast`."""
+    """(T,), above 0 for words that speak for it; units of `Head.contrast`."""
 
 
 def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> list[Explained]:
@@ -45,10 +45,10 @@ def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> l
 
     Args:
         trained: The model and its data.
-        questions: The more important ones first; each is answered once.
+        questions: Questions on rows, the more important ones first; each is answered once.
 
     Returns:
-        In the order of the questions.
+        Explanations in the order of the questions.
     """
     ids, head = trained.texts.rows["test"].ids, trained.calibrated.head
     chosen, tokens = list[Question](), 0
@@ -86,7 +86,7 @@ def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> l
 
 
 def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict[str, list[str]]:
-    """Of each class or label the words that spoke for it most.
+    """Find for each class or label the words that spoke for it most.
 
     Args:
         explained: Test rows with what was answered to them.
@@ -127,9 +127,9 @@ class Marked(NamedTuple):
 
     explained: Explained
     answer: str
-    """What its words are marked for, such as `billing 98.1 %`."""
+    """Answer for which the words are marked, such as `billing 98.1 %`."""
     verdict: str
-    """Whether that is right, or what would be."""
+    """Remark on whether the answer is right, or what would be."""
 
 
 def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:

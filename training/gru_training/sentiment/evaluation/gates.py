@@ -1,4 +1,4 @@
-"""What the gates did along a few test rows, as a picture."""
+"""The gates along a few test rows, as a picture."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,8 +65,8 @@ def read_texts(
     Args:
         model: Network of `gru_training.sentiment.network.model.build_sentiment_model`.
         preprocessor: Preprocessor from texts to the model's word ids.
-        temperature: What its logits are divided by.
-        rows: Each with `text` and `label`.
+        temperature: Divisor of the model's logits.
+        rows: Rows, each with `text` and `label`.
     """
     texts = tf.constant([row["text"] for row in rows])
     tokens = preprocessor.tokens(texts).to_list()
@@ -91,7 +91,7 @@ def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) ->
     """Draw for each text both gates of all units over the tokens, above the answers on the way.
 
     Args:
-        texts: What to draw, below each other.
+        texts: Texts to draw, below each other.
         classes: C names.
         path: The PNG file.
     """

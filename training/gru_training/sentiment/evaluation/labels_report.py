@@ -1,4 +1,4 @@
-"""What is told of a model that answers any number of labels for each text."""
+"""The report on a model that answers any number of labels for each text."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -111,7 +111,7 @@ def _explain(
         trained: The model and its data.
         held: Labels of the test rows, (N, C) bool.
         said: Labels that the model gave them, (N, C) bool.
-        scores: Their probabilities.
+        scores: Probabilities of the labels, (N, C).
     """
     names = trained.data.classes
     wrong = np.argwhere(held != said)

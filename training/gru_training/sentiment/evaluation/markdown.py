@@ -12,7 +12,7 @@ _FEWEST_PAIRS = 30
 
 
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
-    """Which epoch was the best, of labels and numbers; begins with a blank."""
+    """State which epoch was the best, for labels and numbers; begins with a blank."""
     return (
         f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
         f"{metrics['metric']} on the validation rows. Training and testing took "
@@ -21,7 +21,7 @@ def epoch_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def epoch_and_time(metrics: Mapping[str, Any]) -> str:
-    """How the model came about, as sentences."""
+    """Describe the choice of the model and the time it took, as sentences."""
     return (
         f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
@@ -52,7 +52,7 @@ def write_markdown(
     """The run as Markdown.
 
     Args:
-        metrics: What `metrics.json` holds.
+        metrics: Content of `metrics.json`.
         classes: Class names.
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
             and `probability` of the prediction.
@@ -119,7 +119,7 @@ def write_markdown(
 
 
 def _in_short(metrics: Mapping[str, Any]) -> str:
-    """What a reader without time should know."""
+    """State what a reader without time should know."""
     model, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
     low, high = wilson_interval(model["accuracy"], rows)
     text = (
@@ -140,7 +140,7 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
 
 
 def further_lines(metrics: Mapping[str, Any]) -> list[str]:
-    """That training was cut short, what was wrong with the data, and what to try next."""
+    """List an interruption of the training, problems of the data, and what to try next."""
     lines = []
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
@@ -176,11 +176,11 @@ def class_table(
 
 
 def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
-    """Which words decide, and the link to the texts with their words marked.
+    """List the words that decide, and the link to the texts with their words marked.
 
     Args:
         words: Words that speak for each class or label.
-        what: What the model answers.
+        what: Kind of the answers, such as `class`.
     """
     lines = ["", "## Why these answers", ""]
     if any(words.values()):

@@ -1,4 +1,4 @@
-"""What a sentiment run achieved, as values for `metrics.json`."""
+"""The measures of a sentiment run, as values for `metrics.json`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
 
 
 def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
-    """How often both of two rows with the same words and different labels are got right.
+    """Measure how often rows with the same words and different labels are both got right.
 
     Rows with unknown words are left out: nobody can tell whether those are the same.
     """
@@ -116,7 +116,7 @@ def calibration_summary(
     labels: Mapping[str, np.ndarray],
     logits: Mapping[str, np.ndarray],
 ) -> dict[str, Any]:
-    """What the temperature changed, by part: on validation rows, of which it was made, and on test.
+    """Return what the temperature changed, by part: validation, which it was made from, and test.
 
     Args:
         temperature: Temperature of the run.

@@ -1,4 +1,4 @@
-"""What is told of a model that estimates a number for each text."""
+"""The report on a model that estimates a number for each text."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -115,8 +115,8 @@ def draw_calibration(
 
     Args:
         labels: (N,) class numbers.
-        logits: (N, C), not yet divided.
-        temperature: What they are divided by.
+        logits: Logits (N, C), not yet divided.
+        temperature: Divisor of the logits.
         path: The PNG file.
     """
     figure = Figure(figsize=(6, 6.4), dpi=120, layout="constrained")

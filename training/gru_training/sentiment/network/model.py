@@ -61,11 +61,11 @@ class InChunks(keras.layers.Wrapper):
         return tf.reshape(chunks, [rows, count * width, *chunks.shape[2:]])[:, :steps]
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:  # noqa: ARG002
-        """That of the input."""
+        """Return the mask of the input."""
         return mask
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> Any:
-        """As of the layer."""
+        """Return the output shape of the layer."""
         return self.layer.compute_output_shape(input_shape)
 
     def get_config(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ EVALUATION_BATCH = 256
 
 _Logits = Callable[[tf.Tensor], tf.Tensor]
 _traced: WeakKeyDictionary[keras.Model, _Logits] = WeakKeyDictionary()
-"""Of models that were not trained in this process, as they are asked several times."""
+"""Traced functions of models not trained in this process, as they are asked several times."""
 
 
 def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -232,7 +232,7 @@ def _logits(answer: _Logits, rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _trace(model: keras.Model) -> _Logits:
-    """Of word ids (B, T); does not keep the model alive."""
+    """Trace a function of word ids (B, T) that does not keep the model alive."""
     weak = ref(model)
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
@@ -302,7 +302,7 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
 
     Args:
         model: Network from word ids (B, T) to logits (B, C).
-        ngrams: Over the same ids and classes.
+        ngrams: Model of n-grams over the same ids and classes.
         shares: Shares of both, as `fit_shares` finds them.
     """
     count, classes = ngrams.weights.shape

@@ -1,4 +1,4 @@
-"""From a sequence of features to one vector: what a classifier reads of a text.
+"""Pooling of a sequence of features into one vector, which a classifier reads of a text.
 
 Each layer also answers for every beginning of the sequence (`Pooling.so_far`) and piece by
 piece (`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
@@ -32,7 +32,7 @@ class Pooling(keras.layers.Layer, ABC):
 
     @abstractmethod
     def so_far(self, sequence: Any, mask: Any) -> Any:
-        """What each step would pool if it were the last, (B, T, D)."""
+        """Pool for each step as if it were the last, (B, T, D)."""
 
     @abstractmethod
     def carry_size(self, features: int) -> int:
@@ -181,7 +181,7 @@ class LastPooling(Pooling):
         return tf.where(_begun(mask), sequence, 0.0)
 
     def carry_size(self, features: int) -> int:
-        """The state."""
+        """Return the size of the state that a pooling carries on."""
         return features
 
     def resume(self, sequence: Any, mask: Any, carry: Any) -> tuple[Any, Any]:
@@ -214,7 +214,7 @@ def _lowest_where_masked(sequence: Any, mask: Any) -> Any:
 
 
 def _begun(mask: Any) -> Any:
-    """Whether there was a step by then, (B, T, 1)."""
+    """Mark the steps by which there was a step that counts, (B, T, 1)."""
     return tf.cumsum(tf.cast(mask, tf.int32), axis=1)[..., tf.newaxis] > 0
 
 

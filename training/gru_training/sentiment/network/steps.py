@@ -147,7 +147,7 @@ def directions_of(layer: Any) -> list[GRU]:
 
 
 def _open_chunks(layer: Any, direction: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
-    """As `_open` of one direction of a layer, which may read in chunks."""
+    """Open one direction of a layer that may read in chunks, like `_open`."""
     if not isinstance(layer, InChunks):
         return _open(direction, x, mask)
     update, reset, state = _open(direction, layer.cut(x), layer.cut(mask))
@@ -173,7 +173,7 @@ def _open(layer: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
 
 
 POINTS = 32
-"""Of the line at which the gradient is taken."""
+"""Number of points of the line at which the gradient is taken."""
 
 
 class Attribution:
@@ -246,7 +246,7 @@ class Attribution:
         return tf.pad(scores, [[0, tf.shape(padded)[0] - tf.shape(ids)[0]]])
 
     def _of_gru(self, ids: Any, weights: Any) -> Any:
-        """Of n words (n,), with all points of the line as one batch."""
+        """Attribute to n words (n,), with all points of the line as one batch."""
         vectors = self._embedding(ids[tf.newaxis])  # (1, n, D)
         line = vectors * self._points[:, np.newaxis, np.newaxis]  # (points, n, D)
         mask = tf.tile(tf.not_equal(ids, PADDING)[tf.newaxis], [len(self._points), 1])

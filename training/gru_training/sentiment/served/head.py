@@ -1,4 +1,4 @@
-"""From a network's logits to answers: in graphs of exports, in scoring and in the report alike."""
+"""The conversion of logits to answers: in graphs of exports, in scoring and in the report alike."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ class Head(ABC):
 
     kind: TargetKind
     middle = 0.0
-    """What is added to the logits' sum weighted by `contrast`."""
+    """Constant that is added to the logits' sum weighted by `contrast`."""
 
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
 
     @abstractmethod
     def scores(self, logits: Any) -> Any:
-        """What stands for the answer to a text, (..., C) float32; a number in its own units."""
+        """Compute scores for the answer to a text, (..., C) float32; a number in its own units."""
 
     @abstractmethod
     def answers(self, logits: Any) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class ClassHead(Head):
         return self._place(self.scores(logits))
 
     def contrast(self, place: Any) -> Any:
-        """Of two classes they add up to the log-odds of the one."""
+        """Weigh logits so that they add up, of two classes, to the log-odds of the one."""
         others = 1 / (len(self.names) - 1)
         weights = tf.one_hot(place, len(self.names)) * (1 + others) - others
         return weights / np.float32(self.temperature)
@@ -98,7 +98,7 @@ class ClassHead(Head):
 
 
 class LabelsHead(Head):
-    """Any number of labels for each text.
+    """The head of a model that answers any number of labels for each text.
 
     Args:
         names: C labels.
@@ -136,7 +136,7 @@ class LabelsHead(Head):
         return tf.argmax(scores + tf.cast(scores >= self._thresholds(), tf.float32), axis=-1)
 
     def contrast(self, place: Any) -> Any:
-        """They add up to the log-odds of the label."""
+        """Weigh logits so that they add up to the log-odds of the label."""
         return tf.one_hot(place, len(self.names)) / np.float32(self.temperature)
 
     def _thresholds(self) -> Any:
@@ -147,7 +147,7 @@ class NumberHead(Head):
     """A number for each text.
 
     Args:
-        name: What it is called.
+        name: Name of the number.
         scale: Units of the number, and its intervals.
     """
 
@@ -173,5 +173,5 @@ class NumberHead(Head):
         return tf.zeros(tf.shape(logits)[:1], tf.int64)
 
     def contrast(self, place: Any) -> Any:
-        """They add up to the number, less its mean in the training rows."""
+        """Weigh the logit so that it adds up to the number, less its mean in the training rows."""
         return tf.fill([tf.shape(place)[0], 1], np.float32(self.scale.deviation))

@@ -53,7 +53,7 @@ class KerasScorer:
 
 
 def _answers(model: keras.Model, head: Head) -> Any:
-    """From word ids (B, T) to answers by name, as the exported model computes them."""
+    """Trace the way from word ids (B, T) to answers by name, as the exported model takes it."""
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def answers(ids: tf.Tensor) -> dict[str, tf.Tensor]:

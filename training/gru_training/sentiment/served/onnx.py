@@ -65,7 +65,7 @@ class PoolingGraph:
         self._axis = graph.constant([1])
 
     def pool(self) -> str:
-        """(B, D)."""
+        """Pool the sequence into one vector per row, (B, D)."""
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMaxPooling):
             greatest = g.add("ReduceMax", self._lowered(), axes=[1], keepdims=0)
@@ -75,10 +75,10 @@ class PoolingGraph:
         return self._ratio(*self._totals(self._weights()[0]))
 
     def so_far(self, most_steps: int) -> str:
-        """What each step would pool if it were the last, (B, T, D).
+        """Pool for each step as if it were the last, (B, T, D).
 
         Args:
-            most_steps: T is at most this.
+            most_steps: Upper bound of T.
         """
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMaxPooling):
@@ -124,7 +124,7 @@ class PoolingGraph:
         return self._ratio(total, norm), g.add("Concat", total, norm, highest, axis=-1)
 
     def _weights(self) -> tuple[str, str]:
-        """Of each step (B, T, 1), zero where masked; of attention the greatest score, (B, 1)."""
+        """Weigh each step, (B, T, 1), 0 where masked; also give the top attention score, (B, 1)."""
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMeanPooling):
             return self._shown, ""
@@ -165,7 +165,7 @@ class PoolingGraph:
         return str(g.add("Where", g.add("Greater", seen, self._zero), pooled, self._zero))
 
     def _running_maximum(self, steps: str, most: int) -> str:
-        """In doublings: ONNX has a running sum, but no running maximum."""
+        """Compute a running maximum by doublings: ONNX has a running sum, but no such maximum."""
         g = self._graph
         lowest = g.constant(float32(_LOWEST))
         zero = g.constant([0])
@@ -208,11 +208,11 @@ OUTPUTS = {
     "labels": ("labels", "scores", "thresholds"),
     "number": ("value", "quantiles"),
 }
-"""Of the signature `serving_default`, by `Head.kind`."""
+"""Outputs of the signature `serving_default`, by `Head.kind`."""
 
 
 def add_scores(graph: OnnxGraph, logits: str, head: Head) -> str:
-    """What `Head.scores` makes of logits (..., C)."""
+    """Add what `Head.scores` makes of logits (..., C)."""
     if isinstance(head, NumberHead):
         spread = graph.add("Mul", logits, graph.constant(float32(head.scale.deviation)))
         return str(graph.add("Add", spread, graph.constant(float32(head.scale.mean))))
@@ -350,7 +350,7 @@ def sentiment_onnx(
 
 
 def _reading(text: str, last: int | None) -> tuple[Step, ...]:
-    """From texts to padded word ids."""
+    """Return the steps from texts to padded word ids."""
     return (
         {"do": "tokenize", "from": text, "by": TOKENS_FILE, "last": last, "to": "pieces"},
         {"do": "look_up", "from": "pieces", "in": WORDS_FILE, "to": "token_ids"},
@@ -446,7 +446,7 @@ class GraphWriter:
         return graph, graph.input("token_ids", "int32", (None, None))
 
     def _embed(self, graph: OnnxGraph, ids: str) -> Value:
-        """Word vectors."""
+        """Add the word vectors of ids."""
         write = _WRITERS[type(self._embedding)]
         (value,) = write(graph, self._embedding, [Value(ids, 2)], ())
         return value

@@ -1,4 +1,4 @@
-"""What a trained text classifier answers to the texts of a table, without TensorFlow."""
+"""The answers of a trained text classifier to the texts of a table, without TensorFlow."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -121,7 +121,8 @@ class TokenizedTexts:
 
     Args:
         answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
-        parts: Gives word ids (sum of lengths,) int32 and lengths (n,) int64 of consecutive texts.
+        parts: Function that gives word ids (sum of lengths,) int32 and lengths (n,) int64 of
+            consecutive texts.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class TokenizedTexts:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """Where in the ids each text begins, (N,)."""
+        """Place in the ids at which each text begins, (N,)."""
         starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
         return starts
 

@@ -245,7 +245,7 @@ class SentimentServable(Servable):
     """The model of a sentiment run.
 
     Args:
-        run: Complete.
+        run: Complete run.
     """
 
     module: SentimentSignatures
@@ -345,7 +345,7 @@ class SentimentServable(Servable):
         return sentiment_onnx(self._model, self._preprocessor, self._run.vocabulary, self._head)
 
     def card(self) -> dict[str, Any]:
-        """What of this task belongs on the model card."""
+        """Return the entries of this task on the model card."""
         return {
             "target": self._head.kind,
             "classes": list(self._run.classes),
@@ -379,7 +379,7 @@ class SentimentServable(Servable):
         return Request("attribution", inputs, outputs)
 
     def _completeness(self) -> dict[str, Any]:
-        """How far attributions are from adding up to what they explain, on held-out texts."""
+        """Measure the gap between attributions and what they explain, on held-out texts."""
         texts = self._texts[1 : _EXPLAINED_TEXTS + 1]
         found = self._attribution_of(texts).outputs
         explained = found["value"] - found["baseline"]

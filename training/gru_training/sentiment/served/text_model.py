@@ -43,7 +43,7 @@ class WordIds(keras.layers.Layer):
         return self._preprocessor(text)
 
     def compute_output_spec(self, text: Any) -> keras.KerasTensor:
-        """(B, T) int32."""
+        """Return the spec of the word ids, (B, T) int32."""
         return keras.KerasTensor((text.shape[0], None), "int32")
 
     def get_config(self) -> dict[str, Any]:
