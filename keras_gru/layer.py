@@ -310,7 +310,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
             shown = mask
             if not self.zero_output_for_mask:
                 shown = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
-            shown = shown[..., tf.newaxis] if self.return_sequences else shown[:, -1:]
+            # TensorFlow Lite cuts no booleans, as `shown[..., tf.newaxis]` would.
+            shown = tf.expand_dims(shown, -1) if self.return_sequences else shown[:, -1:]
             output = tf.where(shown, output, tf.zeros_like(output))
         results = [output]
         if self.return_state:

@@ -72,7 +72,7 @@ def test_a_made_teacher_is_right_as_often_as_it_says(tmp_path):
     )
     rows = np.arange(len(data.train))
     path = distilling._write_answers(tmp_path / "said.jsonl", data, rows, 0.8, seed=0)
-    said = [json.loads(line)["probabilities"] for line in path.open(encoding="utf-8")]
+    said = [json.loads(line)["probabilities"] for line in path.read_text("utf-8").splitlines()]
     of_label = [row["ab"[label]] for row, label in zip(said, data.train.labels, strict=True)]
     assert {round(share, 6) for share in of_label} == {0.8, 0.2}
     assert np.mean(of_label) == pytest.approx(0.8 * 0.8 + 0.2 * 0.2, abs=0.02)

@@ -100,8 +100,11 @@ def test_values_are_read_as_the_setting_takes_them(text, section, value):
         (["--set", "data.units=1"], "there is no setting 'data.units'"),
         (["--set", "units"], "--set must be NAME=VALUE, as word_dropout=0.3, got 'units'"),
         (["--set", "units=many"], "--set: units must be int, got 'many'"),
-        (["--word-dropout", "0.3"], "--word-dropout is no flag; give this setting as --set word_d"),
-        (["--no-spacing"], "--no-spacing is no flag; give this setting as --set spacing=false"),
+        (
+            ["--word-dropout", "0.3"],
+            "the setting word_dropout has no flag; give it as --set word_d",
+        ),
+        (["--no-spacing"], "the setting spacing has no flag; give it as --set spacing=false"),
         (["--config", "none.toml"], "--config: there is no file none.toml"),
     ],
 )

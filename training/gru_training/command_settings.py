@@ -211,7 +211,7 @@ def _require_flags(task: "Task", flags: Sequence[str], kept: set[str]) -> None:
         if match and name in known and name not in kept:
             value = "false" if match[0].startswith("--no-") else "VALUE"
             raise ConfigError(
-                f"{match[0]} is no flag; give this setting as --set {name}={value}, or in "
+                f"the setting {name} has no flag; give it as --set {name}={value}, or in "
                 f"[{known[name]}] of a file with --config FILE"
             )
 

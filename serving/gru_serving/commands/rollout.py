@@ -326,8 +326,7 @@ def _run(
     arguments = parser.parse_args(argv)
 
     def say(text: str) -> None:
-        lines = "\n".join(map(safe_text, text.splitlines()))
-        print(f"gru-serve {command}: {lines}", file=sys.stderr)
+        print(f"gru-serve {command}: {safe_text(text)}", file=sys.stderr)
 
     try:
         connection = nullcontext() if arguments.offline else connect_as_told(arguments)
@@ -339,7 +338,12 @@ def _run(
     except (RolloutError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        say(str(error) if isinstance(error, RolloutError) else explain_error(error))
+        lines = [str(error) if isinstance(error, RolloutError) else explain_error(error)]
+        if isinstance(error.__cause__, InterfaceChangeError):  # of this machine: a list
+            lines = str(error).splitlines()
+        say(lines[0])
+        for line in lines[1:]:
+            print(safe_text(line), file=sys.stderr)
         if not isinstance(error, RolloutError):
             return exit_status(error)
         cause = error.__cause__

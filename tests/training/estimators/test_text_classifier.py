@@ -26,7 +26,7 @@ from gru_training.sentiment.run import SentimentRun
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16}
-FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+FLAGS = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
 # One direction takes half the time to trace; by default it would answer without n-grams.
 TINY |= {"bidirectional": False, "ngrams": True}
 FLAGS += ["--no-bidirectional", "--ngrams"]

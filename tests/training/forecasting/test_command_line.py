@@ -102,7 +102,7 @@ def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, mess
 def test_help_teaches_and_presets_change_the_defaults(capsys):
     assert main(["forecasting", "--help"]) == 0
     text = capsys.readouterr().out
-    for word in ("--target", "--linear-skip", "--set", "train_stride=Ctrl-C", "etth1-96"):
+    for word in ("--target", "--linear-skip", "--set", "Ctrl-C", "etth1-96"):
         assert word in text
     assert "ETTh1.csv" not in text
     assert main(["forecasting", "--preset", "etth1-96", "--help"]) == 0

@@ -192,7 +192,7 @@ def _noted(plan: Plan) -> ForecastingData:
     if config.model.channel_independent and unread:
         note = (
             f"inputs that the network does not read: {', '.join(unread)}; "
-            "--no-channel-independent reads them"
+            "--set channel_independent=no reads them"
         )
         data = data.noting((note,))
     return data.noting(require_calibration(data, config.model.levels))

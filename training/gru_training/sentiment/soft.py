@@ -17,7 +17,6 @@ from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import Problems, counted
 from gru_training.data.text_files import find_column
 from gru_training.errors import DataError
-from gru_training.scoring.class_columns import class_columns
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.rows import text_key
 from gru_training.tables.rows import cell_text, read_rows
@@ -183,6 +182,8 @@ def _probability_columns(
     table: SoftTable, wanted: str | None, classes: Sequence[str]
 ) -> list[str] | str:
     """The columns of the classes, or the one that holds objects."""
+    from gru_training.scoring.class_columns import class_columns
+
     columns = class_columns(classes)
     missing = [column for column in columns if column not in table.columns]
     if not missing and wanted is None:
