@@ -118,20 +118,18 @@ def test_verify_replays_every_signature(made, url, capsys):
     assert "temperature" in json.dumps(card)
 
 
-def test_the_rows_after_the_last_load_are_forecast(made, url, capsys):
+def test_the_rows_after_the_last_load_are_forecast(made, url, tmp_path, capsys):
     root, run = made
     command = ["predict", "--url", url, "--model", "load", "--output", "json", "--csv"]
     assert main([*command, str(root / "load.csv")]) == 0
     captured = capsys.readouterr()
     assert "note" not in captured.err
     served = np.array(json.loads(captured.out)["predictions"][0]["forecast"])[:, 0]
-    assert (
-        gru_train(["forecast", str(run.path), "--output", str(root / "f.csv"), "--overwrite"]) == 0
-    )
-    np.testing.assert_allclose(served, pd.read_csv(root / "f.csv")["forecast"], rtol=1e-5)
+    assert gru_train(["forecast", str(run.path), "--output", str(tmp_path / "f.csv")]) == 0
+    np.testing.assert_allclose(served, pd.read_csv(tmp_path / "f.csv")["forecast"], rtol=1e-5)
 
     table = pd.read_csv(root / "load.csv")
-    short, bare = root / "short.csv", root / "bare.csv"
+    short, bare = tmp_path / "short.csv", tmp_path / "bare.csv"
     table.iloc[: len(table) - KNOWN_AHEAD + 3].to_csv(short, index=False)
     assert main([*command, str(short)]) == 0
     assert f"temperature, holiday are known of 3 of the {HORIZON} steps" in capsys.readouterr().err
