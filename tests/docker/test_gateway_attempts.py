@@ -1,9 +1,11 @@
 """The gateway in front of replicas that misbehave: what it retries, and what it never retries."""
 
+import socket
 import ssl
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -12,6 +14,7 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.errors import Code, ServingError
+from tests.waiting import wait_until
 
 from .images import PREFIX, REPOSITORY
 from .steady_load import MODEL
@@ -73,7 +76,18 @@ class Gateway:
             for name in REPLICAS
             if self._docker("ps", "--quiet", f"--filter=name={PREFIX}-{name}")
             for line in self._docker("logs", f"{PREFIX}-{name}").splitlines()
+            if line[:1].isdigit()  # not what the engine's gate logs
         )
+
+
+def listens(address):
+    """Whether a false replica has opened both ports; its imports take a while."""
+    try:
+        for port in (8500, 8501):
+            socket.create_connection((address, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -93,6 +107,9 @@ def gateway(docker, images, deployment, *modes):
                 *(f"--ip=10.213.88.1{number}", "--no-healthcheck", "--entrypoint=python3"),
                 *(f"--volume={SCRIPT}:/false_replica.py:ro", images["engine"], *arguments),
             )
+        for number, mode in enumerate(modes, 1):
+            if mode != "none":
+                wait_until(partial(listens, f"10.213.88.1{number}"))
         containers.append(f"{PREFIX}-alone")
         secrets = ("tls_certificate", "tls_key", "api_keys")
         docker(
