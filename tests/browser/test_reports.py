@@ -143,8 +143,8 @@ def random_network(rng):
         {
             "update_gate": ("keep", "replace")[rng.integers(2)],
             "reset_after": after,
-            "activation": ACTIVATIONS[rng.integers(4)],
-            "recurrent_activation": ACTIVATIONS[rng.integers(4)],
+            "activation": list(ACTIVATIONS)[rng.integers(4)],
+            "recurrent_activation": list(ACTIVATIONS)[rng.integers(4)],
             "weights": {
                 "kernel": rng.normal(size=(features, 3 * units)).tolist(),
                 "recurrent_kernel": rng.normal(size=(units, 3 * units)).tolist(),

@@ -29,7 +29,7 @@ TINY = {
     "segment": 6,
     "epochs": 2,
 }
-FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+FLAGS = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
 COLUMNS = ["unique_id", "ds", "forecast", "lo-80", "hi-80", "lo-95", "hi-95"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import mean_pinball_loss
 
 from gru_training.errors import RunDirectoryError
-from gru_training.forecasting import pictures as forecast_pictures
+from gru_training.forecasting import pipeline
 from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.pipeline import train_forecasting
 from tests.training.conftest import tiny_forecasting_config, write_waves
@@ -139,7 +139,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(forecast_pictures, "draw_all", full)
+    monkeypatch.setattr(pipeline, "draw_all", full)
     data = write_waves(tmp_path / "waves.csv")
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_forecasting(tiny_forecasting_config(tmp_path / "runs", data=data))

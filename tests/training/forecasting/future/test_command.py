@@ -1,6 +1,5 @@
 """`gru-train forecast`, as a user runs it."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,18 +106,11 @@ def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path, ar
 
 
 @pytest.mark.slow
-def test_runs_that_cannot_forecast(forecasting_run, tiny_run, tmp_path, capsys):
+def test_runs_that_cannot_forecast(tiny_run, tmp_path, capsys):
     assert main(["forecast", str(tiny_run.path)]) == 2
     assert "expected a forecasting run, got task 'sentiment'" in capsys.readouterr().err
     assert main(["forecast", str(tmp_path / "none")]) == 2
     assert "there is no run directory" in capsys.readouterr().err
-    old = shutil.copytree(forecasting_run.path, tmp_path / "old")
-    manifest = (old / "manifest.json").read_text().split("\n")
-    kept = [line for line in manifest if "last_window.npz" not in line]
-    (old / "manifest.json").write_text("\n".join(kept))
-    (old / "last_window.npz").unlink()
-    assert main(["forecast", str(old)]) == 2
-    assert "give the newest values with --data" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
