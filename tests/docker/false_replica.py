@@ -78,3 +78,4 @@ if __name__ == "__main__":
         threading.Thread(target=listen_for_grpc, args=(8500, mode)).start()
     for port in ports:
         threading.Thread(target=listen, args=(int(port), mode)).start()
+    threading.Event().wait()  # threads can import little once the main one has ended
