@@ -97,21 +97,21 @@ def check_interfaces(rollout: Rollout, labels: Mapping[str, int | None]) -> None
         labels: The version that each label is to point to; None removes the label.
 
     Raises:
-        RolloutError: A version breaks its clients.
+        InterfaceChangeError: A version breaks its clients.
     """
-    before = rollout.labels()
+    before, unlabelled, found = rollout.labels(), rollout.unlabelled(), rollout.versions()
     for label, version in labels.items():
-        old = before.get(label, rollout.unlabelled())
+        old = before.get(label, unlabelled)
         if version is None or old in (None, version):
             continue
-        found = rollout.versions()
         if version not in found or old not in found:
             rollout.say(f"versions {old} and {version} are not both on this disk to be compared")
             continue
         try:
             check_interface(found[old], found[version])
         except InterfaceChangeError as error:
-            raise RolloutError(f"label {label}, version {version}: {error}") from error
+            prefix = f"label {safe_text(label)}, version {version}"
+            raise InterfaceChangeError(f"{prefix}: {error}") from None
 
 
 def promotion(
@@ -335,15 +335,15 @@ def _run(
                 arguments.config.resolve(), arguments.model, server, arguments.wait, say
             )
             done = moves(rollout, arguments)
+    except InterfaceChangeError as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve {command}: {error}", file=sys.stderr)  # a list, and escaped
+        return WRONG
     except (RolloutError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        lines = [str(error) if isinstance(error, RolloutError) else explain_error(error)]
-        if isinstance(error.__cause__, InterfaceChangeError):  # of this machine: a list
-            lines = str(error).splitlines()
-        say(lines[0])
-        for line in lines[1:]:
-            print(safe_text(line), file=sys.stderr)
+        say(str(error) if isinstance(error, RolloutError) else explain_error(error))
         if not isinstance(error, RolloutError):
             return exit_status(error)
         cause = error.__cause__

@@ -16,6 +16,7 @@ from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import Signature, TensorInfo
 from gru_serving.engine.onnx.manifest import read_signatures
 from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.printable import escaped
 from gru_serving.storage.version_scan import versions_on_disk
 
 MODEL_CARD = Path("assets.extra") / "model_card.json"
@@ -132,13 +133,12 @@ def changed_promises(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
     ]
 
 
-def check_interface(old: Path, new: Path, remedy: str = ACCEPT_FLAG) -> None:
+def check_interface(old: Path, new: Path) -> None:
     """Refuse a version that breaks what clients of another rely on.
 
     Args:
         old: The directory of the version that serves.
         new: The directory of the version that would take its place.
-        remedy: The flag by which a user says that the change is meant.
 
     Raises:
         InterfaceChangeError: Clients of `old` would break; the message lists how.
@@ -147,12 +147,15 @@ def check_interface(old: Path, new: Path, remedy: str = ACCEPT_FLAG) -> None:
     try:
         broken = Interface.read(old).broken_by(Interface.read(new))
     except ValueError as error:
-        raise InterfaceChangeError(f"{error}; {remedy} leaves out the comparison") from None
+        said = escaped(str(error))
+        raise InterfaceChangeError(f"{said}; {ACCEPT_FLAG} leaves out the comparison") from None
     if broken:
-        listed = "".join(f"\n  {sentence}" for sentence in broken)
+        # Names of classes and tensors are whatever those who made the versions chose.
+        listed = "".join(f"\n  {escaped(sentence)}" for sentence in broken)
         raise InterfaceChangeError(
             f"its clients would not find what version {old.name} has:{listed}\n"
-            f"Give it a base path and a model name of its own, or add {remedy} if all clients know."
+            f"Give it a base path and a model name of its own, or add {ACCEPT_FLAG} if all clients "
+            "know."
         )
 
 

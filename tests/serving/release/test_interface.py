@@ -136,6 +136,17 @@ def test_a_first_label_is_compared_with_the_version_that_serves(tmp_path, capsys
     assert "what version 1 has" in capsys.readouterr().err
 
 
+def test_hostile_names_are_shown_and_do_nothing(tmp_path, capsys):
+    version(tmp_path / "m" / "1")
+    version(tmp_path / "other" / "1", card={"classes": ["\x1b[2J\x1b]0;owned\x07", "a\nb"]})
+    command = ["publish", str(tmp_path / "other"), "--to", str(tmp_path / "m"), "--unverified"]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert not set(said) & set("\x1b\x07")
+    assert len(said.splitlines()) == 3
+    assert r"\x1b[2J\x1b]0;owned\x07, a\nb new" in said
+
+
 def test_rollback_says_who_still_gets_what(tmp_path, capsys):
     save_affine(tmp_path / "m" / "1")
     save_affine(tmp_path / "m" / "2", 2.0)
