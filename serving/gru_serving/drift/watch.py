@@ -234,19 +234,12 @@ def _number_finding(name: str, before: Distribution, values: np.ndarray) -> Find
     now = "none" if not len(there) else _range(*np.quantile(there, [0.01, 0.5, 0.99]))
     counts = bins.counts(values)
     was = _range(bins.low, bins.median, bins.high)
-    outside = bins.outside(there)
+    distances = bins.outside(there)
+    outside, far = int((distances > 0).sum()), int((distances > 1).sum())
     rows, held_out = len(there), int(before.counts[:-1].sum())
-    share = float((outside > 0).mean()) if rows else 0.0
-    verdict = share_verdict(round(share * rows), rows, held_out) if rows and held_out else "stable"
-    return Finding(
-        name,
-        was,
-        now,
-        stability(before.counts, counts),
-        share,
-        verdict,
-        int((outside > 1).sum()),
-    )
+    verdict = share_verdict(outside, rows, held_out) if rows and held_out else "stable"
+    share = outside / max(1, rows)
+    return Finding(name, was, now, stability(before.counts, counts), share, verdict, far)
 
 
 def _range(low: float, median: float, high: float) -> str:
