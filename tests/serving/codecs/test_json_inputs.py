@@ -75,7 +75,6 @@ def test_signature_name():
     assert json_inputs.signature_name(parse(b"{}")) == ""
 
 
-PRETTY = '{\n    "instances": [\n        %s\n    ]\n}'
 ROW = "Failed to process element: %d of 'instances' list. Error: INVALID_ARGUMENT: %s"
 KEY = "Failed to process element: %d key: %s of 'instances' list. Error: INVALID_ARGUMENT: %s"
 

@@ -191,12 +191,11 @@ class RunDirectory:
         """
         return self._load("model.keras")
 
-    def _load(self, name: str, layers: Mapping[str, type] | None = None) -> "keras.Model":
+    def _load(self, name: str) -> "keras.Model":
         """A model of the run.
 
         Args:
             name: File of the model.
-            layers: Layers that take the place of those of the file, by the names of the latter.
 
         Raises:
             RunDirectoryError: The file is damaged.
@@ -212,7 +211,7 @@ class RunDirectory:
                 damaged = archive.testzip()
             if damaged is not None:
                 raise zipfile.BadZipFile(f"{damaged} in it is damaged")
-            return keras.models.load_model(path, custom_objects=layers, compile=False)
+            return keras.models.load_model(path, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
 

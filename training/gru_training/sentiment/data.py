@@ -36,10 +36,6 @@ class LabelledTexts:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def same_rows(self, other: "LabelledTexts") -> bool:
-        """Whether texts and labels are those of another part, in the same order."""
-        return self.texts == other.texts and self.labels.tolist() == other.labels.tolist()
-
 
 @dataclass(frozen=True)
 class SentimentData:
