@@ -71,11 +71,16 @@ class Target(ABC):
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
         """Compute the loss of validation rows that temperature and shares minimise."""
 
-    @abstractmethod
+    def class_weights(self, rows: TokenRows) -> np.ndarray | None:  # noqa: ARG002
+        """Find the weight of each row by its class, (N,); None where all weigh the same."""
+        return None
+
     def fit_ngrams(
         self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
     ) -> NgramModel:
         """Fit a linear model on n-grams that answers with the same logits.
+
+        By default a logistic regression of each class or label against the rest.
 
         Args:
             train: Rows to learn from.
@@ -83,6 +88,15 @@ class Target(ABC):
             vocabulary_size: Number of ids.
             order: Number of words in the longest n-grams.
         """
+        return fit_ngrams(
+            train,
+            validation,
+            len(self.names),
+            vocabulary_size,
+            score=self.metric.score,
+            class_weights=self.class_weights(train),
+            order=order,
+        )
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """Convert targets to the form in which losses and metrics take them."""
@@ -159,19 +173,9 @@ class ClassTarget(Target):
         """Compute the negative log-likelihood."""
         return negative_log_likelihood(targets, logits)
 
-    def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
-    ) -> NgramModel:
-        """Fit a logistic regression of each class against the rest."""
-        return fit_ngrams(
-            train,
-            validation,
-            len(self.names),
-            vocabulary_size,
-            score=self.metric.score,
-            class_weights=None if self.weights is None else self.weights[train.labels],
-            order=order,
-        )
+    def class_weights(self, rows: TokenRows) -> np.ndarray | None:
+        """Find the weight of each row by its class, (N,)."""
+        return None if self.weights is None else np.asarray(self.weights[rows.labels])
 
 
 def right_labels(targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
@@ -218,19 +222,6 @@ class LabelsTarget(Target):
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
         """Compute the mean binary cross-entropy."""
         return label_log_loss(targets, logits)
-
-    def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
-    ) -> NgramModel:
-        """Fit a logistic regression for each label."""
-        return fit_ngrams(
-            train,
-            validation,
-            len(self.names),
-            vocabulary_size,
-            score=self.metric.score,
-            order=order,
-        )
 
 
 class NumberTarget(Target):
