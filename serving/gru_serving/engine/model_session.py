@@ -7,7 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gru_serving.errors import NotFound
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+
+def missing_tensor(name: str) -> NotFound:
+    """Make TF Serving's error for a tensor that a graph does not have."""
+    return NotFound(
+        f"Tensor {name}, specified in either feed_devices or fetch_devices was not found in the "
+        "Graph"
+    )
 
 
 class ModelSession(Protocol):

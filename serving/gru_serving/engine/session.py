@@ -28,6 +28,7 @@ from gru_serving.codecs.dtypes import MAX_STRING_RANK, STRING, check_rank
 from gru_serving.codecs.wire import read_varint
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.load_options import SessionOptions
+from gru_serving.engine.model_session import missing_tensor
 from gru_serving.errors import (
     Code,
     FailedPrecondition,
@@ -411,10 +412,7 @@ class GraphSession:
         try:
             return self._graph.get_tensor_by_name(full)._as_tf_output()
         except (KeyError, ValueError, TypeError):
-            raise NotFound(
-                f"Tensor {full}, specified in either feed_devices or fetch_devices was not found "
-                "in the Graph"
-            ) from None
+            raise missing_tensor(full) from None
 
     def run(
         self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0

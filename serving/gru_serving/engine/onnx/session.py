@@ -21,7 +21,7 @@ import onnxruntime as ort
 
 from gru_serving.codecs.dtypes import DTYPES, DType, by_number
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.engine.model_session import ModelSession
+from gru_serving.engine.model_session import ModelSession, missing_tensor
 from gru_serving.engine.onnx.graph import (
     RunWatch,
     as_bytes,
@@ -32,7 +32,7 @@ from gru_serving.engine.onnx.graph import (
 )
 from gru_serving.engine.onnx.manifest import FOLDER, GraphCall, Manifest
 from gru_serving.engine.onnx.steps import Steps, Values
-from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 SECONDS = 200e-6
@@ -323,10 +323,7 @@ class OnnxSession:
         try:
             return self._tensors[full]
         except KeyError:
-            raise NotFound(
-                f"Tensor {full}, specified in either feed_devices or fetch_devices was not found "
-                "in the Graph"
-            ) from None
+            raise missing_tensor(full) from None
 
     def run(
         self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
