@@ -181,9 +181,10 @@ def check_next_version(base: Path, new: Path) -> None:
 def _change(before: Any, after: Any) -> str:
     """Say how an entry of the card changed."""
     if not (isinstance(before, list) and isinstance(after, list)):
-        return f"{before} became {after}"
-    gone = [one for one in before if one not in after]
-    added = [one for one in after if one not in before]
+        return f"{before!s:.200} became {after!s:.200}"
+    then, now = set(map(str, before)), set(map(str, after))  # a hundred thousand, perhaps
+    gone = [one for one in before if str(one) not in now]
+    added = [one for one in after if str(one) not in then]
     parts = [f"{_listed(gone)} gone"] * bool(gone) + [f"{_listed(added)} new"] * bool(added)
     return ", ".join(parts) or f"their order changed from {_listed(before)} to {_listed(after)}"
 
