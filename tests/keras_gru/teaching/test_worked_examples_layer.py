@@ -69,8 +69,8 @@ def float32_layer(name):
         d_states = tape.gradient(loss, states)
     steps = float32_steps(network, layer, inputs[0], h0, d_states)
     for t in range(T):
-        # To rounding: the layer's steps may be fused by XLA, those here are not.
-        np.testing.assert_allclose(steps[t]["h_new"], states[0, t], rtol=1e-6)
+        # The layer takes 1 - z out of the activation, so that the last digits may differ.
+        np.testing.assert_array_max_ulp(steps[t]["h_new"], states[0, t].numpy(), maxulp=4)
         if logits is not None:
             steps[t] |= {"logits": logits[t].numpy(), "y": tf.nn.softmax(logits[t]).numpy()}
         if losses is not None:
