@@ -201,6 +201,7 @@ def test_help_has_examples(capsys):
     assert "check" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_task_with_nothing_to_check_trains_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")
     run = ["--runs-dir", str(tmp_path), "--name", "a", "--epochs", "1"]

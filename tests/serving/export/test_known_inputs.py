@@ -48,6 +48,7 @@ def url(request, server):
     return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
+@pytest.mark.slow
 def test_all_of_it_is_left_to_tensorflow(made):
     """No graph of ONNX may answer without the known inputs."""
     root, _ = made
@@ -57,6 +58,7 @@ def test_all_of_it_is_left_to_tensorflow(made):
     assert all("known of the steps ahead" in reason for reason in manifest.left.values())
 
 
+@pytest.mark.slow_cases
 def test_answers_are_those_of_the_run(made, url):
     _, run = made
     histories, futures = run.test_windows(6), run.test_futures(6)

@@ -129,12 +129,14 @@ def test_everything_is_in_graphs(exports):
         assert json.loads(card.read_text())["onnx"]["left_to_tensorflow"] == manifest.left
 
 
+@pytest.mark.slow
 def test_fuzzed_texts_are_answered_alike(pair):
     texts = list(fuzzed_texts(TEXTS, seed=6))
     for start in range(0, TEXTS, 1000):
         compare(pair, {"text": strings(*texts[start : start + 1000])}, "serving_default")
 
 
+@pytest.mark.slow_cases
 def test_gates_are_shown_alike(pair):
     texts = [*fuzzed_texts(6, seed=7), b"", b"Not bad , not good .", b"a"]
     answer = compare(pair, {"text": strings(*texts)}, "gates")
@@ -172,6 +174,7 @@ def serialized(**feature):
     return decode_input(encode_input(example_values([feature])))[0]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("signature", "inputs"),
     [

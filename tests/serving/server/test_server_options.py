@@ -75,6 +75,7 @@ def metrics(server):
     return parsed(httpx.get(page, trust_env=False).content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_concurrent_requests_are_merged(optioned, transport):
     name = ":tensorflow:serving:batching_session:"

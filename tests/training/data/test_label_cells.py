@@ -145,6 +145,7 @@ def test_yes_and_no_in_every_way_of_writing_them(tmp_path, meant, mixed, data):
         assert said == (not any(row[place] for row in meant))
 
 
+@pytest.mark.slow
 @given(meant=MEANT, data=st.data())
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -192,6 +192,7 @@ def test_the_built_in_series():
     assert (data.series.frequency, data.season) == ("W-SAT", 52)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("file", "counts"),

@@ -115,6 +115,7 @@ def test_the_command_line_trains_resumes_and_scores(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
     task, told = find_task("language"), []
     config = config_of(tmp_path, epochs=2)

@@ -46,6 +46,7 @@ def servables(labels_run, number_run):
     return {run.kind: SentimentServable(run) for run in (labels_run, number_run)}
 
 
+@pytest.mark.slow
 def test_several_labels_are_learned_and_measured(labels_run):
     metrics, rows = labels_run.metrics, list(labels_run.test_predictions())
     assert labels_run.kind == "labels"
@@ -83,6 +84,7 @@ def test_numbers_are_estimated_with_intervals(number_run):
     assert inside.mean() > 0.8
 
 
+@pytest.mark.slow
 def test_files_are_scored_as_the_run_says(labels_run, number_run):
     rows = list(labels_run.test_predictions())
     table = pa.table({"text": [row.text for row in rows]})
@@ -132,6 +134,7 @@ def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run
     assert methods == {"predict", "classify" if kind == "labels" else "regress"}
 
 
+@pytest.mark.slow
 def test_attributions_explain_labels_and_numbers(labels_run, number_run, servables):
     rows = [row for row in labels_run.test_predictions() if "bug" in row.predicted][:4]
     texts = tf.constant([row.text for row in rows])

@@ -55,6 +55,7 @@ def events(followed):
     return read(followed.path.parent / "tensorboard" / followed.path.name)
 
 
+@pytest.mark.slow
 def test_scalars_are_the_measures_of_the_epochs(followed, events):
     for part in ("train", "validation"):
         for name in ("loss", "accuracy"):

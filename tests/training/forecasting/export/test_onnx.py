@@ -73,6 +73,7 @@ def compare(forecaster, native, name, **inputs):
     return {alias: outputs[name] for alias, name in signature.outputs.items()}
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("options", KINDS + MORE)
 def test_every_signature_is_a_graph_that_answers_alike(options):
     """On 1,000 windows with gaps, some of them at the edges."""

@@ -36,6 +36,7 @@ def score(served, texts):
     return {k: v.numpy() for k, v in served.signatures["score"](tf.constant(texts)).items()}
 
 
+@pytest.mark.slow
 def test_score_multiplies_what_each_word_has_behind_those_before_it(served, probabilities):
     texts = ["The cat sees songs.", "", "a zebra"]
     found = score(served, texts)
