@@ -32,6 +32,43 @@ _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
 
 
+_PARTS = ("year", "month", "day", "hour", "minute")
+
+
+def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
+    """Columns that hold the parts of a time: year and month, or date and time; () where none do.
+
+    Args:
+        names: Names of all columns.
+        time_column: Column of times that was asked for, which leaves no parts.
+    """
+    known = {name.strip().lower(): name for name in names}
+    if time_column is not None or not known.keys().isdisjoint(("datetime", "timestamp", "ds")):
+        return ()
+    for second in ("time", "hour"):
+        if "date" in known and second in known:
+            return known["date"], known[second]
+    if "date" in known or not known.keys() >= {"year", "month"}:
+        return ()
+    return tuple(known[part] for part in _PARTS if part in known)
+
+
+def joined_time(parts: Sequence[str]) -> str:
+    """Join the cells of the columns of `time_parts` to a time."""
+    cells = [part.strip().removesuffix(".0") for part in parts]
+    if not all(cells):
+        return ""
+    if len(cells) == 2 and not cells[0].isdigit():  # date, and time or hour
+        date, time = cells
+        return f"{date} {time}:00" if time.isdigit() else f"{date} {time.replace('.', ':')}"
+    if not all(cell.isdigit() for cell in cells):  # a month by its name
+        return " ".join([*reversed(cells[2:3]), cells[1], cells[0]])
+    year, month, *rest = cells
+    day, hour, minute = [*rest, *("01", "00", "00")[len(rest) :]]
+    text = f"{year}-{month:0>2}-{day:0>2}"
+    return f"{text} {hour:0>2}:{minute:0>2}" if len(rest) > 1 else text
+
+
 def read_series(
     path: Path,
     time_column: str | None = None,
@@ -77,7 +114,7 @@ def read_series(
         found.close_rows()
         found.raise_errors()
         cells = TimeCells(str(path), rows.time, rows.texts, rows.lines, found.unit)
-        times = parse_times(cells, time_format)
+        times = parse_times(cells, time_format).times
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
     series = evenly_spaced(rows, name, time_format, found, expected, options)
@@ -100,6 +137,11 @@ def _read_rows(
     problems.unit = table.form.unit
     notes = list(table.form.notes)
     names, rows = table.with_columns()
+    parts = time_parts(names, time_column)
+    if parts:
+        time_column = " ".join(parts)
+        notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
+        names = [time_column, *(name for name in names if name not in parts)]
     # Column by column: as rows of dicts a table would take ten times the memory.
     texts, lines, numbers = list[str](), array("q"), array("d")
     bad = defaultdict[str, list[tuple[int, str]]](list)
@@ -113,7 +155,10 @@ def _read_rows(
                 f"{path}: expected columns of numbers beside the times {time!r}, got none"
             )
     for place, cells in rows:
-        texts.append(cell_text(cells.get(time)) or "")
+        if parts:
+            texts.append(joined_time([cell_text(cells.get(part)) or "" for part in parts]))
+        else:
+            texts.append(cell_text(cells.get(time)) or "")
         lines.append(place)
         if id_column is not None:
             ids.append((cell_text(cells.get(id_column)) or "").strip())

@@ -255,8 +255,7 @@ class SeriesConfig:
     """Steps read; default: what does best on validation windows, with --no-combine three
     seasons."""
     horizon: _OptionalCount = None
-    """Steps forecast; default: one season, or a quarter of the rows where those are fewer than
-    three seasons."""
+    """Steps forecast; default: one season, or a quarter of the rows where that is less."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
     transform: Transform = "auto"

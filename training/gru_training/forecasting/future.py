@@ -19,7 +19,7 @@ from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import counted
-from gru_training.data.series import Series
+from gru_training.data.series import Series, counts_steps
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig
@@ -98,8 +98,20 @@ def expected_series(run: ForecastingRun) -> ExpectedSeries:
     """
     columns = tuple(name for name in run.columns if name not in run.series.calendar.columns)
     read = set(read_columns(run))
+    return _continued(run, columns)._replace(
+        optional=tuple(name for name in columns if name not in read)
+    )
+
+
+def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
+    """Columns that newer rows must have, with the times of a run."""
+    series, times = run.series, recent_of_run(run).times.to_numpy()
     return ExpectedSeries(
-        columns, run.frequency, tuple(name for name in columns if name not in read)
+        columns,
+        run.frequency,
+        zone=series.zone,
+        local=series.local,
+        numbered=counts_steps(times, run.frequency),
     )
 
 
@@ -161,14 +173,15 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if left and not len(future):
         notes.append(
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
-            f"left out; the forecast begins after {times[-1]}"
+            f"left out; the forecast begins after {run.people_read(times)[-1]}"
         )
     if run.series.calendar.columns:
         values = np.column_stack([values, run.series.calendar.values(times)])
     lookback = run.shape.lookback
     if len(times) < lookback:
         times, values, before = _after_run(run, times, values, series.source)
-        notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
+        begin = run.people_read(times)[before]
+        notes.append(f"{before:,} steps before {begin} are from the run's own series")
     read = values[-lookback:].astype(np.float32)
     recent = Recent(times[-lookback:], read, future, tuple(notes))
     if not run.series.panel:
@@ -205,7 +218,7 @@ def future_form(run: ForecastingRun) -> LongColumns:
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
     """Columns and spacing that known inputs must have."""
-    return ExpectedSeries(run.series.future_columns, run.frequency)
+    return _continued(run, run.series.future_columns)
 
 
 def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
@@ -319,7 +332,7 @@ def forecast(
     known, values = quantiles_ahead(predict, preprocessor, *parts)
     steps = min(steps, known)
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
-    times = future_times(recent.times[-1], run.frequency, steps)
+    times = run.people_read(future_times(recent.times[-1], run.frequency, steps))
     return pd.concat(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(values[:steps, number], run.levels)})
@@ -490,7 +503,7 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     console.print(
         f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "
         f"{f'at {first}' if first == last else f'from {first} to {last}'}, after "
-        f"{job.recent.times[-1]}",
+        f"{job.run.people_read(job.recent.times)[-1]}",
         markup=False,
         highlight=False,
     )
@@ -518,7 +531,8 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
     shown = Table(box=None, header_style="bold")
     for name in table.columns:
         shown.add_column(name, justify="left" if name in (ID, TIME) else "right", no_wrap=True)
-    times = table[TIME].dt.strftime(_time_format(table))
+    numbered = table[TIME].dtype.kind == "i"
+    times = table[TIME].astype(str) if numbered else table[TIME].dt.strftime(_time_format(table))
     for time, row in zip(times, table.head(_MOST_ROWS).itertuples(index=False), strict=False):
         shown.add_row(str(row[0]), time, *(f"{value:,.5g}" for value in row[2:]))
     wide = console.options.update(max_width=1000)
@@ -532,7 +546,8 @@ def _time_format(table: "pd.DataFrame") -> str:
     times = table[TIME].dt
     if (times.normalize() == table[TIME]).all():
         return "%Y-%m-%d"
-    return "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
+    form = "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
+    return form if times.tz is None else f"{form}%z"
 
 
 def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
@@ -542,9 +557,15 @@ def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool)
     from gru_training.tables.table_writer import table_writer
 
     rows = pa.Table.from_pandas(table, preserve_index=False)
-    days = _time_format(table) == "%Y-%m-%d"
-    kind_of_time = pa.date32() if days else pa.timestamp("us")
-    rows = rows.set_column(1, TIME, rows[TIME].cast(kind_of_time, safe=False))
+    if table[TIME].dtype.kind != "i":
+        of_text = kind.suffix != ".parquet" and _time_format(table) == "%Y-%m-%d"
+        zone = table[TIME].dt.tz
+        times = (
+            pa.array(table[TIME].dt.date, pa.date32())
+            if of_text
+            else rows[TIME].cast(pa.timestamp("us", zone and str(zone)), safe=False)
+        )
+        rows = rows.set_column(1, TIME, times)
     try:
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
             aside = Path(folder) / "whole"

@@ -29,12 +29,14 @@ import numpy as np
 
 from gru_training.config import from_dict
 from gru_training.data.calendar import Calendar
+from gru_training.data.series import people_read
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.runs.directory import TaskRun
 
 if TYPE_CHECKING:
     import keras
+    import pandas as pd
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
@@ -70,6 +72,10 @@ class SeriesDescription:
     """Names of each series' inputs beside its values, for series in long form."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
     """Calendar inputs that the last columns hold, made of the times."""
+    zone: str | None = None
+    """Time zone in which people read the times; None: they are as they stand."""
+    local: bool = False
+    """Whether the times are those of clocks in the zone, in place of UTC."""
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
@@ -107,6 +113,10 @@ class ForecastingRun(TaskRun):
     def frequency(self) -> str:
         """Pandas' name of the spacing of the steps."""
         return self.series.frequency
+
+    def people_read(self, times: "pd.DatetimeIndex") -> "pd.Index[Any]":
+        """Times of the series as people read them, see `gru_training.data.series.people_read`."""
+        return people_read(times, self.frequency, self.series.zone, self.series.local)
 
     @cached_property
     def shape(self) -> ForecastShape:
@@ -260,6 +270,8 @@ def description(data: "ForecastingData") -> SeriesDescription:
         tuple(series.columns[column] for column in given_ahead(data)),
         series.inputs,
         series.calendar,
+        series.zone,
+        series.local,
     )
 
 

@@ -342,7 +342,7 @@ def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems
             f"no season: the usual one of {usual} steps is longer than the {borders.train} rows to "
             "train on; --season sets another"
         )
-    if config.horizon is None and horizon < usual and 3 * usual >= rows:
+    if config.horizon is None and horizon < usual and config.season is None:
         problems.note(
             f"a horizon of {horizon} steps in place of the usual {usual}, for which {rows} rows "
             "are too few; --horizon sets another"
