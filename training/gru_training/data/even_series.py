@@ -46,6 +46,8 @@ class ExpectedSeries(NamedTuple):
     """Whether the times are those of clocks in the zone, in place of UTC."""
     numbered: bool = False
     """Whether the times are numbers of steps."""
+    constants: tuple[str, ...] = ()
+    """Columns that never varied, which are not read."""
 
 
 class SeriesRows(NamedTuple):
@@ -83,14 +85,18 @@ def as_expected(
     if expected is None:
         return names, table, []
     places = {name: place for place, name in enumerate(names)}
-    known = set(expected.columns)
+    known = {*expected.columns, *wide_columns(expected.constants, long.inputs, long.valued)}
     new = [of for of in ids if known.isdisjoint(wide_columns([of], long.inputs, long.valued))]
     columns = expected.columns
     ordered = np.full((len(table), len(columns)), np.nan)
     for column, name in enumerate(columns):
         if name in places:
             ordered[:, column] = table[:, places[name]]
-    notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
+    notes = [
+        f"series that the model does not know, and does not forecast: {', '.join(new[:10])}"
+        + " ..." * (len(new) > 10)
+        + "; train again with them, where --warm-start begins with the run"
+    ] * bool(new)
     return columns, ordered, notes
 
 

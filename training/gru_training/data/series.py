@@ -77,6 +77,8 @@ class Series:
     """Time zone in which people read the times; None: they are as they stand."""
     local: bool = False
     """Whether the times are those of clocks in the zone, in place of UTC."""
+    constants: tuple[tuple[str, float], ...] = ()
+    """Names and values of columns that never vary, of which no model learns."""
 
     def __len__(self) -> int:
         return len(self.values)

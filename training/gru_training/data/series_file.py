@@ -265,6 +265,6 @@ def series_columns(
     time = time_column or (known or others)[0]
     if not expected:
         return time, tuple(name for name in names if name != time), []
-    extra = [name for name in others if name != time]
+    extra = [name for name in others if name != time and name not in expected.constants]
     notes = [f"columns that the model does not know: {', '.join(extra)}"] if extra else []
     return time, tuple(name for name in wanted if name not in absent), notes

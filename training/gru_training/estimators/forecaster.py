@@ -365,7 +365,6 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
         DataError: The rows do not fit the run, or are too few.
     """
     from gru_training.forecasting import future as of_run
-    from gru_training.forecasting.future import require_known
 
     reading = Times.of_run(run.given), run.config.data
     if data is None:
@@ -382,8 +381,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
         recent = of_run.with_future(
             run, recent, newer_series("future", future, *reading, *expected)
         )
-    require_known(run, recent)
-    return recent
+    return of_run.checked(run, recent)
 
 
 def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":

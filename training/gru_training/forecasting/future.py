@@ -24,6 +24,7 @@ from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
+from gru_training.forecasting.series_check import FAR, RARE
 from gru_training.tables.table_writer import (
     FileKind,
     file_kind,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
+_NAMED = 10
+"""Series that a message names."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
 and `future` (n, F), known inputs after it."""
@@ -112,6 +115,7 @@ def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
         zone=series.zone,
         local=series.local,
         numbered=counts_steps(times, run.frequency),
+        constants=series.constant_columns,
     )
 
 
@@ -162,6 +166,12 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     targets = [series.column(name) for name in run.target_columns if name in series.columns]
     end = _end(series.values[:, targets])
     inputs = run.series.future_columns
+    if not end and run.series.panel:
+        raise DataError(
+            f"{series.source}: expected values of series that the model knows, such as "
+            f"{', '.join(run.target_columns[:_NAMED])}, got none; train with others, where "
+            f"--warm-start {run.path} begins with what this run has learned"
+        )
     if not end:
         raise DataError(
             f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
@@ -184,9 +194,25 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         notes.append(f"{before:,} steps before {begin} are from the run's own series")
     read = values[-lookback:].astype(np.float32)
     recent = Recent(times[-lookback:], read, future, tuple(notes))
-    if not run.series.panel:
-        _require_values(run, recent, series.source)
+    if run.series.panel:
+        return replace(recent, notes=(*notes, *_ended(run, recent)))
+    _require_values(run, recent, series.source)
     return recent
+
+
+def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
+    """A note on the series of a panel that have no forecast, if there are any."""
+    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
+    ended = [
+        name for name, is_there in zip(run.target_columns, goes_on, strict=True) if not is_there
+    ]
+    if not ended:
+        return []
+    more = f" and {len(ended) - _NAMED:,} more" if len(ended) > _NAMED else ""
+    return [
+        f"no forecast of {', '.join(ended[:_NAMED])}{more}, of which there is no value in the "
+        f"{len(recent.times)} steps that the model reads"
+    ]
 
 
 def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
@@ -330,17 +356,34 @@ def forecast(
     predict = predict or make_predictor(run.delivered_model(), preprocessor)
     parts = recent, run.columns, run.series.calendar, run.frequency, run.offsets, run.levels
     known, values = quantiles_ahead(predict, preprocessor, *parts)
+    if far := far_values(run, recent):
+        without = recent.values.copy()
+        without[tuple(zip(*far, strict=True))] = np.nan
+        parts = replace(recent, values=without), *parts[1:]
+        values = _spanning(values, quantiles_ahead(predict, preprocessor, *parts)[1], run.levels)
     steps = min(steps, known)
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     times = run.people_read(future_times(recent.times[-1], run.frequency, steps))
+    constants = run.series.constants
+    found = {
+        name: values[:steps, number]
+        for number, name in enumerate(run.target_columns)
+        if goes_on[number] or not run.series.panel
+    }
+    found |= {name: np.full((steps, len(run.levels)), value) for name, value in constants.items()}
     return pd.concat(
         [
-            pd.DataFrame({ID: name, TIME: times, **_columns(values[:steps, number], run.levels)})
-            for number, name in enumerate(run.target_columns)
-            if goes_on[number] or not run.series.panel
+            pd.DataFrame({ID: name, TIME: times, **_columns(ahead, run.levels)})
+            for name, ahead in found.items()
         ],
         ignore_index=True,
     )
+
+
+def _spanning(values: np.ndarray, others: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles (H, K, Q) whose bounds reach to those of another forecast, too."""
+    outer = np.where(np.array(levels) < 0.5, np.fmin(values, others), np.fmax(values, others))
+    return np.where(np.array(levels) == 0.5, values, outer)
 
 
 def quantiles_ahead(
@@ -426,6 +469,53 @@ def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
     return horizon
 
 
+def checked(run: ForecastingRun, recent: Recent) -> Recent:
+    """The same with notes on what a reader of the forecast should know.
+
+    Raises:
+        DataError: A known input is missing, see `require_known`.
+    """
+    require_known(run, recent)
+    notes = list(recent.notes)
+    if constants := run.series.constants:
+        shown = [f"{name} ({value:g})" for name, value in list(constants.items())[:_NAMED]]
+        more = f" and {len(constants) - _NAMED:,} more" if len(constants) > _NAMED else ""
+        names = ", ".join(shown)
+        notes.append(f"constant in the training, and forecast as they were: {names}{more}")
+    far = far_values(run, recent)
+    for row, column in far[:_NAMED]:
+        name, value = run.columns[column], recent.values[row, column]
+        notes.append(
+            f"{name} is {value:g} at {run.people_read(recent.times)[row]}, far from all other "
+            "values: the intervals reach to the forecast without it; leave the cell empty if it is "
+            "an error"
+        )
+    return replace(recent, notes=tuple(notes))
+
+
+def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
+    """Rows and columns of the targets' values that are far from those around them.
+
+    Such a value is more than `FAR` standard deviations of the training rows away from the median
+    of the window, as hardly any other in it is.
+
+    Args:
+        run: Complete run.
+        recent: Steps before a forecast.
+    """
+    found = list[tuple[int, int]]()
+    _, deviation = run.preprocessor().target_scale
+    for target, scale in zip(run.shape.targets, deviation, strict=True):
+        column = recent.values[:, target].astype(np.float64)
+        if not np.isfinite(column).any() or run.columns[target] in run.series.constants:
+            continue
+        away = np.abs(column - np.nanmedian(column)) / scale
+        rows = np.flatnonzero(away > FAR)
+        if len(rows) <= max(1, len(column) * RARE):
+            found += [(int(row), target) for row in rows]
+    return found
+
+
 def require_known(run: ForecastingRun, recent: Recent) -> None:
     """Raise DataError where the model reads known inputs and none are there."""
     wanted = run.series.future_inputs
@@ -485,7 +575,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
         recent = recent_of_file(run, config.data) if config.data else recent_of_run(run)
         if config.future is not None:
             recent = with_future_file(run, recent, config.future)
-        require_known(run, recent)
+        recent = checked(run, recent)
     for note in recent.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     return ForecastJob(config, run, recent, kind)

@@ -177,7 +177,9 @@ def _draw_targets(axes: Axes, data: ForecastingData, known: KnownEffect, place: 
         curve = np.exp(curve) if scale.multiplies(target) else curve
         axes.plot(values, curve, color=colour, label=plain_label(data.target_columns[k]))
     axes.set_xlabel(plain_label(data.series.columns[column]))
-    axes.set_ylabel("factor" if scale.multiplies(targets[0][1]) else "added, own units")
+    first = targets[0][1]
+    own = "own units" if not scale.transformed[first] or scale.exponent == 1 else "of the power"
+    axes.set_ylabel("factor" if scale.multiplies(first) else f"added, {own}")
     if len(targets) > 1 and not place:
         axes.legend(fontsize="small")
 

@@ -316,10 +316,11 @@ def _write(
         draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
         series, columns = data.series, shown_columns(measured.test)
         parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
-        _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
+        known, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
         times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
-        draw_future(data, times, ahead, levels, columns, folder / "future.png")
-        writer.write_text("report.md", write_markdown(metrics))
+        if known:
+            draw_future(data, times, ahead, levels, columns, folder / "future.png")
+        writer.write_text("report.md", write_markdown(metrics, known > 0))
 
     writer.report(report)
 

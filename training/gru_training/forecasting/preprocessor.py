@@ -354,7 +354,7 @@ def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarra
     deviation[alone] = np.nanstd(rows[:, alone], axis=0)
     for columns in map(list, inputs):
         mean[columns], deviation[columns] = common_scale(rows[:, columns])
-    return mean, deviation
+    return mean, np.where(deviation > 0, deviation, 1.0)
 
 
 Predictor = Callable[[np.ndarray], np.ndarray]

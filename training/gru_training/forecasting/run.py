@@ -76,6 +76,15 @@ class SeriesDescription:
     """Time zone in which people read the times; None: they are as they stand."""
     local: bool = False
     """Whether the times are those of clocks in the zone, in place of UTC."""
+    constant_columns: tuple[str, ...] = ()
+    """Columns that never varied, and are forecast as they were."""
+    constant_values: tuple[float, ...] = ()
+    """Value of each of them."""
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Columns that never varied, with their values."""
+        return dict(zip(self.constant_columns, self.constant_values, strict=True))
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
@@ -272,6 +281,8 @@ def description(data: "ForecastingData") -> SeriesDescription:
         series.calendar,
         series.zone,
         series.local,
+        tuple(name for name, _ in series.constants),
+        tuple(value for _, value in series.constants),
     )
 
 
