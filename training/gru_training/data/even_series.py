@@ -76,7 +76,8 @@ def as_expected(
         ids: The names of K series.
         values: (T, K, N), of `gru_training.data.long_form.widened`.
         long: Columns of the table in long form, which say what the N are.
-        expected: Series to continue; of those without a row the columns are missing values.
+        expected: Series to continue; of those without a row the columns are missing values, and
+            series that it does not have come last.
 
     Returns:
         Names (C,), values (T, C), and notes.
@@ -92,11 +93,11 @@ def as_expected(
     for column, name in enumerate(columns):
         if name in places:
             ordered[:, column] = table[:, places[name]]
-    notes = [
-        f"series that the model does not know, and does not forecast: {', '.join(new[:10])}"
-        + " ..." * (len(new) > 10)
-        + "; train again with them, where --warm-start begins with the run"
-    ] * bool(new)
+    if not long.inputs and long.valued:
+        columns = (*columns, *new)
+        ordered = np.column_stack([ordered, *(table[:, places[of]] for of in new)])
+        return columns, ordered, []
+    notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
     return columns, ordered, notes
 
 

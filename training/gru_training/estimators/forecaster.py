@@ -241,8 +241,9 @@ class Forecaster(RunEstimator):
             if "predictor" not in self._loaded:
                 predictor = make_predictor(run.delivered_model(), run.preprocessor())
                 self._loaded["predictor"] = predictor
-            table = forecast(run, recent, horizon, self._loaded["predictor"])
-        for note in recent.notes:
+            notes = list(recent.notes)
+            table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
+        for note in notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
 

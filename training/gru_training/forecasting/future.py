@@ -4,7 +4,7 @@ Only making the forecast needs TensorFlow.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -57,6 +57,10 @@ class Recent:
     """(n, F) float32, known inputs of the steps after the last."""
     notes: tuple[str, ...] = ()
     """Notes for a reader of the forecast."""
+    unknown: tuple[str, ...] = ()
+    """Names of series that the model does not know."""
+    unknown_values: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """Their values until the same last step, (T, U) float32."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
         """Count the steps after it of which inputs are known; their values (steps, F).
@@ -163,15 +167,10 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         DataError: There are too few rows, or a column has no value in those read.
     """
     notes = list(series.notes)
+    series, unknown = _told_apart(run, series)
     targets = [series.column(name) for name in run.target_columns if name in series.columns]
-    end = _end(series.values[:, targets])
+    end = _end(np.column_stack([series.values[:, targets], unknown.values]))
     inputs = run.series.future_columns
-    if not end and run.series.panel:
-        raise DataError(
-            f"{series.source}: expected values of series that the model knows, such as "
-            f"{', '.join(run.target_columns[:_NAMED])}, got none; train with others, where "
-            f"--warm-start {run.path} begins with what this run has learned"
-        )
     if not end:
         raise DataError(
             f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
@@ -188,16 +187,34 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if run.series.calendar.columns:
         values = np.column_stack([values, run.series.calendar.values(times)])
     lookback = run.shape.lookback
-    if len(times) < lookback:
+    seen = np.isfinite(values[:, targets]).any()
+    if len(times) < lookback and not seen:  # series that the model does not know, alone
+        padding = lookback - len(times)
+        times = pd.date_range(end=times[-1], periods=lookback, freq=run.frequency).as_unit("ns")
+        values = np.vstack([np.full((padding, values.shape[1]), np.nan), values])
+    elif len(times) < lookback:
         times, values, before = _after_run(run, times, values, series.source)
         begin = run.people_read(times)[before]
         notes.append(f"{before:,} steps before {begin} are from the run's own series")
     read = values[-lookback:].astype(np.float32)
     recent = Recent(times[-lookback:], read, future, tuple(notes))
     if run.series.panel:
-        return replace(recent, notes=(*notes, *_ended(run, recent)))
+        return replace(
+            recent,
+            notes=(*notes, *_ended(run, recent)),
+            unknown=unknown.columns,
+            unknown_values=unknown.values[:end].astype(np.float32),
+        )
     _require_values(run, recent, series.source)
     return recent
+
+
+def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
+    """Newer values of the series that a run knows, and of others, which come last."""
+    count = len(expected_series(run).columns) if run.series.panel else len(series.columns)
+    known = replace(series, columns=series.columns[:count], values=series.values[:, :count])
+    others = replace(series, columns=series.columns[count:], values=series.values[:, count:])
+    return known, others
 
 
 def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
@@ -329,14 +346,19 @@ def forecast(
     recent: Recent,
     horizon: int | None = None,
     predict: "Predictor | None" = None,
+    warn: Callable[[str], None] = lambda note: None,
 ) -> pd.DataFrame:
     """Forecast the steps after a series, in raw units.
+
+    Series that the model does not know are forecast by what it shares among all series, each on
+    the scale of its own history.
 
     Args:
         run: Complete run.
         recent: Steps of this run before the forecast.
         horizon: Steps to forecast; by default all that the model was trained for.
         predict: Result of `make_predictor` for the run, where there is one already.
+        warn: Function that shows a note on series that the model does not know.
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
@@ -370,7 +392,14 @@ def forecast(
         for number, name in enumerate(run.target_columns)
         if goes_on[number] or not run.series.panel
     }
+    said = list[str]()
+    for name, ahead in _unknown_ahead(run, recent, said.append).items():
+        found[name] = ahead[:steps]
     found |= {name: np.full((steps, len(run.levels)), value) for name, value in constants.items()}
+    if not found:
+        raise DataError("; ".join(said) or f"{run.path}: no series goes on, of which to forecast")
+    for note in said:
+        warn(note)
     return pd.concat(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(ahead, run.levels)})
@@ -378,6 +407,33 @@ def forecast(
         ],
         ignore_index=True,
     )
+
+
+def _unknown_ahead(
+    run: ForecastingRun, recent: Recent, warn: Callable[[str], None]
+) -> dict[str, np.ndarray]:
+    """Quantiles (H, Q), by name, of the series that the model does not know, where it can."""
+    if not recent.unknown:
+        return {}
+    from gru_training.forecasting.export.one_series import one_series_of
+
+    more = f" and {len(recent.unknown) - _NAMED:,} more" if len(recent.unknown) > _NAMED else ""
+    named = f"{', '.join(recent.unknown[:_NAMED])}{more}"
+    one = None if run.series.future_columns else one_series_of(run, run.delivered_model())
+    there = np.isfinite(recent.unknown_values).any(axis=0)
+    if one is None:
+        warn(
+            f"no forecast of {named}, which the model does not know, as it shares too little among "
+            f"series; train with them, where --warm-start {run.path} begins with this run"
+        )
+        return {}
+    warn(
+        f"{named}: not known to the model, and forecast by what it shares among all series, on the "
+        "scale of their own values"
+    )
+    known = [name for name, is_there in zip(recent.unknown, there, strict=True) if is_there]
+    answers = one.forecast(recent.unknown_values.T[there])["quantiles"]
+    return dict(zip(known, np.asarray(answers), strict=True))
 
 
 def _spanning(values: np.ndarray, others: np.ndarray, levels: Sequence[float]) -> np.ndarray:
@@ -588,7 +644,10 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
         TrainingError: The model cannot be loaded, or the output cannot be written.
     """
     with console.status("forecasting ..."):
-        table = forecast(job.run, job.recent, job.config.horizon)
+        notes = list[str]()
+        table = forecast(job.run, job.recent, job.config.horizon, warn=notes.append)
+    for note in notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
         f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "

@@ -86,8 +86,8 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
     else:
         names = ", ".join(metrics["known_inputs"])
         lines += [
-            f"Forecasts need {names} of the steps ahead: as rows of the table after the last value, "
-            "or with `gru-train forecast RUN --future FILE`."
+            f"Forecasts need {names} of the steps ahead: as rows of the table after the last "
+            "value, or with `gru-train forecast RUN --future FILE`."
         ]
     if metrics["known_inputs"]:
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
