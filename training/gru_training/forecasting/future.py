@@ -346,7 +346,7 @@ def forecast(
     recent: Recent,
     horizon: int | None = None,
     predict: "Predictor | None" = None,
-    warn: Callable[[str], None] = lambda note: None,
+    warn: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
     """Forecast the steps after a series, in raw units.
 
@@ -398,8 +398,9 @@ def forecast(
     found |= {name: np.full((steps, len(run.levels)), value) for name, value in constants.items()}
     if not found:
         raise DataError("; ".join(said) or f"{run.path}: no series goes on, of which to forecast")
-    for note in said:
-        warn(note)
+    if warn is not None:
+        for note in said:
+            warn(note)
     return pd.concat(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(ahead, run.levels)})
@@ -560,12 +561,11 @@ def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
         recent: Steps before a forecast.
     """
     found = list[tuple[int, int]]()
-    _, deviation = run.preprocessor().target_scale
-    for target, scale in zip(run.shape.targets, deviation, strict=True):
+    for target in run.shape.targets:
         column = recent.values[:, target].astype(np.float64)
         if not np.isfinite(column).any() or run.columns[target] in run.series.constants:
             continue
-        away = np.abs(column - np.nanmedian(column)) / scale
+        away = np.abs(column - np.nanmedian(column)) / run.deviations[target]
         rows = np.flatnonzero(away > FAR)
         if len(rows) <= max(1, len(column) * RARE):
             found += [(int(row), target) for row in rows]

@@ -144,6 +144,15 @@ class ForecastingRun(TaskRun):
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
         return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
 
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations (C,) of the training rows, in raw units."""
+        scale = self._json("scaler.json")
+        try:
+            return np.asarray(scale.get("raw_deviation", scale["deviation"]), np.float64)
+        except (AttributeError, KeyError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'scaler.json'}: {error!r}") from error
+
     def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
         from gru_training.forecasting.preprocessor import SeriesPreprocessor

@@ -102,7 +102,8 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "initial_seasonal": model.initial_seasonal,
     }
     everything = ETSModel(column, initialization_method="known", **start, **options)
-    return everything.smooth(parameters)
+    with np.errstate(divide="ignore"):  # the logarithm of a constant's error, which is 0
+        return everything.smooth(parameters)
 
 
 RIDGE_LOOKBACKS = (96, 336, 720)
