@@ -230,17 +230,14 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from gru_training.forecasting.future import forecast
+        from gru_training.forecasting.future import forecast, served_predictor
 
         run = self._run()
         with in_python():
             recent = recent_rows(run, data, future)
             load_tensorflow()
-            from gru_training.forecasting.preprocessor import make_predictor
-
             if "predictor" not in self._loaded:
-                predictor = make_predictor(run.delivered_model(), run.preprocessor())
-                self._loaded["predictor"] = predictor
+                self._loaded["predictor"] = served_predictor(run)
             notes = list(recent.notes)
             table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
         for note in notes:

@@ -22,7 +22,7 @@ from gru_training.data.problems import counted
 from gru_training.data.series import Series, counts_steps
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
-from gru_training.forecasting.config import ForecastConfig
+from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
 from gru_training.forecasting.series_check import FAR, RARE
 from gru_training.tables.table_writer import (
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
+MOST_STREAMED = 10_000
+"""Steps that a model reads which streams; what lies before them it has forgotten."""
 _NAMED = 10
 """Series that a message names."""
 FILE = "last_window.npz"
@@ -72,9 +74,19 @@ class Recent:
         return len(known), np.vstack([known, padding])
 
 
-def last_window(data: "ForecastingData") -> Recent:
+def steps_read(config: ForecasterConfig, lookback: int) -> int:
+    """The most steps that a forecast reads: all that there are, of a model that streams.
+
+    Args:
+        config: Settings of the networks.
+        lookback: Look-back of the model.
+    """
+    return max(lookback, MOST_STREAMED) if config.streams else lookback
+
+
+def last_window(data: "ForecastingData", config: ForecasterConfig) -> Recent:
     """Cut the end of a series, from which a run forecasts."""
-    series, lookback = data.series, data.shape.lookback
+    series, lookback = data.series, steps_read(config, data.shape.lookback)
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
     after = series.values[end:]
@@ -196,8 +208,9 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         times, values, before = _after_run(run, times, values, series.source)
         begin = run.people_read(times)[before]
         notes.append(f"{before:,} steps before {begin} are from the run's own series")
-    read = values[-lookback:].astype(np.float32)
-    recent = Recent(times[-lookback:], read, future, tuple(notes))
+    kept = steps_read(run.config.model, lookback)
+    read = values[-kept:].astype(np.float32)
+    recent = Recent(times[-kept:], read, future, tuple(notes))
     if run.series.panel:
         return replace(
             recent,
@@ -370,12 +383,10 @@ def forecast(
         ConfigError: The model forecasts fewer steps.
         DataError: A known input is missing, see `require_known`.
     """
-    from gru_training.forecasting.preprocessor import make_predictor
-
     steps = require_horizon(run, horizon)
     require_known(run, recent)
     preprocessor = run.preprocessor()
-    predict = predict or make_predictor(run.delivered_model(), preprocessor)
+    predict = predict or served_predictor(run)
     parts = recent, run.columns, run.series.calendar, run.frequency, run.offsets, run.levels
     known, values = quantiles_ahead(predict, preprocessor, *parts)
     if far := far_values(run, recent):
@@ -408,6 +419,16 @@ def forecast(
         ],
         ignore_index=True,
     )
+
+
+def served_predictor(run: ForecastingRun) -> "Predictor":
+    """Preprocessing and model of forecasts, which answer as an export of the run does."""
+    from gru_training.forecasting.network import sequence_of
+    from gru_training.forecasting.preprocessor import make_predictor
+
+    model = run.delivered_model()
+    sequence = sequence_of(run.shown_network(model), run.config.model)
+    return make_predictor(model, run.preprocessor(), sequence)
 
 
 def _unknown_ahead(

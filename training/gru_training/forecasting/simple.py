@@ -102,7 +102,7 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "initial_seasonal": model.initial_seasonal,
     }
     everything = ETSModel(column, initialization_method="known", **start, **options)
-    with np.errstate(divide="ignore"):  # the logarithm of a constant's error, which is 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # a constant has no error
         return everything.smooth(parameters)
 
 
