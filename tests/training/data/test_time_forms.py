@@ -150,6 +150,22 @@ def test_times_in_several_columns(tmp_path, columns, frequency):
         assert any("times are made of the columns" in note for note in read.notes)
 
 
+def test_a_column_for_each_month(tmp_path):
+    """The last year is not over."""
+    months = pd.date_range("2000-01-01", periods=12, freq="MS").strftime("%b")
+    values = np.arange(120.0)
+    values[-3:] = np.nan
+    frame = pd.DataFrame(values.reshape(10, 12), columns=months)
+    frame.insert(0, "Year", range(2001, 2011))
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    for read in (
+        read_series(tmp_path / "s.csv"),
+        series_of_frame(frame, None, None, Problems("table", unit="row")),
+    ):
+        assert list(read.index) == list(pd.date_range("2001-01-01", periods=117, freq="MS"))
+        np.testing.assert_array_equal(read.values[:, 0], np.arange(117))
+
+
 @pytest.mark.parametrize("first", [0, 1, 7])
 def test_numbers_of_steps(tmp_path, first):
     path = tmp_path / "s.csv"

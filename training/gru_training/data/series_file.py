@@ -3,9 +3,10 @@
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import AS_FOUND, TextFormat
-from gru_training.tables.numbers import Numbers
+from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
@@ -32,6 +33,9 @@ _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
 
 
+MONTHLY = "value"
+"""Column of values of a table with a column for each month."""
+MONTHS_NOTE = "the columns of months are the steps of one series"
 _PARTS = ("year", "month", "day", "hour", "minute")
 
 
@@ -51,6 +55,27 @@ def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]
     if "date" in known or not known.keys() >= {"year", "month"}:
         return ()
     return tuple(known[part] for part in _PARTS if part in known)
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def month_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Year and months of a table with a row for each year; () of any other table.
+
+    Args:
+        names: Names of all columns.
+    """
+    known = {name.strip().lower()[:3]: name for name in names}
+    if len(names) != len(known) or set(known) != {"yea", *_MONTHS}:
+        return ()
+    return known["yea"], *(known[month] for month in _MONTHS)
+
+
+def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
+    """Months of a row of such a table, as `2005-01`, with their cells."""
+    for number, cell in enumerate(cells, 1):
+        yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
 
 
 def joined_time(parts: Sequence[str]) -> str:
@@ -137,6 +162,9 @@ def _read_rows(
     problems.unit = table.form.unit
     notes = list(table.form.notes)
     names, rows = table.with_columns()
+    if months := month_columns(names):
+        names, rows = [months[0], MONTHLY], _each_month(rows, months)
+        notes.append(MONTHS_NOTE)
     parts = time_parts(names, time_column)
     if parts:
         time_column = " ".join(parts)
@@ -209,6 +237,18 @@ def _read_rows(
         )
     columns, values = with_absent(columns, values, expected)
     return SeriesRows(time, columns, texts, lines, values), notes
+
+
+def _each_month(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A row for each month of a table with a row for each year."""
+    year, *months = columns
+    for place, cells in rows:
+        of_year = cell_text(cells.get(year)) or ""
+        for time, cell in by_month(of_year, [cells.get(month) for month in months]):
+            if (cell_text(cell) or "").strip().lower() not in MISSING:
+                yield place, {year: time, MONTHLY: cell}
 
 
 def unread_words(names: Sequence[str]) -> list[str]:

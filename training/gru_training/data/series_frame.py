@@ -18,8 +18,12 @@ from gru_training.data.long_form import BY_NAME, ID_COLUMNS, LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.data.series_file import (
+    MONTHLY,
+    MONTHS_NOTE,
     TIME_COLUMNS,
+    by_month,
     joined_time,
+    month_columns,
     series_columns,
     time_parts,
     unread_words,
@@ -56,12 +60,18 @@ def series_of_frame(
         DataError: The table is not like this; names the column.
     """
     table, said = _pandas(data), list[str]()
+    if months := month_columns([str(name) for name in table.columns]):
+        year, *of_year = months
+        years = zip(_texts(table[year]), table[of_year].to_numpy().tolist(), strict=True)
+        cells = [pair for text, row in years for pair in by_month(text, row) if pd.notna(pair[1])]
+        table = pd.DataFrame(cells, columns=[year, MONTHLY])
+        said.append(MONTHS_NOTE)
     if parts := time_parts([str(name) for name in table.columns], time_column):
         time_column = " ".join(parts)
         said.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
-        cells = [_texts(table[part]) for part in parts]
+        texts = [_texts(table[part]) for part in parts]
         table = table.drop(columns=list(parts))
-        table[time_column] = [joined_time(each) for each in zip(*cells, strict=True)]
+        table[time_column] = [joined_time(each) for each in zip(*texts, strict=True)]
     rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
         table, problems, time_column, expected, long
     )
