@@ -723,19 +723,22 @@ def _time_format(table: "pd.DataFrame") -> str:
 def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
     """The file appears when it is whole."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from gru_training.tables.table_writer import table_writer
 
-    rows = pa.Table.from_pandas(table, preserve_index=False)
-    if table[TIME].dtype.kind != "i":
-        of_text = kind.suffix != ".parquet" and _time_format(table) == "%Y-%m-%d"
-        zone = table[TIME].dt.tz
-        times = (
-            pa.array(table[TIME].dt.date, pa.date32())
-            if of_text
-            else rows[TIME].cast(pa.timestamp("us", zone and str(zone)), safe=False)
-        )
-        rows = rows.set_column(1, TIME, times)
+    rows = pa.Table.from_pandas(table.drop(columns=TIME), preserve_index=False)
+    times = table[TIME]
+    if times.dtype.kind == "i":
+        column = pa.array(times.to_numpy())
+    elif kind.suffix != ".parquet" and _time_format(table) == "%Y-%m-%d":
+        column = pa.array(times.dt.date, pa.date32())
+    elif times.dt.tz is None:
+        column = pa.array(times.to_numpy().astype("M8[us]"))
+    else:
+        in_utc = pa.array(times.dt.tz_convert(None).to_numpy().astype("M8[us]"))
+        column = pc.assume_timezone(in_utc, "UTC").cast(pa.timestamp("us", str(times.dt.tz)))
+    rows = rows.add_column(1, TIME, column)
     try:
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
             aside = Path(folder) / "whole"
