@@ -95,6 +95,11 @@ class Series:
         """Whether the times are numbers of steps."""
         return counts_steps(self.times, self.frequency)
 
+    @property
+    def positions(self) -> np.ndarray:
+        """(N,) places on the axis of a picture: the times, or numbers of steps."""
+        return nanoseconds(self.times) if self.numbered else self.times
+
     def column(self, name: str) -> int:
         """The index of a column."""
         return self.columns.index(name)
