@@ -108,9 +108,11 @@ def _introduction(metrics: Mapping[str, Any]) -> list[str]:
     data = metrics["data"]
     rows, windows = data["rows"], data["windows"]
     split = "at the published borders" if data["published_split"] else "by time"
+    numbered = data["frequency"].endswith("ns")
+    spacing = "numbered steps" if numbered else f"one step every {data['frequency']}"
     return [
         f"{len(data['targets'])} of {len(data['columns'])} columns, {data['horizon']} steps "
-        f"ahead from the last {data['lookback']}, one step every {data['frequency']}. "
+        f"ahead from the last {data['lookback']}, {spacing}. "
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows, split {split}; {windows['train']:,}, {windows['validation']:,} and "
         f"{windows['test']:,} windows, every one counted. {metrics['model']['parameters']:,} "
