@@ -447,7 +447,7 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     lags = int(min(2 * data.season + 1, _MOST_LAGS, len(residuals) // 2))
     few = residuals.shape[1] <= _MOST_NAMES
     for k, name in enumerate(data.target_columns):
-        values = residuals[:, k]
+        values = residuals[:, k].astype(np.float64)
         if np.isfinite(values).sum() > 2 and np.nanstd(values) > 0:
             correlation = acf(values, nlags=lags, fft=False, missing="conservative")
             left.plot(range(1, len(correlation)), correlation[1:], linewidth=1,
