@@ -206,7 +206,8 @@ class SeriesConfig:
     time_column: OptionalName = None
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
-    """How times are written, such as %d.%m.%Y; detected where it is unambiguous."""
+    """How times are written, such as %d.%m.%Y, or steps, excel, days, s, ms, us or ns for numbers;
+    detected where it is unambiguous."""
     separator: OptionalName = None
     """Character between the columns of a CSV, such as ';', or tab; detected."""
     encoding: OptionalName = None
@@ -232,8 +233,8 @@ class SeriesConfig:
     """Further table, with a row for each series of a table in long form: its name, and columns of
     numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
-    """Time zone of the times, such as Europe/Berlin; they are converted to UTC, so that days with
-    23 or 25 hours have no gap and no repetition."""
+    """Time zone of the times, such as Europe/Berlin, so that days with 23 or 25 hours have no gap
+    and no repetition; forecasts are in its local time."""
     frequency: OptionalName = None
     """Spacing of the series, as pandas names it (h, 15min, D, B, W-SUN, MS, ...); times off it are
     moved to the nearest step. Default: the one that most rows have."""
@@ -255,8 +256,7 @@ class SeriesConfig:
     """Steps read; default: what does best on validation windows, with --no-combine three
     seasons."""
     horizon: _OptionalCount = None
-    """Steps forecast; default: one season, or a quarter of the rows where those are fewer than
-    three seasons."""
+    """Steps forecast; default: one season, or a quarter of the rows where that is less."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
     transform: Transform = "auto"

@@ -42,6 +42,7 @@ from gru_training.forecasting.evaluation import (
 from gru_training.forecasting.future import FILE as LAST_WINDOW
 from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
 from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
 from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns
 from gru_training.forecasting.plan import InitialWeights, Plan, independent_windows, make_plan
@@ -291,7 +292,7 @@ def _write(
 ) -> None:
     """Write the files of a run: model, scale, intervals, figures, pictures, report."""
     data, levels, result = plan.data, plan.config.model.levels, trained.result
-    place, kept = writer.path, last_window(data)
+    place, kept = writer.path, last_window(data, plan.config.model)
     predict, offsets = measured.predict, measured.offsets
     floors = baselines.results
     writer.write_json("series.json", to_dict(description(data)))
@@ -307,7 +308,9 @@ def _write(
     writer.write_model(trained.model, result)
     if delivered is not None:
         delivered.save(place / DELIVERED)
-        predict = make_predictor(delivered, data.preprocessor)
+    model = delivered or trained.model
+    sequence = sequence_of((model, data.shape), plan.config.model)
+    predict = make_predictor(model, data.preprocessor, sequence)
     writer.write_json("metrics.json", metrics)
 
     def report() -> None:
@@ -316,10 +319,11 @@ def _write(
         draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
         series, columns = data.series, shown_columns(measured.test)
         parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
-        _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
+        known, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
         times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
-        draw_future(data, times, ahead, levels, columns, folder / "future.png")
-        writer.write_text("report.md", write_markdown(metrics))
+        if known:
+            draw_future(data, times, ahead, levels, columns, folder / "future.png")
+        writer.write_text("report.md", write_markdown(metrics, known > 0))
 
     writer.report(report)
 

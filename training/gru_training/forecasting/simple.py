@@ -90,9 +90,11 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "seasonal_periods": season if season > 1 else None,
     }
     model = ETSModel(column[:train], initialization_method="heuristic", **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough here
-        fitted = model.fit(disp=False)
+    parameters = model.start_params
+    if np.ptp(column[:train]) > 0:  # the likelihood of a constant has no greatest value
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough
+            parameters = model.fit(disp=False).params
     # The heuristic reads up to five seasons, of the whole column thus rows still to be forecast.
     start = {
         "initial_level": model.initial_level,
@@ -100,7 +102,8 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "initial_seasonal": model.initial_seasonal,
     }
     everything = ETSModel(column, initialization_method="known", **start, **options)
-    return everything.smooth(fitted.params)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a constant has no error
+        return everything.smooth(parameters)
 
 
 RIDGE_LOOKBACKS = (96, 336, 720)

@@ -438,7 +438,7 @@ def _with_times(
         from gru_training.data.time_axis import TimeCells, parse_times
 
         cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
-        times = parse_times(cells_of_file, None, problems)
+        times = parse_times(cells_of_file, None, problems, ordered=False).times
         numbers = np.where(np.isnat(times), np.nan, times.astype("M8[s]").astype(np.int64))
     return [
         row._replace(further={**row.further, "time": repr(float(number))})
