@@ -145,12 +145,12 @@ class SentimentDataConfig:
             raise ConfigError(f"{' and '.join(chosen)} say differently how to split; choose one")
 
     def _check_labels(self) -> None:
-        several = self.label_columns or self.label_separator
-        if several and self.target_type not in (None, "labels"):
+        if self.label_separator and self.target_type not in (None, "labels"):
             raise ConfigError(
-                "--label-columns and --label-separator are for --target-type labels, got "
-                f"{self.target_type}"
+                f"--label-separator is for --target-type labels, got {self.target_type}"
             )
+        if self.label_columns and self.target_type == "number":
+            raise ConfigError("--label-columns is for --target-type labels or class, got number")
         if self.label_columns and (self.label_column or self.label_separator):
             raise ConfigError(
                 "--label-columns excludes --label-column and --label-separator, which are for "
