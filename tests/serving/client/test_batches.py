@@ -79,10 +79,8 @@ class Picky:
                 raise InvalidArgument(
                     f"Task size {rows} is larger than maximum input batch size {self.limit}"
                 )
-            lengths = inputs["x"].astype(int)
-            return {
-                "y": np.where(np.arange(lengths.max()) < lengths[:, None], lengths[:, None], 0.0)
-            }
+            x = inputs["x"][:, None]
+            return {"y": np.where(np.arange(x.max()) < x, x, np.float32(0))}
 
         return "predict", read
 
