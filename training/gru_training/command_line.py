@@ -265,11 +265,12 @@ def _show_next_steps(
 
 
 def _served(run: Any, task: str) -> str:
-    """Name a model on a server after the user's data, or else after the task."""
+    """Name a model on a server as the user named the run, else after the data or the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
-    if data is None:
-        return task
-    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+    name = run.config.run.name
+    if name is None:
+        name = task if data is None else Path(data).resolve().name.split(".")[0]
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or task
 
 
 def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> list[str]:
@@ -332,7 +333,7 @@ def run_check(config: CheckConfig, console: "Console") -> int:
     name, settings, found, seen = _check(
         flags, list(TASKS) if config.task is None else [config.task]
     )
-    console.print(f"{config.path}: {seen}", markup=False, highlight=False)
+    console.print(seen, markup=False, highlight=False)
     found.print(console)
     if found.errors:
         console.print("\ntraining would fail", style="bold red")
@@ -364,7 +365,7 @@ class _Checked(NamedTuple):
     """Data that a task read."""
 
     task: str
-    settings: Sequence[str]
+    settings: tuple[str, ...]
     """Flags of the training, with those that follow from the columns."""
     data: "DataCheck"
     seen: str
@@ -398,7 +399,7 @@ def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
         if found is None:
             continue
         seen = _seen(task, found, reason, foreign, len(names) > 1)
-        checked = _Checked(name, given[2:], found, seen)
+        checked = _Checked(name, tuple(given[2:]), found, seen)
         if not found.errors or not any(error.near for error in foreign.values()):
             return checked
         faulty = faulty or checked
@@ -428,7 +429,7 @@ def _seen(
     for name, error in foreign.items():
         why = without_source(str(error).partition("; ")[0], found.source).partition("\n")[0]
         text += f"; not as {find_task(name).data_kind}: {why}"
-    return f"{text} (--task says otherwise)" if guessed else text
+    return f"{text}; --task says otherwise" if guessed else text
 
 
 def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:

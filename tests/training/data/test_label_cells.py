@@ -306,6 +306,8 @@ def test_columns_of_labels_as_annotation_tools_call_them(tmp_path, column):
         ({"a": 0.7, "b": 0.3}, r"not 0\.7; probabilities to learn from are given with --soft-data"),
         ([{"start": 0, "end": 3, "label": "PER"}], "labels of parts of a text are not read"),
         ([[0, 3, "PER"]], r"expected a list of labels in column 'label', got \[\[0, 3"),
+        ([0, 1, 0], "yes and no by their place say no names"),
+        ([False, True], "yes and no by their place say no names"),
     ],
 )
 def test_lists_that_hold_no_labels_are_refused_with_the_way_out(tmp_path, label, message):
@@ -407,3 +409,38 @@ def test_one_label_in_each_row_of_columns_is_told(tmp_path):
         DataError, match=r"expected one of --label-columns ok bad other, got 'ok', "
     ):
         load_sentiment_data(replace(config, target_type="class"), 0)
+
+
+def test_lists_of_numbers_are_names_where_they_are_no_places(tmp_path):
+    config = tool_file(tmp_path / "a.jsonl", list, [[0, 1], [0], [1], [3, 0]] * 5)
+    assert load_sentiment_data(config, 0).classes == ("0", "1", "3")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("is_spam", [True, False], "the column 'is_spam' says yes or no"),
+        ("is_spam", ["yes", "no"], "the column 'is_spam' says yes or no"),
+        ("stars", [1, 2, 3, 4, 5], "the column 'stars' holds 5 different values"),
+    ],
+)
+def test_the_only_column_beside_the_texts_is_told(tmp_path, name, values, reason):
+    path = tmp_path / "a.csv"
+    rows = [(f"text {i}", values[i % len(values)]) for i in range(40)]
+    pd.DataFrame(rows, columns=["text", name]).to_csv(path, index=False)
+    with pytest.raises(ForeignDataError, match=reason) as told:
+        load_sentiment_data(SentimentDataConfig(data=path), 0)
+    assert told.value.flags == ("--label-column", name)
+    data = load_sentiment_data(SentimentDataConfig(data=path, label_column=name), 0)
+    assert len(data.classes) == len(values)
+
+
+def test_labels_in_one_cell_name_their_separator(tmp_path):
+    names = ["bug", "billing", "bug#billing", "urgent#bug", "urgent", "urgent#billing"]
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"text {i},{names[i % 6]}\n" for i in range(60)))
+    note = "labels such as 'bug#billing' look like several in one cell; --label-separator '#' reads"
+    config = SentimentDataConfig(data=path)
+    assert any(said.startswith(note) for said in load_sentiment_data(config, 0).notes)
+    data = load_sentiment_data(replace(config, label_separator="#"), 0)
+    assert data.classes == ("billing", "bug", "urgent")

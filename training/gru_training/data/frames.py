@@ -94,11 +94,12 @@ def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> s
         return find_label_column(what, frame.columns, wanted, rows)
     except ForeignDataError as error:
         if error.flags:
-            columns = list(error.flags[error.flags.index("--label-columns") + 1 :])
+            names = [flag for flag in error.flags if flag in frame.columns]
+            columns = names if len(names) > 1 else names[0]
             kind = ' and target_type="class"' if "class" in error.flags else ""
             message = str(error).partition("; ")[0]
             raise DataError(
-                f"{message}; {error.reason}, which label={columns}{kind} reads"
+                f"{message}; {error.reason}, which label={columns!r}{kind} reads"
             ) from None
         raise
 

@@ -15,7 +15,7 @@ TargetKind = Literal["class", "labels", "number"]
 """One class for each text, any number of labels, or a number."""
 _YES = frozenset(
     (
-        *("true", "yes", "y", "t", "on", "x", "+", "✓", "✔", "☑", "✅", ".true."),
+        *("true", "yes", "y", "t", "on", "x", "+", "✓", "✔", "☑", "✅"),
         # Excel in German, French, Spanish, Italian, Portuguese, Dutch, Polish, Swedish, Danish
         *("wahr", "vrai", "verdadero", "vero", "verdadeiro", "waar", "prawda", "sant", "sand"),
         *("ja", "oui", "sí", "si", "sì", "sim", "tak"),
@@ -23,7 +23,7 @@ _YES = frozenset(
 )
 _NO = frozenset(
     (
-        *("false", "no", "n", "f", "off", "-", "–", "☐", "✗", "✘", "❌", ".false."),
+        *("false", "no", "n", "f", "off", "-", "–", "☐", "✗", "✘", "❌"),
         *("falsch", "faux", "falso", "onwaar", "fałsz", "falskt", "falsk"),
         *("nein", "non", "não", "nao", "nee", "nie", "nej"),
     )
@@ -97,11 +97,11 @@ class LabelCells:
             return form
         if self.kind is not None or self.separator:
             return replace(self, kind=self.kind or "labels", remarks=())
-        lists = [names for row in rows if (names := _in_cell(row, column)) is not None]
+        lists = [value for row in rows if (value := _list_in(*row, column)) is not None]
         if len(lists) <= _MOSTLY * len(rows):
             return replace(self, kind="class")
-        read = [names for names in lists if not isinstance(names, str)]
-        if not read or any(len(names) != 1 for names in read):
+        counts = {count for value in lists if (count := _count_of_names(value)) is not None}
+        if counts != {1}:
             return replace(self, kind="labels")
         return replace(self, kind="class", remarks=(ONE_IN_LISTS,))
 
@@ -131,22 +131,25 @@ class LabelCells:
         cell = cells.get(column)
         if cell is None or (not cell.strip() and self.kind != "labels"):
             raise ValueError(f"the label is missing (column {column!r})")
-        names_of_list = _in_cell((cells, nested), column)
-        if isinstance(names_of_list, str):
-            what = {"labels": "a list of labels", "number": "a number", "class": "one label"}
-            raise ValueError(
-                f"expected {what[self.kind or 'class']} in column {column!r}, got {cell:.40}"
-                + names_of_list
-            )
-        if self.kind == "labels":
-            return several(self._parts(cell.strip()) if names_of_list is None else names_of_list)
-        if self.kind == "number" and not is_number(cell):
-            raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
-        if names_of_list is None:
+        if self.kind == "number":
+            if not is_number(cell):
+                raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
             return cell.strip()
-        if not names_of_list:
+        value = _list_in(cells, nested, column)
+        if value is None:
+            return several(self._parts(cell.strip())) if self.kind == "labels" else cell.strip()
+        try:
+            names = listed_names(value)
+        except ValueError as error:
+            what = "a list of labels" if self.kind == "labels" else "one label"
+            raise ValueError(
+                f"expected {what} in column {column!r}, got {cell:.40}{error}"
+            ) from None
+        if self.kind == "labels":
+            return several(names)
+        if not names:
             raise ValueError(f"the label is missing (column {column!r})")
-        return _only_one(names_of_list, f"one label in column {column!r}", f"{cell:.40}")
+        return _only_one(names, f"one label in column {column!r}", f"{cell:.40}")
 
     def notes(self, rows: Sequence[Cells]) -> list[str]:
         """List notes for a reader on how the labels were read.
@@ -201,8 +204,14 @@ def listed_names(value: Any) -> list[str]:
         value = _items_of(value)
     elif isinstance(value, set):
         value = sorted(value, key=str)
+    items = list(value)
+    if _are_bits(items):
+        raise ValueError(
+            "; yes and no by their place say no names: write the names of the labels that apply, "
+            'or an object such as {"bug": 1, "billing": 0}'
+        )
     names: list[str] = []
-    for item in value:
+    for item in items:
         if isinstance(item, dict):
             names += listed_names(item)
         elif isinstance(item, list | tuple | set):
@@ -210,6 +219,15 @@ def listed_names(value: Any) -> list[str]:
         elif item is not None and (name := str(item).strip()):
             names.append(name)
     return list(dict.fromkeys(names))
+
+
+def _are_bits(items: Sequence[Any]) -> bool:
+    """Whether a list says yes and no by place, as an encoder of labels writes it.
+
+    The numbers 0 and 1, once each and in this order, may be names.
+    """
+    bits = all(isinstance(item, bool | int | float) and item in (0, 1) for item in items)
+    return bits and len(items) > 1 and (items != [0, 1] or isinstance(items[0], bool))
 
 
 def _items_of(value: Mapping[str, Any]) -> list[Any]:
@@ -233,17 +251,17 @@ def _items_of(value: Mapping[str, Any]) -> list[Any]:
     return [name for name, yes in said.items() if yes]
 
 
-def _in_cell(row: tuple[Cells, frozenset[str]], column: str) -> list[str] | str | None:
-    """The labels of a list or object in a cell; None for plain text; what is wrong, as a text."""
-    cells, nested = row
+def _list_in(cells: Cells, nested: frozenset[str], column: str) -> Any:
+    """The list or object in a cell; None of plain text."""
     cell = cells.get(column) or ""
-    value = json.loads(cell) if column in nested else read_literal(cell)
-    if value is None:
-        return None
+    return json.loads(cell) if column in nested else read_literal(cell)
+
+
+def _count_of_names(value: Any) -> int | None:
     try:
-        return listed_names(value)
-    except ValueError as error:
-        return str(error)
+        return len(listed_names(value))
+    except ValueError:
+        return None
 
 
 def _only_one(names: Sequence[str], what: str, found: str) -> str:
@@ -283,10 +301,13 @@ def flag_columns(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> t
 
 
 def label_flags(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the flags that read columns of yes and no as labels; none where there are no two."""
+    """Return the flags that read columns of yes and no as labels; none where there are none.
+
+    A single one is the column of the class.
+    """
     found = flag_columns(columns, rows)
     if len(found) < 2:
-        return ()
+        return ("--label-column", *found) if found else ()
     one = all(sum(yes_or_no(str(row.get(name))) is True for name in found) == 1 for row in rows)
     return (*(("--target-type", "class") if one else ()), "--label-columns", *found)
 

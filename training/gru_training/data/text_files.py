@@ -15,6 +15,8 @@ from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
 _NAMES_SHOWN = 4
+_MOST_CLASSES, _ROWS_EACH = 50, 3
+"""Most different values, and fewest rows of each in the mean, of a column taken for classes."""
 _LABEL_STUDIO = frozenset(("annotations", "data"))
 """Columns of Label Studio's whole record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -231,29 +233,45 @@ def find_label_column(
         if wanted is not None:
             raise
         table = list(rows)
-        flags = label_flags(columns, table)
+        flags, reason = _flags_of(columns, table, text_column)
         if not flags:
             numbers = sum(is_number(str(row.get(text_column) or "")) for row in table)
             raise ForeignDataError(str(error), near=numbers <= len(table) / 2) from None
-        names = flags[flags.index("--label-columns") + 1 :]
-        each = ", to one of them in each row" if "class" in flags else ""
-        reason = f"{_listed(names)} say yes or no{each}"
         raise ForeignDataError(
             f"{error}; {reason}, which {shlex.join(flags)} reads", flags, reason
         ) from None
 
 
+def _flags_of(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], text_column: str
+) -> tuple[tuple[str, ...], str]:
+    """Flags that read columns of yes and no, or the only one beside the texts, and the reason."""
+    flags = label_flags(columns, rows)
+    names = [flag for flag in flags if flag in columns]
+    if names:
+        each = ", to one of them in each row" if "class" in flags else ""
+        says = "say" if len(names) > 1 else "says"
+        return flags, f"{_listed(names)} {says} yes or no{each}"
+    others = [name for name in columns if name != text_column]
+    if len(others) == 1:
+        values = {str(row.get(others[0]) or "") for row in rows} - {""}
+        if 1 < len(values) <= min(_MOST_CLASSES, len(rows) / _ROWS_EACH):
+            reason = f"{_listed(others)} holds {len(values)} different values"
+            return ("--label-column", others[0]), reason
+    return (), ""
+
+
 def _reading(text_column: str, label_column: str, labels: LabelCells) -> str:
     """Describe the columns that were read."""
     what = {"class": "classes", "labels": "labels", "number": "numbers"}[labels.kind or "class"]
-    where = repr(label_column)
-    if labels.columns:
-        where = _listed(labels.columns) if len(labels.columns) > 1 else repr(labels.columns[0])
+    where = _listed(labels.columns) if labels.columns else repr(label_column)
     return f"texts in {text_column!r}, {what} in {where}"
 
 
 def _listed(names: Sequence[str]) -> str:
     """The first names, for a sentence."""
+    if len(names) == 1:
+        return f"the column {names[0]!r}"
     shown = [*map(repr, names[:_NAMES_SHOWN])]
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown):,} more")

@@ -46,7 +46,7 @@ class SentimentDataConfig:
     """Column with the label; detected if called label, sentiment, class, ..."""
     target_type: TargetKind | None = None
     """One class for each text, any number of labels, or a number to estimate; default: labels with
-    --label-columns, --label-separator or lists in JSON lines, else class."""
+    --label-columns, --label-separator or lists that hold more than one, else class."""
     label_columns: _Names = ()
     """Several columns with labels: either names of labels, or yes and no under the label's name: 1
     and 0, true and false, yes and no, x and an empty cell, which says no."""
