@@ -1,7 +1,5 @@
 """Answers of a server that are not those of the signature: no client takes them."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,10 @@ from gru_serving.client import connect
 from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.errors import Unknown
 from gru_serving.protos.classification_pb2 import ClassificationResponse
-from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
 from gru_serving.protos.predict_pb2 import PredictResponse
 from gru_serving.protos.regression_pb2 import RegressionResponse
-from tests.serving.strange_servers import bytes_over_grpc, web
+from tests.serving.client.odd_answers import RIGHT, over_grpc, over_rest
 
-TYPES = {"y": ("DT_FLOAT", 1), "pair": ("DT_FLOAT", 1), "small": ("DT_UINT8", 4)}
-SHAPES = {"y": [-1], "pair": [-1, 2], "small": [-1]}
-RIGHT = {"y": [1.5], "pair": [[1.0, 2.0]], "small": [7]}
 WRONG = [
     ({"y": [1.5, 2.5]}, r"output 'y': expected shape \[1\]; got \[2\]"),
     ({"y": []}, r"output 'y': expected shape \[1\]; got \[0\]"),
@@ -31,48 +25,6 @@ IN_JSON = [
     ({"small": [-1]}, "output 'small': .* is not of expected type: uint8"),
     ({"small": [1.5]}, "output 'small': .* is not of expected type: uint8"),
 ]
-
-
-def tensor_json(name):
-    sizes = [{"size": str(size)} for size in SHAPES[name]]
-    return {"dtype": TYPES[name][0], "tensor_shape": {"dim": sizes}, "name": f"{name}:0"}
-
-
-METADATA = {
-    "model_spec": {"name": "m", "version": "1"},
-    "metadata": {
-        "signature_def": {
-            "signature_def": {
-                "serving_default": {
-                    "inputs": {"x": {**tensor_json("y"), "name": "x:0"}},
-                    "outputs": {name: tensor_json(name) for name in SHAPES},
-                }
-            }
-        }
-    },
-}
-
-
-def over_rest(outputs):
-    """A server that answers every Predict request with these outputs."""
-
-    def answer(path):
-        return json.dumps(METADATA if path.endswith("/metadata") else {"outputs": outputs}).encode()
-
-    return web(200, answer, "application/json")
-
-
-def over_grpc(**answers):
-    signatures = SignatureDefMap()
-    signature = signatures.signature_def["serving_default"]
-    for name, info in [("x", signature.inputs), *((name, signature.outputs) for name in SHAPES)]:
-        of = "y" if name == "x" else name
-        info[name].name, info[name].dtype = f"{name}:0", TYPES[of][1]
-        for size in SHAPES[of]:
-            info[name].tensor_shape.dim.add(size=size)
-    metadata = GetModelMetadataResponse()
-    metadata.metadata["signature_def"].Pack(signatures)
-    return bytes_over_grpc({"GetModelMetadata": metadata.SerializeToString(), **answers})
 
 
 def predicted(outputs):
