@@ -172,6 +172,10 @@ class Renaming(Picky):
         signatures = {"serving_default": signature, self.name: signature}
         return "metadata", lambda _: Metadata(target.model, 7, signatures)
 
+    def predict(self, *request):
+        message, read = super().predict(*request)
+        return message, lambda answer: {self.name: read(answer)["y"]}
+
 
 @pytest.mark.parametrize(
     ("signature", "output_filter"), [("", ["new"]), ("new", []), ("new", ["new"])]
