@@ -123,7 +123,11 @@ class _Post(Request[AnswerT]):
     limits = LoopLimits(read=1 << 14, write=1 << 12)
 
     def __init__(
-        self, target: Target, body: Body | PackedBody, timeout_ms: int, strict_integers: bool
+        self,
+        target: Target,
+        body: Body | PackedBody,
+        timeout_ms: int,
+        strict_integers: bool = False,
     ) -> None:
         super().__init__(len(body))
         self._target = target
