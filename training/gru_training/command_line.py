@@ -11,11 +11,11 @@ import re
 import signal
 import sys
 import webbrowser
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join, quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import tyro
 
@@ -25,6 +25,7 @@ from gru_training.command_settings import (
     without_lost_flags,
 )
 from gru_training.config import OptionalName
+from gru_training.data.problems import without_source
 from gru_training.errors import (
     CheckpointError,
     ConfigError,
@@ -264,11 +265,12 @@ def _show_next_steps(
 
 
 def _served(run: Any, task: str) -> str:
-    """Name a model on a server after the user's data, or else after the task."""
+    """Name a model on a server as the user named the run, else after the data or the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
-    if data is None:
-        return task
-    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+    name = run.config.run.name
+    if name is None:
+        name = task if data is None else Path(data).resolve().name.split(".")[0]
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or task
 
 
 def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> list[str]:
@@ -328,7 +330,10 @@ def run_check(config: CheckConfig, console: "Console") -> int:
     settings = config.training_flags
     _require_no_data_flag(config, settings)
     flags = ["--data", str(config.path), *settings]
-    name, found = _check(flags, list(TASKS) if config.task is None else [config.task])
+    name, settings, found, seen = _check(
+        flags, list(TASKS) if config.task is None else [config.task]
+    )
+    console.print(seen, markup=False, highlight=False)
     found.print(console)
     if found.errors:
         console.print("\ntraining would fail", style="bold red")
@@ -356,21 +361,50 @@ def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
     )
 
 
-def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataCheck"]:
-    """Find the first task that has these settings and finds its columns in the file."""
+class _Checked(NamedTuple):
+    """Data that a task read."""
+
+    task: str
+    settings: tuple[str, ...]
+    """Flags of the training, with those that follow from the columns."""
+    data: "DataCheck"
+    seen: str
+    """Description of what the data were taken for, and why."""
+
+
+def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
+    """Find the task that has these settings and finds its columns in the file.
+
+    It is the first; where an earlier one lacks but a column, the first without errors.
+    """
     foreign: dict[str, ForeignDataError] = {}
+    faulty: _Checked | None = None
     for name in names:
         task = find_task(name)
         settings = _settings_if_known(flags, task, quiet=len(names) > 1)
         if settings is None:
             continue
+        reason, given = "", list(flags)
         try:
-            found = task.read(settings)
+            try:
+                found = task.read(settings)
+            except ForeignDataError as error:
+                if not error.flags:
+                    raise
+                reason, given = f", as {error.reason}", [*flags, *error.flags]
+                found = task.read(task_settings(task, given, "gru-train check DATA"))
         except ForeignDataError as error:
             foreign[name] = error
             continue
-        if found is not None:
-            return name, found
+        if found is None:
+            continue
+        seen = _seen(task, found, reason, foreign, len(names) > 1)
+        checked = _Checked(name, tuple(given[2:]), found, seen)
+        if not found.errors or not any(error.near for error in foreign.values()):
+            return checked
+        faulty = faulty or checked
+    if faulty is not None:
+        return faulty
     if len(set(map(str, foreign.values()))) == 1:
         raise next(iter(foreign.values()))
     if foreign:
@@ -380,6 +414,22 @@ def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataChec
         f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(names))} "
         "--help` shows what there is"
     )
+
+
+def _seen(
+    task: Task,
+    found: "DataCheck",
+    reason: str,
+    foreign: Mapping[str, ForeignDataError],
+    guessed: bool,
+) -> str:
+    """Say what data were taken for, and what they were not taken for."""
+    columns = f" ({found.reading})" if found.reading else ""
+    text = f"read as {task.data_kind}{columns}{reason}"
+    for name, error in foreign.items():
+        why = without_source(str(error).partition("; ")[0], found.source).partition("\n")[0]
+        text += f"; not as {find_task(name).data_kind}: {why}"
+    return f"{text}; --task says otherwise" if guessed else text
 
 
 def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:

@@ -69,6 +69,8 @@ class Task(ABC):
     settings: ClassVar[type]
     """The dataclass of its settings (`gru_training.config.TaskConfig`); its docstring is the help
     of the command that has the task's name."""
+    data_kind: ClassVar[str] = "data"
+    """Noun for what it learns from, in `gru-train check`."""
     presets: ClassVar[Mapping[str, Any]] = {}
     """Settings by the names that `--preset` takes."""
     flags: ClassVar[Sequence[str] | None] = None

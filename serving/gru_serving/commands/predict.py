@@ -336,7 +336,7 @@ def _read(name: str) -> bytes:
 
 def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
     try:
-        inputs, _ = decode_inputs(parse(raw), signature)
+        inputs, _ = decode_inputs(parse(raw), signature, strict=True)
     except ServingError as error:
         where = "standard input" if name == "-" else name
         raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error

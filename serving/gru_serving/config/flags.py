@@ -149,6 +149,12 @@ class Flags:
         "versions or the configuration change",
         Honour.OURS,
     )
+    servable_versions_always_present: bool = flag(
+        False,
+        "keep the last versions of a model in service when none is left under its base path, "
+        "rather than unload them as tensorflow_model_server does",
+        Honour.OURS,
+    )
     trial_load: str = flag(
         "auto",
         "load a version in a separate process first: auto for versions without digests of their "
@@ -159,6 +165,12 @@ class Flags:
         "auto",
         "what runs models: onnx for ONNX Runtime, tensorflow, or auto for ONNX Runtime where an "
         "export has graphs for it that answer its golden requests, and TensorFlow elsewhere",
+        Honour.OURS,
+    )
+    strict_integers: bool = flag(
+        False,
+        "refuse REST requests with integers beyond the type of their input, as 256 for uint8, "
+        "which otherwise wrap around, to 0, as in tensorflow_model_server",
         Honour.OURS,
     )
     load_timeout_seconds: int = flag(

@@ -405,8 +405,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         Returns:
             `rows`, `accuracy`, `macro_f1`, `log_loss` (of the calibrated probabilities,
             natural logarithm), and `per_class`: precision, recall, F1, average precision and rows
-            by class. Of several labels `micro_f1`, `macro_f1` and `exact_match` in place of the
-            accuracy.
+            by class, None for what no row tells. Of several labels `micro_f1`, `macro_f1` and
+            `exact_match` in place of the accuracy.
 
         Raises:
             DataError: A label is none of the classes.

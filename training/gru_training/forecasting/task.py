@@ -49,6 +49,7 @@ class ForecastingTask(Task, Searchable, Comparable):
     """A series in, its next steps with intervals out."""
 
     settings = ForecastingConfig
+    data_kind = "series"
     presets = PRESETS
     flags = (
         "data", "time_column", "time_format", "separator", "encoding", "id_column",

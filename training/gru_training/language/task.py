@@ -22,6 +22,7 @@ class LanguageTask(Task, Searchable, Scorable):
     """Texts in, what comes next out."""
 
     settings = LanguageConfig
+    data_kind = "texts to continue"
     presets = PRESETS
     flags = (
         "data", "more_data", "validation", "test", "text_column", "separator", "encoding",

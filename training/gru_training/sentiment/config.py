@@ -46,7 +46,7 @@ class SentimentDataConfig:
     """Column with the label; detected if called label, sentiment, class, ..."""
     target_type: TargetKind | None = None
     """One class for each text, any number of labels, or a number to estimate; default: labels with
-    --label-columns, --label-separator or lists in JSON lines, else class."""
+    --label-columns, --label-separator or lists that hold more than one, else class."""
     label_columns: _Names = ()
     """Several columns with labels: either names of labels, or yes and no under the label's name: 1
     and 0, true and false, yes and no, x and an empty cell, which says no."""
@@ -145,12 +145,12 @@ class SentimentDataConfig:
             raise ConfigError(f"{' and '.join(chosen)} say differently how to split; choose one")
 
     def _check_labels(self) -> None:
-        several = self.label_columns or self.label_separator
-        if several and self.target_type not in (None, "labels"):
+        if self.label_separator and self.target_type not in (None, "labels"):
             raise ConfigError(
-                "--label-columns and --label-separator are for --target-type labels, got "
-                f"{self.target_type}"
+                f"--label-separator is for --target-type labels, got {self.target_type}"
             )
+        if self.label_columns and self.target_type == "number":
+            raise ConfigError("--label-columns is for --target-type labels or class, got number")
         if self.label_columns and (self.label_column or self.label_separator):
             raise ConfigError(
                 "--label-columns excludes --label-column and --label-separator, which are for "

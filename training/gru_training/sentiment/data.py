@@ -278,6 +278,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         tuple(problems.remedies),
         tuple(problems.notes),
         None if problems.errors else data,
+        problems.reading,
     )
 
 

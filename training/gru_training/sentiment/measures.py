@@ -46,15 +46,22 @@ def per_class(
         labels: (N, C) bool, which rows are of which class.
         predicted: (N, C) bool, what was answered.
         scores: (N, C) probabilities.
-        names: C names. The average precision of one without rows is None.
+        names: C names. Of one without rows the recall and the average precision are None, and
+            the precision and the F1 as well where it was not answered either.
     """
     columns = precision_recall_fscore_support(
         labels, predicted, labels=range(len(names)), average=None, zero_division=0.0
     )
     keys = ("precision", "recall", "f1", "rows")
+    there = np.asarray(labels.any(axis=0))
+    either = np.logical_or(there, predicted.any(axis=0))
+    known = {"precision": either, "recall": there, "f1": either, "rows": np.ones_like(there)}
     return {
         name: {
-            **{key: column[k].item() for key, column in zip(keys, columns, strict=True)},
+            **{
+                key: column[k].item() if known[key][k] else None
+                for key, column in zip(keys, columns, strict=True)
+            },
             "average_precision": (
                 float(average_precision_score(labels[:, k], scores[:, k]))
                 if labels[:, k].any()
@@ -98,10 +105,14 @@ def class_measures(labels: np.ndarray, predicted: np.ndarray, classes: int) -> d
 
 
 def labels_agreement(members: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Measure predicted labels; (N, C) bool each."""
+    """Measure predicted labels; (N, C) bool each.
+
+    The macro F1 is the mean over the labels that occur among them.
+    """
+    there = members.any(axis=0) | predicted.any(axis=0)
     return {
         "micro_f1": micro_f1(members, predicted),
-        "macro_f1": float(f1(members, predicted).mean()),
+        "macro_f1": float(f1(members, predicted)[there].mean()) if there.any() else 0.0,
         "exact_match": float(np.mean((members == predicted).all(axis=1))),
         "cardinality": float(predicted.sum(axis=1).mean()),
     }
@@ -262,9 +273,9 @@ def _labels_macro_f1(targets: np.ndarray, logits: np.ndarray) -> float:
     members = targets > 0.5
     columns = [
         f1(members[:, [k]], at_best_threshold(members[:, [k]], logits[:, [k]]))[0]
-        for k in range(members.shape[1])
+        for k in np.flatnonzero(members.any(axis=0))
     ]
-    return float(np.mean(columns))
+    return float(np.mean(columns)) if columns else 0.0
 
 
 def _exact_match(targets: np.ndarray, logits: np.ndarray) -> float:

@@ -116,6 +116,7 @@ def train_sentiment(
             lambda variables: writer.checkpoint(variables, digest),
             tracked.begin(writer.final, _tracked(data)),
         )
+        fitted = time.perf_counter()
         with console.status("fitting the simple models ..."):
             ngrams = fit_regression(target, texts, config, data)
             floors = fit_baselines(target, texts.rows, ngrams)
@@ -136,6 +137,7 @@ def train_sentiment(
                     **run_summary(result, config.training.seed, started),
                     **initial.record(len(texts.words.vocabulary), data.classes),
                     **_soft_record(data, config),
+                    "stages": _stages(result, started, fitted),
                 },
             )
         if given is None:  # an estimator keeps its model loaded
@@ -143,6 +145,18 @@ def train_sentiment(
         run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
+
+
+def _stages(result: FitResult, started: float, fitted: float) -> dict[str, float]:
+    """Seconds of a training until now, by what they were spent on.
+
+    Args:
+        result: Result of the network's training.
+        started: Time at which the run began, on the clock of `time.perf_counter`.
+        fitted: Time at which the network was trained, on the same clock.
+    """
+    network = result.earlier_seconds + fitted - started
+    return {"network": network, "simple models": time.perf_counter() - fitted}
 
 
 def prepare(

@@ -32,6 +32,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
     """Texts in, a label and its probability out."""
 
     settings = SentimentConfig
+    data_kind = "labelled texts"
     presets = PRESETS
     flags = (
         "data", "more_data", "validation", "test", "text_column", "label_column",
