@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int, float], None]
 
 WINDOW = 50
 """Updates over which a loss is averaged."""
-SOLVED = 0.01
+SOLVED_LOSS = 0.01
 """Mean squared error at which the adding problem counts as solved; guessing 1 gives 1/6."""
 WORD = "deep"
 WORD_UNITS = 4
@@ -284,7 +284,7 @@ def adding_run(
     before = gradient_flow(model, *probe)
 
     def solved(losses: list[float]) -> bool:
-        return len(losses) >= WINDOW and float(np.mean(losses[-WINDOW:])) < SOLVED
+        return len(losses) >= WINDOW and float(np.mean(losses[-WINDOW:])) < SOLVED_LOSS
 
     losses, seconds = train(
         model,

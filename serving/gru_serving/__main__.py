@@ -68,7 +68,7 @@ COMMANDS = {
 _EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
-_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _READER_GONE
     except OSError as error:
-        if error.errno not in _UNWRITTEN or "--debug" in arguments:
+        if error.errno not in _WRITE_ERRORS or "--debug" in arguments:
             raise
         _discard_output()
         print(f"gru-serve: the output cannot be written: {error.strerror}", file=sys.stderr)

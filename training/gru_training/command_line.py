@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
 
 USAGE = "usage: gru-train COMMAND ..."
-WOULD_FAIL = 2
+CHECK_FAILURE_STATUS = 2
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -336,7 +336,7 @@ def run_check(config: CheckConfig, console: "Console") -> int:
             further = dict.fromkeys(found.remedies)
             line = join(["gru-train", "check", str(config.path), *settings, *further])
             console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
-        return WOULD_FAIL
+        return CHECK_FAILURE_STATUS
     line = join(["gru-train", name, "--data", str(config.path), *settings])
     console.print(f"\nnext    {line}", markup=False, highlight=False)
     return 0

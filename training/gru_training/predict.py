@@ -179,7 +179,7 @@ PREDICT = Command(
 )
 
 
-_ONE_AT_A_TIME = threading.Lock()
+_LOADING_LOCK = threading.Lock()
 """Lock for engines that call from several threads, as each call uses all cores already."""
 
 
@@ -227,7 +227,7 @@ class RunScorer:
         read_from = pa.schema([(str(name), pa.null()) for name in frame.columns])
         found = find_columns("the data frame", read_from, inputs, self._columns)
         read = pa.Table.from_pandas(frame[list(found.values())], preserve_index=False)
-        with _ONE_AT_A_TIME:
+        with _LOADING_LOCK:
             answers = score_table(_opened(self._path), read, found)
         names = list(map(str, frame.columns))
         kept = pa.schema([(name, pa.null()) for name in names])

@@ -33,7 +33,7 @@ The model is one of gru-train language. Each token is drawn here, on the client'
 that the signature `step` names as likely; the same seed gives the same text on the same version.
 The text ends where the model ends it, or after --max-tokens. An empty text begins a document.
 """
-_WANTED = ("next_token", "next_text", "log_probability")
+_STEP_OUTPUTS = ("next_token", "next_text", "log_probability")
 
 
 class Piece(NamedTuple):
@@ -118,15 +118,15 @@ def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str
         InvalidArgument: The step names no next tokens.
         Unknown: The outputs do not have the form of a language model's.
     """
-    if not set(_WANTED) <= outputs.keys():
+    if not set(_STEP_OUTPUTS) <= outputs.keys():
         raise InvalidArgument(
-            f"expected a language model, whose signature step gives {', '.join(_WANTED)}; got "
-            f"{', '.join(sorted(outputs))}"
+            "expected a language model, whose signature step gives "
+            f"{', '.join(_STEP_OUTPUTS)}; got {', '.join(sorted(outputs))}"
         )
-    tokens, texts, values = (np.asarray(outputs[name]) for name in _WANTED)
+    tokens, texts, values = (np.asarray(outputs[name]) for name in _STEP_OUTPUTS)
     fits = tokens.shape == texts.shape == values.shape and values.ndim == 2 and values.size
     if not fits or values.dtype.kind != "f" or not np.isfinite(values).all():
-        shapes = {name: list(np.shape(outputs[name])) for name in _WANTED}
+        shapes = {name: list(np.shape(outputs[name])) for name in _STEP_OUTPUTS}
         raise Unknown(
             f"the server's answer: expected next tokens with as many finite numbers; got {shapes}"
         )

@@ -26,7 +26,7 @@ _NO_ANSWER = (
 )
 
 
-_ASIDE_SECONDS = 3.0
+_HINT_SECONDS = 3.0
 _MOST_NAMES = 20
 
 
@@ -125,9 +125,9 @@ def _what_there_is(arguments: argparse.Namespace) -> str:
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:
-                models = {one.name: one.versions for one in client.models(timeout=_ASIDE_SECONDS)}
+                models = {one.name: one.versions for one in client.models(timeout=_HINT_SECONDS)}
             except ServingError:  # TF Serving has no list, and gRPC no request for one
-                states = client.status(arguments.model, timeout=_ASIDE_SECONDS)
+                states = client.status(arguments.model, timeout=_HINT_SECONDS)
                 found = tuple(ListedVersion(one.version, one.state) for one in states)
                 models = {arguments.model: found}
     except (ServingError, ValueError, OSError):

@@ -77,8 +77,8 @@ def likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     return texts
 
 
-_WIDEST = 1 << 20
-_FIRST = ("label", "labels", "value", "probability", "scores")
+_MAX_WIDTH = 1 << 20
+_LEADING_OUTPUTS = ("label", "labels", "value", "probability", "scores")
 
 
 def print_answers(
@@ -96,7 +96,7 @@ def print_answers(
     from rich.text import Text
 
     shown = {name: array for name, array in inputs.items() if array.dtype == object}
-    order: list[str] = [name for name in _FIRST if name in outputs]
+    order: list[str] = [name for name in _LEADING_OUTPUTS if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
     if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
@@ -146,7 +146,7 @@ def print_forecasts(forecasts: Sequence[Forecast]) -> None:
             table.add_row(str(step), *cells)
         # Numbers must not be cut: the terminal folds lines that are too wide.
         screen = Console()
-        wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
+        wide = screen.measure(table, options=screen.options.update(width=_MAX_WIDTH)).maximum
         Console(width=max(screen.width, wide)).print(table)
 
 

@@ -33,7 +33,7 @@ from gru_serving.release.rollout_history import Move
 from gru_serving.release.version_gates import VersionGates
 
 _GATES = ("golden", "latency", "drift", "outcomes")
-_LIVE = ("drift", "outcomes")
+_LIVE_GATES = ("drift", "outcomes")
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +154,7 @@ def _watch(rollout: Rollout, live: LiveGates, move: Move, known: frozenset[str])
 
 
 def _live(arguments: argparse.Namespace) -> LiveGates | None:
-    asked = [gate for gate in _LIVE if gate in arguments.gates]
+    asked = [gate for gate in _LIVE_GATES if gate in arguments.gates]
     if not asked:
         return None
     if arguments.logs is None:
@@ -173,7 +173,7 @@ def _live(arguments: argparse.Namespace) -> LiveGates | None:
     )
 
 
-_COMMON = """
+_LABELS_HELP = """
 Labels live in the model config file of the server (--model_config_file). The commands rewrite it
 in the order that TensorFlow Serving demands: first the new version is asked for and loaded, then
 the label moves; if the version does not load, the file is put back. Over gRPC the server is told
@@ -299,7 +299,7 @@ def _parser(command: str, description: str, examples: str) -> argparse.ArgumentP
     parser = argparse.ArgumentParser(
         prog=f"gru-serve {command}",
         description=description,
-        epilog=examples + _COMMON,
+        epilog=examples + _LABELS_HELP,
         formatter_class=HelpFormatter,
     )
     parser.add_argument(

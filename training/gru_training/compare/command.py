@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gru_training.runs.directory import RunDirectory
 
 
-_FEWEST_RESAMPLES = 999
+_MIN_RESAMPLES = 999
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CompareConfig:
                 "compare needs at least two run directories, got "
                 + (str(self.run_paths[0]) if self.run_paths else "none")
             )
-        require_at_least("--resamples", self.resamples, _FEWEST_RESAMPLES)
+        require_at_least("--resamples", self.resamples, _MIN_RESAMPLES)
         require_seed(self.seed)
 
 

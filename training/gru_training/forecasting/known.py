@@ -33,7 +33,7 @@ def filled_windows(history: tf.Tensor) -> tf.Tensor:
     return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))
 
 
-_FEW = 9
+_MAX_CATEGORIES = 9
 """Different values up to which an input is taken for a kind, such as a promotion or not."""
 
 
@@ -54,7 +54,7 @@ def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not seen.any():
         return np.zeros(K), np.ones(K)
     values = rows[seen]
-    if values.min() <= 0 or len(np.unique(values)) <= _FEW:
+    if values.min() <= 0 or len(np.unique(values)) <= _MAX_CATEGORIES:
         return np.full(K, values.mean()), np.full(K, values.std() or 1.0)
     count = seen.sum(axis=0)
     means = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
@@ -288,7 +288,7 @@ _MOST_PAIRED = 300
 """Features beyond which no products of inputs are tried."""
 _MOST_MOMENTS = 20_000_000
 """Numbers in the Gram matrices of all series, beyond which no products are tried either."""
-CLEARLY = 0.99
+MAX_RELATIVE_ERROR = 0.99
 """Share of the squared error that known inputs must leave at most, to be used."""
 _LONGEST, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
 _MOST_SEEN = 200_000
@@ -342,7 +342,7 @@ def fit_effect(
             continue
         rest = targets[:, shown] - _effect_on(effect, known, shown)
         error = _rest_error(rest, train, season, horizon)
-        if error < (CLEARLY * without if chosen is None else best):
+        if error < (MAX_RELATIVE_ERROR * without if chosen is None else best):
             chosen, best = effect, error
     return chosen, (without, best)
 

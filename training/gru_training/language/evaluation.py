@@ -79,7 +79,7 @@ def _with_ends(rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [np.concatenate([row, end]) for row in rows]
 
 
-_UNITS = 16
+_UNITS_SHOWN = 16
 _BAR = "#0b63b5"
 
 
@@ -94,7 +94,7 @@ def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[in
     Returns:
         The numbers of the units, from top to bottom.
     """
-    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS]
+    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS_SHOWN]
     figure = Figure(figsize=(12, 4), dpi=120, layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(
@@ -203,7 +203,7 @@ def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
 
 
 _SAMPLE = {"words": 60, "characters": 240}
-_DRAWN = {"words": 48, "characters": 120}
+_TOKENS_SHOWN = {"words": 48, "characters": 120}
 """Tokens in a sample, and in the pictures."""
 _FENCE = "~~~"
 _MOST_TEXTS = 200
@@ -266,7 +266,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
 
 def _draw_text(writer: TrainingRunWriter, found: Reported) -> list[int]:
     """The pictures along the longest of the first test documents; the units shown."""
-    row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _DRAWN[found.read.unit]]
+    row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _TOKENS_SHOWN[found.read.unit]]
     if not len(row):
         return []
     tokens = [found.read.vocabulary.tokens[number] for number in row]

@@ -51,7 +51,9 @@ class LanguageModel(keras.Model):
         self.embedding = keras.layers.Embedding(
             vocabulary_size,
             embedding_size,
-            embeddings_initializer=keras.initializers.RandomUniform(-_UNIFORM, _UNIFORM),
+            embeddings_initializer=keras.initializers.RandomUniform(
+                -_EMBEDDING_RANGE, _EMBEDDING_RANGE
+            ),
             name="embedding",
         )
         self.grus = [self.make_gru(f"gru_{number}") for number in range(1, layers + 1)]
@@ -248,5 +250,5 @@ def _resource(variable: Any) -> Any:
     return getattr(variable, "value", variable)
 
 
-_UNIFORM = 0.05
+_EMBEDDING_RANGE = 0.05
 """Vectors begin between plus and minus this."""

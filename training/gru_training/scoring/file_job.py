@@ -22,7 +22,7 @@ from gru_training.errors import DataError, InterruptedWork, ScoringError
 from gru_training.runs.lock import RunLock
 from gru_training.scoring.engine import score_batches
 from gru_training.scoring.scorer import RowError, Scorer
-from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.table_file import JSON_VALUE, is_json, open_table
 from gru_training.tables.table_writer import (
     FileKind,
@@ -36,7 +36,7 @@ from gru_training.tables.table_writer import (
 from gru_training.tables.text_columns import column_called
 from gru_training.termination import check_interrupt, remembered_interrupts
 
-_EVERY = 30.0
+_PROGRESS_SECONDS = 30.0
 """Seconds between two lines where there is no terminal."""
 
 
@@ -82,7 +82,7 @@ class ScoringProgress:
         left = time.strftime("%H:%M:%S", time.gmtime((self._rows - done) / max(speed, 1e-9)))
         state = f"{done:,} of {self._rows:,} rows, {speed:,.0f} rows/s, {left} left"
         self._bar.update(self._task, completed=done, state=state)
-        if not self._console.is_terminal and now > self._said + _EVERY:
+        if not self._console.is_terminal and now > self._said + _PROGRESS_SECONDS:
             self._said = now
             self._console.print(state, highlight=False)
 
@@ -258,7 +258,7 @@ class FileJob:
         keep: Sequence[str] | None = None,
         overwrite: bool = False,
         console: Console | None = None,
-        given: TextFormat = AS_FOUND,
+        given: TextFormat = DETECTED_FORMAT,
     ):
         self._console = console or Console(quiet=True)
         self._output, self._overwrite = output, overwrite

@@ -392,8 +392,8 @@ class SentimentConfig:
 _SETS = Path("../shared/data")
 _NO_VECTORS = PretrainingConfig()
 _OWN_TEXTS = PretrainingConfig(word_vectors=True)
-_UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
-_ALONE = ClassifierConfig(
+_UNLABELLED_TEXTS = PretrainingConfig(unlabelled=_SETS / "imdb")
+_NETWORK_ONLY = ClassifierConfig(
     embedding_size=128,
     units=128,
     word_dropout=0.4,
@@ -420,11 +420,11 @@ _IMDB = SentimentDataConfig(data=_SETS / "imdb", max_tokens=1000)
 
 PRESETS = {
     "demo": SentimentConfig(),
-    "mr": _preset(_MR, _NO_VECTORS, _ALONE, 5),
-    "mr-pretrained": _preset(_MR, _UNLABELLED, _PRETRAINED, 5),
+    "mr": _preset(_MR, _NO_VECTORS, _NETWORK_ONLY, 5),
+    "mr-pretrained": _preset(_MR, _UNLABELLED_TEXTS, _PRETRAINED, 5),
     # With ratios it learns the phrases by heart: most are parts of others.
-    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_ALONE, word_ratios=False), 2),
-    "sst2-pretrained": _preset(_SST2, _UNLABELLED, _PRETRAINED, 3),
+    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_NETWORK_ONLY, word_ratios=False), 2),
+    "sst2-pretrained": _preset(_SST2, _UNLABELLED_TEXTS, _PRETRAINED, 3),
     "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),
-    "imdb-pretrained": _preset(_IMDB, _UNLABELLED, _LONG_TEXTS, 3),
+    "imdb-pretrained": _preset(_IMDB, _UNLABELLED_TEXTS, _LONG_TEXTS, 3),
 }

@@ -394,7 +394,7 @@ def try_settings(
     return judged(lambda kept: target.metric.of(labels[kept], logits[kept]), len(logits))
 
 
-_FITTED: dict[str, np.ndarray] = {}
+_NGRAM_CACHE: dict[str, np.ndarray] = {}
 """Answers of the n-gram regression of the last trial to the validation rows."""
 
 
@@ -413,8 +413,8 @@ def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> n
         if part.weights is not None:
             contents.append(part.weights)
     key = data_digest(contents)
-    if key not in _FITTED:
-        _FITTED.clear()
+    if key not in _NGRAM_CACHE:
+        _NGRAM_CACHE.clear()
         ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
-        _FITTED[key] = ngrams.logits(held_out.ids)
-    return _FITTED[key]
+        _NGRAM_CACHE[key] = ngrams.logits(held_out.ids)
+    return _NGRAM_CACHE[key]

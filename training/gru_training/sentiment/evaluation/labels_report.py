@@ -10,7 +10,7 @@ from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.explanations import (
-    MOST,
+    MAX_TEXTS,
     Marked,
     Question,
     deciding_words,
@@ -27,7 +27,7 @@ from gru_training.sentiment.evaluation.markdown import (
 from gru_training.sentiment.evaluation.pictures import draw_precision_recall
 from gru_training.sentiment.measures import labels_agreement, mean_average_precision, per_class
 
-_SHOWN = 10
+_ROWS_SHOWN = 10
 _MEASURES = {
     "micro_f1": "micro F1",
     "macro_f1": "macro F1",
@@ -94,7 +94,7 @@ def labels_results(
         for row in np.argsort(-surest, kind="stable")
         if predictions[row]["label"] != predictions[row]["predicted"]
     ]
-    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_SHOWN]))
+    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_ROWS_SHOWN]))
 
 
 def _explain(
@@ -116,7 +116,7 @@ def _explain(
     names = trained.data.classes
     wrong = np.argwhere(held != said)
     doubt = np.abs(scores - held)[tuple(wrong.T)]
-    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MOST]]
+    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MAX_TEXTS]]
     given = [Question(*map(int, place)) for place in np.argwhere(said)]
     explained = explain_rows(trained, [*first, *given])
     shown = []

@@ -7,7 +7,7 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
-_FEWEST_PAIRS = 30
+_MIN_PAIRS = 30
 """Pairs of test rows of the same words, below which shares of them say nothing."""
 
 
@@ -205,7 +205,7 @@ def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if same_words["pairs"] < _FEWEST_PAIRS:
+    if same_words["pairs"] < _MIN_PAIRS:
         return []
     return [
         "",

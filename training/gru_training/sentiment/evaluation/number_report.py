@@ -15,7 +15,7 @@ from gru_training.sentiment.evaluation.classifier import Results, TrainedClassif
 from gru_training.sentiment.evaluation.markdown import cell, epoch_sentence, further_lines
 from gru_training.sentiment.measures import number_measures
 
-_SHOWN = 10
+_ROWS_SHOWN = 10
 _MEASURES = {"mae": "mean absolute error", "rmse": "root mean squared error", "r2": "R²"}
 _BLUE, _GUIDE = "#0b63b5", "#333333"
 
@@ -69,7 +69,7 @@ def number_results(
         _draw(values["test"], answers["test"]["value"], writer.path / "estimates.png")
         return {}
 
-    worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_SHOWN]
+    worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_ROWS_SHOWN]
     return Results(metrics, predictions, draw, partial(_markdown, mistakes=worst))
 
 
