@@ -34,15 +34,10 @@ class PredictConfig:
     For a text classifier the output has the columns of the file, then label, probability, and one
     column per class under the name of the class. If a column of the file has one of these names,
     it gets input_ before its name; a class called label or probability gets class_. Empty and
-    missing texts are answered, too: as an empty text is, about by the shares of the classes.
+    missing texts are answered, too, about by the shares of the classes.
 
     Files may be of any size: memory stays bounded, but for Excel and JSON lists. If the command is
     interrupted or killed, run it again to continue. The output file appears when it is complete.
-
-    gru-train predict runs/tickets --data june.csv --output june-scored.csv
-
-    gru-train predict runs/tickets --data mails.parquet --text-column body --keep id,created
-    --output labels.parquet
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -175,7 +170,16 @@ def predict_file(config: PredictConfig, console: "Console") -> None:
 
 
 PREDICT = Command(
-    "predict", PredictConfig, run_prediction, check_prediction, needs_tensorflow=False
+    "predict",
+    PredictConfig,
+    run_prediction,
+    check_prediction,
+    needs_tensorflow=False,
+    examples=(
+        "gru-train predict runs/tickets --data june.csv --output june-scored.csv",
+        "gru-train predict runs/tickets --data may.csv --text-column text --keep customer,created "
+        "--output labels.parquet",
+    ),
 )
 
 

@@ -50,11 +50,12 @@ def main(argv: Sequence[str]) -> int:
     """Complete a text; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
     parser = argparse.ArgumentParser(
         prog="gru-serve complete",
-        description="Go on with a text, token by token, with a served language model.",
+        description="Continue a text, token by token, with a served language model.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", help="how the text begins")
+    parser.add_argument("text", metavar="TEXT", help="beginning of the text")
+    add_target_arguments(parser)
     group = parser.add_argument_group("drawing")
     group.add_argument(
         "--temperature", type=float, default=1.0, help="below 1 likelier tokens are drawn more "
@@ -65,14 +66,22 @@ def main(argv: Sequence[str]) -> int:
         "--top-p", type=float, default=1.0, metavar="SHARE",
         help="draw from the likeliest tokens that have this probability together (default: 1)",
     )  # fmt: skip
-    group.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    group.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     group.add_argument(
-        "--max-tokens", type=int, default=100, metavar="N", help="most tokens (default: 100)"
+        "--max-tokens",
+        type=int,
+        default=100,
+        metavar="N",
+        help="largest number of tokens to add (default: 100)",
     )
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="form of the answer (default: %(default)s)",
+    )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     arguments = parser.parse_args(argv)
     try:
         _complete(arguments)

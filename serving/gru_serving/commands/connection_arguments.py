@@ -46,7 +46,13 @@ def add_connection_arguments(
         help="http(s)://host:port for REST; grpc(s)://host:port, host:port or unix:/path for gRPC"
         + (" (default: %(default)s)" if url else ""),
     )
-    group.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
+    group.add_argument(
+        "--timeout",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time to wait for an answer (default: %(default)g)",
+    )
     group.add_argument(
         "--max_answer_bytes",
         type=int,
@@ -64,13 +70,17 @@ def add_connection_arguments(
 
 def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "default") -> None:
     """Add --model, --version and --label."""
-    group = parser.add_argument_group("model")
     shown = "default: the name of its base path" if model is None else "default: %(default)s"
-    group.add_argument(
+    parser.add_argument(
         "--model", default=model, metavar="NAME", help=f"name on the server ({shown})"
     )
-    group.add_argument("--version", type=int, help="version (default: the highest that serves)")
-    group.add_argument("--label", default="", help="version label")
+    parser.add_argument(
+        "--version",
+        type=int,
+        metavar="N",
+        help="version to ask (default: the highest that serves)",
+    )
+    parser.add_argument("--label", default="", help="version label to ask (default: none)")
 
 
 def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:

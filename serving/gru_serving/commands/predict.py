@@ -185,7 +185,7 @@ _EXAMPLES = """examples:
       request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
                 or  {"instances": [{"history": [[310.2], [310.9]]}]}
   gru-serve predict --model tickets --data june.csv --output june-scored.parquet
-  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \
+  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \\
       --output labels.csv
   echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
 """
@@ -212,14 +212,14 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
-        description="Query a running server over REST or gRPC. The inputs are the texts given, the "
-        "history in a CSV file, a JSON request in TF Serving's form, or a file of texts of any "
-        "size, whose answers go into another file.",
+        description="Ask a running server, over REST or gRPC, about texts, a series in a file, or "
+        "a JSON request in TF Serving's form; or score a file of texts of any size into another "
+        "file.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
-    parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="texts to ask about, one each")
+    add_target_arguments(parser)
     add_csv_arguments(parser)
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
@@ -228,10 +228,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="table|json|FILE",
         help="how to print the answer; with --data the file for the answers (default: table)",
     )
+    parser.add_argument(
+        "--signature", default="", help="entry point of the model (default: serving_default)"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     _add_file_arguments(parser)
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     return parser
 
 

@@ -360,13 +360,13 @@ class ForecastingTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class ForecastingConfig:
-    """Train a GRU forecaster and write a run directory.
+    """Train a GRU that forecasts one or more series, and write a run directory.
 
+    With --data it reads your own table: a header, a column with evenly spaced times, and one or
+    more columns of numbers, in which empty cells are missing values. The files of the public sets
+    ETT, weather and exchange rate are recognised by name and split at their published borders.
     Without --data it learns the weekly CO2 of Mauna Loa, which ships with statsmodels, in about a
-    minute on two cores. With --data it reads your CSV file: a header, a column with evenly spaced
-    times, and one or more columns of numbers, in which empty cells are missing values. The files
-    of the public sets ETT, weather and exchange rate are known by name and split at their
-    published borders.
+    minute on two cores.
     Ctrl-C ends training and keeps the best epoch so far.
     """
 
@@ -390,7 +390,7 @@ _OptionalFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 @dataclass(frozen=True)
 class ForecastConfig:
-    """Forecast what comes next, with times and intervals.
+    """Forecast the next steps of a series, with their times and prediction intervals.
 
     The forecast begins after the series that the run was trained on, or after newer values of
     the same columns in --data. Columns are found by name, in any order; rows at the end that
@@ -403,12 +403,6 @@ class ForecastConfig:
 
     The forecast has a row for each column and time: unique_id, ds, forecast, and the bounds lo-80,
     hi-80, lo-95 and hi-95. Without --output it is printed.
-
-    gru-train forecast runs/load
-
-    gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv
-
-    gru-train forecast runs/load --future weather-forecast.csv --output tomorrow.csv
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -433,11 +427,11 @@ Metric = Literal["mse", "mae", "mase", "rmsse", "smape", "crps"]
 
 @dataclass(frozen=True)
 class BacktestConfig:
-    """Evaluate a forecasting run at several origins in time, rolling through its test part.
+    """Measure a forecasting run at several past moments, one after the other.
 
-    The test part is split into folds that do not overlap in time. For each, the ridge regression
-    and the exponential smoothing are refitted on all rows before it, and with --refit so is the
-    model of the run. If the data have grown since, the new rows belong to the last folds.
+    The test part is split into folds that do not overlap in time. For each fold, the ridge
+    regression and the exponential smoothing are fitted again on all rows before it; with --refit
+    the run's model is, too. Rows that the data have gained since belong to the last folds.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]

@@ -23,6 +23,10 @@ class LanguageTask(Task, Searchable, Scorable):
 
     settings = LanguageConfig
     presets = PRESETS
+    examples = (
+        "gru-train language --preset characters",
+        "gru-train language --data more_texts.txt --document line --name mails",
+    )
     flags = (
         "data", "more_data", "validation", "test", "text_column", "separator", "encoding",
         "document", "unit", "max_vocabulary", "min_count", "validation_fraction",

@@ -344,13 +344,12 @@ class SentimentRunConfig(RunConfig):
 
 @dataclass(frozen=True)
 class SentimentConfig:
-    """Train a GRU text classifier and write a run directory.
+    """Train a GRU that gives texts a class, labels or a number, and write a run directory.
 
-    Without --data it learns from generated film reviews in which word order decides, in less
-    than a minute on two cores. With --data it reads a folder holding MR (rt-polarity.pos,
-    rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz, imdb_test.tsv.gz) or
-    the UCI sentences (*_labelled.txt), or your own CSV, TSV or JSONL file with two or more
-    classes.
+    With --data it reads your own table of texts, or a folder with a known set: MR
+    (rt-polarity.pos, rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz,
+    imdb_test.tsv.gz) or the UCI sentences (*_labelled.txt). Without --data it learns from
+    generated film reviews in which word order decides, in less than a minute on two cores.
     Ctrl-C ends training and keeps the best epoch so far.
     """
 

@@ -33,6 +33,11 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
 
     settings = SentimentConfig
     presets = PRESETS
+    examples = (
+        "gru-train sentiment --preset demo",
+        "gru-train sentiment --data tickets.csv --name tickets",
+        "gru-train sentiment --data mails.csv --label-separator ';' --units 128",
+    )
     flags = (
         "data", "more_data", "validation", "test", "text_column", "label_column",
         "label_columns", "label_separator", "target_type", "separator", "encoding",
