@@ -252,7 +252,7 @@ def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
     picked = scores[np.arange(len(rows)), [run.classes.index(name) for name in answered]]
     np.testing.assert_allclose(answer["probability"], picked, atol=1e-5)
     report = (run.path / "report.md").read_text()
-    assert "the least expected cost (--costs costs.json)" in report
+    assert "the least expected cost (`costs=costs.json`)" in report
     assert "*macro average*" in report
     with pytest.raises(ConfigError, match="--costs"):
         train_sentiment(

@@ -283,7 +283,8 @@ def _tokens_per_second(found: Reported) -> float:
 
 def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> str:
     unit = found.read.unit
-    lines = [f"# Language model of {found.data.name}, by {unit}", "", *_table(metrics)]
+    lines = [f"# Language model of {found.data.name}, by {unit}", "", _in_short(metrics), ""]
+    lines += _table(metrics)
     lines += ["", *_explained(found, metrics), ""]
     lines += [f"- {note}" for note in found.data.notes]
     lines += ["", "## Training", "", _training(found, metrics), "", "![curves](curves.png)", ""]
@@ -309,6 +310,18 @@ def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> 
             "",
         ]
     return "\n".join(lines)
+
+
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """State what a reader without time should know."""
+    bits = metrics["model"]["test"]["bits_per_character"]
+    floors = metrics["baselines"]
+    name = min(floors, key=lambda name: floors[name]["validation"]["bits_per_character"])
+    floor = floors[name]["test"]["bits_per_character"]
+    return (
+        f"**The model needs {bits:.2f} bits for each character of new text; the best simple model "
+        f"({name}) needs {floor:.2f}.** The fewer bits, the better it predicts the text."
+    )
 
 
 def _table(metrics: Mapping[str, Any]) -> list[str]:
@@ -349,7 +362,7 @@ def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
         if of_part["documents"] < whole:
             lines.append(
                 f"Measured on {of_part['documents']:,} of {whole:,} documents of {part} "
-                "(--held-out-tokens)."
+                "(--set held_out_tokens=N)."
             )
     return lines
 

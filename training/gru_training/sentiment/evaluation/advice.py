@@ -70,8 +70,8 @@ def _of_training(trained: TrainedClassifier) -> list[str]:
         found.append(
             f"The network gets {best.train['accuracy']:.1%} of the training rows right but "
             f"{best.validation['accuracy']:.1%} of the validation rows: more labelled texts would "
-            "help; `--unlabelled` learns from texts without labels, and `--subwords` from parts of "
-            "words."
+            "help; `--unlabelled` learns from texts without labels, and `--set subwords=yes` from "
+            "parts of words."
         )
     return found
 
@@ -85,7 +85,7 @@ def _of_texts(trained: TrainedClassifier) -> list[str]:
     if unknown > _MAX_UNKNOWN_SHARE and not trained.config.model.subwords:
         found.append(
             f"{unknown:.1%} of the words in the validation rows occur in no training row: try "
-            "`--subwords`."
+            "`--set subwords=yes`."
         )
     if cut > _CUT_SHARE:
         found.append(

@@ -89,7 +89,7 @@ def _class_decision(
     utilities: tuple[tuple[float, ...], ...] = ()
     if settings.costs is not None:
         utilities = read_costs(settings.costs, target.names)
-        reasons.append(f"the least expected cost (--costs {settings.costs.name})")
+        reasons.append(f"the least expected cost (`costs={settings.costs.name}`)")
     for number, share in read_targets(settings.target_precision, target.names).items():
         thresholds[number], reason = _for_precision(
             target.names[number], labels == number, scores[:, number], share

@@ -135,12 +135,14 @@ def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
+    floors = metrics["baselines"]
+    floor = max(floors, key=lambda name: floors[name]["validation_micro_f1"])
     lines = [
         f"# Labels: {data['name']}",
         "",
-        f"**Of the labels that the model gives to new texts and of those that they have, "
-        f"{test['micro_f1']:.0%} agree (micro F1); {test['exact_match']:.0%} of the texts get all "
-        "their labels and no other.**",
+        f"**{test['exact_match']:.0%} of new texts get all their labels and no other**; with the "
+        f"best simple model ({floor}) it is {floors[floor]['test_exact_match']:.0%}. The micro F1 "
+        f"of the labels is {test['micro_f1']:.1%}, against {floors[floor]['test_micro_f1']:.1%}.",
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {len(data['balance'])} labels, "

@@ -218,7 +218,11 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     remark, picture = calibration["remark"], "![confidence against accuracy](calibration.png)"
     if remark is None and f"{calibration['temperature']:.3f}" == "1.000":
-        return ["Temperature 1.000: no change.", "", picture]
+        return [
+            "The probabilities are used as trained: the validation rows ask for no correction.",
+            "",
+            picture,
+        ]
     lines = [
         f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
         + (
