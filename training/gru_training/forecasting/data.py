@@ -18,7 +18,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
-from gru_training.forecasting.known import MAX_RELATIVE_ERROR, fit_effect
+from gru_training.forecasting.known_inputs import MAX_RELATIVE_ERROR, fit_effect
 from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exponent
 from gru_training.forecasting.series_check import series_problems, usable_series, window_origins
 from gru_training.forecasting.sets import Borders, borders_of, load_series, published_borders

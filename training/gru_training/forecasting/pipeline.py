@@ -62,7 +62,7 @@ from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import make_replicas
 from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 _FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000

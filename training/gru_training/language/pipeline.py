@@ -16,7 +16,7 @@ from gru_training.language.run import LanguageRun
 from gru_training.language.training import METRIC_SHOWN, train_model
 from gru_training.loop.progress import EpochFollower
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 

@@ -47,7 +47,7 @@ from gru_training.sentiment.served.onnx import write_graph
 from gru_training.sentiment.targets import Target, TrainingRows, make_target, training_rows
 from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 from gru_training.words.ngrams import NgramModel, require_keys
 from gru_training.words.vocabulary import TokenRows

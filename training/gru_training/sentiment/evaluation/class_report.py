@@ -12,7 +12,7 @@ from gru_training.sentiment.evaluation import pictures
 from gru_training.sentiment.evaluation.advice import advice
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
-from gru_training.sentiment.evaluation.doubtful import (
+from gru_training.sentiment.evaluation.doubtful_labels import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,
