@@ -177,7 +177,7 @@ class MGUCell(_SingleGateCell):
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        inputs: (B, D).
+        inputs: Inputs of one step, (B, D).
         states: Previous state (B, U), or a list or tuple of one.
         training: Ignored; the cell behaves alike in training.
 

@@ -196,8 +196,8 @@ def gradient_flow(model: Any, inputs: NDArray[Any], targets: NDArray[Any]) -> li
 
     Args:
         model: A model of `build_model` with one output at the end.
-        inputs: (B, T, D).
-        targets: (B, 1).
+        inputs: Inputs, (B, T, D).
+        targets: Targets, (B, 1).
 
     Returns:
         T norms of the gradient with respect to the whole state (h, and c of an LSTM), each

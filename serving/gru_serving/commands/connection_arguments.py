@@ -161,7 +161,7 @@ def _joined(what: str, names: list[str]) -> str:
 
 
 def exit_status(error: Exception) -> int:
-    """USAGE for an error that the caller can fix, NO_ANSWER where the server is at fault."""
+    """Return USAGE for an error that the caller can fix, NO_ANSWER for one of the server."""
     return NO_ANSWER if isinstance(error, ServingError) and error.code in _NO_ANSWER else USAGE
 
 

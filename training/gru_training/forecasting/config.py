@@ -91,12 +91,12 @@ class ForecasterConfig:
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
     def for_series(self, lookback: int, season: int, targets: int) -> "ForecasterConfig":
-        """The same with everything chosen that follows from the series.
+        """Return the settings with everything chosen that follows from the series.
 
         Args:
-            lookback: L, steps read.
-            season: Steps.
-            targets: K, columns forecast.
+            lookback: Steps read, L.
+            season: Steps of one season.
+            targets: Columns to forecast, K.
         """
         segment, embedding = self.segment, self.channel_embedding
         if segment is None:

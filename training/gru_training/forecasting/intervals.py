@@ -176,7 +176,7 @@ def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) ->
     interval, are moved there: that can only widen an interval, so that none loses coverage.
 
     Args:
-        forecasts: (B, H, K, 1) or (B, H, K, Q).
+        forecasts: Forecasts, (B, H, K, 1) or (B, H, K, Q).
         offsets: (H, K, Q), of `interval_offsets`.
         levels: The Q levels.
 

@@ -327,9 +327,9 @@ def _write(
 def _stored_windows(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
 ) -> dict[str, Any]:
-    """Some test windows evenly spread, with the forecasts; see `gru_training.forecasting.run`.
+    """Choose test windows, evenly spread, with their forecasts; see `gru_training.forecasting.run`.
 
-    As many as lie a horizon apart, or more where those would be few.
+    There are as many as lie a horizon apart, or more where those would be few.
     """
     windows = data.windows("test")
     room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])

@@ -87,8 +87,8 @@ def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[in
     """Draw the state of the units that move most, over a text.
 
     Args:
-        tokens: T of them.
-        states: (T, U).
+        tokens: Tokens of the text, T of them.
+        states: States of all units after each token, (T, U).
         path: The PNG file.
 
     Returns:
@@ -111,8 +111,8 @@ def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:
     """Draw what each token of a text costs, given those before it.
 
     Args:
-        tokens: T of them.
-        bits: (T,).
+        tokens: Tokens of the text, T of them.
+        bits: Bits of each token, (T,).
         path: The PNG file.
     """
     figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")

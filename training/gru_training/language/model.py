@@ -162,7 +162,7 @@ def full_cross_entropy(model: LanguageModel, features: Any, targets: Any) -> Any
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids.
 
     Returns:
@@ -184,7 +184,7 @@ def sampled_cross_entropy(
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids.
         samples: S, how many are drawn, with replacement.
         seed: (2,) int, of which the draw is a function.
@@ -215,7 +215,7 @@ def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) 
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids; 0 has the log-probability of token 1, to be masked.
 
     Returns:

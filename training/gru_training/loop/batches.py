@@ -58,7 +58,7 @@ class LengthBucketedBatches:
 
     Args:
         rows: N arrays of ids, each (T_i,) int32.
-        targets: (N,) or (N, C).
+        targets: Targets, (N,) or (N, C).
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
         seed: Seed of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.

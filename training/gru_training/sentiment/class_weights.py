@@ -45,7 +45,7 @@ def label_weights(setting: str | None, labels: Sequence[str], members: np.ndarra
         setting: Setting as in `class_weights`; `balanced` is the rows without the label by those
             with it.
         labels: C names.
-        members: (N, C) bool.
+        members: Labels of each row, (N, C) bool.
     """
     if setting != BALANCED_WEIGHTS:
         return class_weights(setting, labels, members)

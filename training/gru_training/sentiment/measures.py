@@ -69,7 +69,7 @@ def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
     """Mean over the classes that have rows of the area under their precision-recall curve.
 
     Args:
-        members: (N, C) bool.
+        members: Labels of each row, (N, C) bool.
         scores: (N, C), of which the order within a class matters.
     """
     there = members.any(axis=0)
@@ -159,7 +159,7 @@ def label_measures(
 
     Args:
         members: (N, C) bool, the labels of the rows.
-        answered: (N, C) bool.
+        answered: Labels answered, (N, C) bool.
         scores: (N, C) probabilities.
         names: The C labels.
     """

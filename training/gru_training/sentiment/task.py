@@ -185,7 +185,7 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(run: "SentimentRun") -> Verdict | None:
-    """Say that a baseline does better on the validation rows, where one does."""
+    """Name a baseline that does better on the validation rows, if one does."""
     key, _, style = _shown(run.metrics)[0]
     own = run.metrics["model"]["validation"][key]
     sign = -1 if key in _LOSS_METRICS else 1

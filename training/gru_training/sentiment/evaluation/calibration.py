@@ -59,7 +59,7 @@ def calibrate(
         target: Target of the model.
         settings: Settings of the decision.
         labels: The targets of the rows.
-        logits: (N, C).
+        logits: Logits, (N, C).
 
     Raises:
         ConfigError: The settings name other classes.

@@ -261,8 +261,8 @@ def fit_shares(
 
     Args:
         labels: Targets of N rows that neither model was trained on.
-        gru_logits: (N, C).
-        ngram_logits: (N, C).
+        gru_logits: Logits of the GRU, (N, C).
+        ngram_logits: Logits of the n-gram regression, (N, C).
         loss: Function of targets and logits to minimise.
         score: Function of targets and logits by which the ratio of the weights is chosen, if it
             is given; the loss then chooses their size, and among equals.
