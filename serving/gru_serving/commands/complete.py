@@ -1,4 +1,4 @@
-"""`gru-serve complete`: a text that a language model goes on with, token by token."""
+"""`gru-serve complete`: continue a text with a language model, token by token."""
 
 from __future__ import annotations
 
