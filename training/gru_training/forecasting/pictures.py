@@ -23,8 +23,8 @@ from gru_training.forecasting.windows import Windows
 from gru_training.plots.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
-_OTHER_COLOURS = ("#e08214", "#2c9c4a", "#8e44ad")
-_INTERVALS, _FLOORS = (_MODEL, *_OTHER_COLOURS), ("#b0b0b0", *_OTHER_COLOURS)
+_OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")
+_INTERVALS, _FLOORS = (_MODEL, *_OTHERS), ("#b0b0b0", *_OTHERS)
 _MOST_POINTS = 1000
 """Points of a line; of longer parts means are drawn."""
 _CHUNK = 64
@@ -166,13 +166,13 @@ def draw_known_inputs(data: ForecastingData, path: Path) -> None:
 
 def _draw_targets(axes: Axes, data: ForecastingData, known: KnownEffect, place: int) -> None:
     scale, column = data.preprocessor, known.columns[place]
-    targets = list(enumerate(data.shape.targets))[: 1 + len(_OTHER_COLOURS)]
+    targets = list(enumerate(data.shape.targets))[: 1 + len(_OTHERS)]
     train = data.series.values[: data.borders.train, column]
     values = np.linspace(np.nanmin(train), np.nanmax(train), _POINTS)
     inputs = np.zeros((_POINTS, len(known.columns)))
     inputs[:, place] = (values - scale.mean[column]) / scale.deviation[column]
     added = _added(known, inputs)
-    for (k, target), colour in zip(targets, (_MODEL, *_OTHER_COLOURS), strict=False):
+    for (k, target), colour in zip(targets, (_MODEL, *_OTHERS), strict=False):
         curve = added[:, k] * scale.deviation[target]
         curve = np.exp(curve) if scale.multiplies(target) else curve
         axes.plot(values, curve, color=colour, label=plain_label(data.target_columns[k]))

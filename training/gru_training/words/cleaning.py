@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-_LAST_CODE_POINT = 0x323B0
+_LAST = 0x323B0
 """Code points from here on are not assigned, private or tags."""
-_CODE_POINTS = 0x110000
+_ALL = 0x110000
 """Number of code points of Unicode."""
 _PASSES = 3
 """A letter with three marks, as Greek has, is put together in three steps."""
-_NON_ASCII_TEXT = r"(?s).*[^\x00-\x7F].*"
-_HIDDEN_MARKUP = (
+_NOT_ASCII = r"(?s).*[^\x00-\x7F].*"
+_UNSEEN = (
     ("<!--", "-->"),
     (r"(?i:<(?:script|style)\b)", r"(?i:</(?:script|style)\s*>)"),
 )
@@ -72,7 +72,7 @@ def clean(text: tf.Tensor) -> tf.Tensor:
     Returns:
         (B,) string.
     """
-    unseen = "|".join(f"{opening}(?s:.*?){closing}" for opening, closing in _HIDDEN_MARKUP)
+    unseen = "|".join(f"{opening}(?s:.*?){closing}" for opening, closing in _UNSEEN)
     text = tf.strings.regex_replace(text, unseen, " ")
     text = tf.strings.regex_replace(text, _TAG, " ")
     for names, character in _ENTITIES.items():
@@ -96,7 +96,7 @@ def normalise(text: tf.Tensor) -> tf.Tensor:
     Returns:
         (B,) string.
     """
-    places = tf.where(tf.strings.regex_full_match(text, _NON_ASCII_TEXT))  # (K, 1)
+    places = tf.where(tf.strings.regex_full_match(text, _NOT_ASCII))  # (K, 1)
     decoded = tf.strings.unicode_decode(tf.gather_nd(text, places), "UTF-8")
     points, rows = _composed(*_replaced(decoded.flat_values, decoded.value_rowids()))
     # What makes the values valid is not asked again in the graph: it would double it.
@@ -114,7 +114,7 @@ class _Table(NamedTuple):
     values: np.ndarray
     """Code points, int32."""
     pairs: np.ndarray
-    """(Q,) int64, ascending: first · `_CODE_POINTS` + second."""
+    """(Q,) int64, ascending: first · `_ALL` + second."""
     joined: np.ndarray
     """(Q,) int32: the code point that each pair becomes."""
 
@@ -123,7 +123,7 @@ class _Table(NamedTuple):
 def _table() -> _Table:
     replaced = {}
     pairs = {}
-    for point in range(0x80, _LAST_CODE_POINT):
+    for point in range(0x80, _LAST):
         if 0xAC00 <= point <= 0xD7A3 or 0xD800 <= point <= 0xDFFF:
             continue
         character = chr(point)
@@ -135,7 +135,7 @@ def _table() -> _Table:
         if len(parts) > 1:
             first = unicodedata.normalize("NFC", parts[:-1])
             if len(first) == 1:
-                pairs[ord(first) * _CODE_POINTS + ord(parts[-1])] = point
+                pairs[ord(first) * _ALL + ord(parts[-1])] = point
     lengths = [len(values) for values in replaced.values()]
     keys = np.array(sorted(pairs), np.int64)
     return _Table(
@@ -158,7 +158,7 @@ def unicode_table() -> dict[str, Any]:
     ends = zip(table.starts, table.starts[1:], strict=False)
     texts = ["".join(map(chr, table.values[start:end])) for start, end in ends]
     pairs = {
-        chr(key // _CODE_POINTS) + chr(key % _CODE_POINTS): chr(joined)
+        chr(key // _ALL) + chr(key % _ALL): chr(joined)
         for key, joined in zip(table.pairs.tolist(), table.joined.tolist(), strict=True)
     }
     changed = dict(zip(map(chr, table.points), texts, strict=True))
@@ -204,7 +204,7 @@ def _composed(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]
     for _ in range(_PASSES):
         after = tf.concat([points[1:], [0]], 0)[: tf.size(points)]
         same = tf.equal(tf.concat([rows[1:], [-1]], 0)[: tf.size(rows)], rows)
-        key = tf.cast(points, tf.int64) * _CODE_POINTS + tf.cast(after, tf.int64)
+        key = tf.cast(points, tf.int64) * _ALL + tf.cast(after, tf.int64)
         place = tf.minimum(tf.searchsorted(pairs, key), len(table.pairs) - 1)
         join = same & tf.equal(tf.gather(pairs, place), key)
         values = tf.where(join, tf.gather(joined, place), points)

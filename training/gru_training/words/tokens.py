@@ -11,7 +11,7 @@ from gru_training.words.cleaning import clean
 
 BEGIN = "▁"
 """Mark of the beginning of a run without blanks, while `spaced_words` looks for tokens."""
-ATTACHED_MARK = "##"
+ATTACHED = "##"
 """Mark before tokens that stand behind no blank, where this is to be told."""
 
 NEW_LINE = "␤"
@@ -57,9 +57,9 @@ def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
 
 
 def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Cut texts like `tokenize`, with `ATTACHED_MARK` before each token that follows no blank.
+    """Cut texts like `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
 
-    The full stop of `end.` then differs from that of `end .`: spacing tells sources apart.
+    So a full stop in `end.` is not that in `end .`: how a text is typed says where it comes from.
 
     Args:
         text: (B,) string.
@@ -73,13 +73,13 @@ def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
     tokens = tf.strings.split(text)
-    flat = tf.strings.regex_replace(tokens.flat_values, _INNER_TOKEN, rf"{ATTACHED_MARK}\1")
+    flat = tf.strings.regex_replace(tokens.flat_values, _INNER_TOKEN, rf"{ATTACHED}\1")
     return tokens.with_flat_values(tf.strings.regex_replace(flat, _FIRST_TOKEN, r"\1"))
 
 
 def without_marks(tokens: tf.Tensor) -> tf.Tensor:
     """Tokens of `spaced_words` (N,) as they stand in the text."""
-    return tf.strings.regex_replace(tokens, f"^{ATTACHED_MARK}(.)", r"\1")
+    return tf.strings.regex_replace(tokens, f"^{ATTACHED}(.)", r"\1")
 
 
 def characters(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:

@@ -72,7 +72,7 @@ def _steps(cleaned: bool, reading: Reading) -> list[dict[str, Any]]:
         {"replace": _patterns(tokens._RUN), "by": tokens._MARKED_RUN},
         negation,
         {"find": {kind: _translated(tokens._MARKED_TOKEN, end) for kind, end in ends.items()}},
-        {"begin": tokens.BEGIN, "attached": tokens.ATTACHED_MARK},
+        {"begin": tokens.BEGIN, "attached": tokens.ATTACHED},
     ]
 
 
@@ -82,7 +82,7 @@ def _cleaning_steps() -> list[dict[str, Any]]:
     Entities are exchanged in one pass, not one after the other: none is part of another, nor made
     by what takes the place of another but by `&`, which comes last.
     """
-    pairs = [[_patterns(each) for each in kind] for kind in cleaning._HIDDEN_MARKUP]
+    pairs = [[_patterns(each) for each in kind] for kind in cleaning._UNSEEN]
     cut = {kind: [[each[kind] for each in pair] for pair in pairs] for kind in ("any", "ascii")}
     entities = [[f"&(?:{names});", text] for names, text in cleaning._ENTITIES.items()]
     return [

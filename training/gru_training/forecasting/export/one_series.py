@@ -76,7 +76,7 @@ def _take_weights(network: keras.Model, of_many: keras.Model, config: Forecaster
     return True
 
 
-_IDENTITY = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
+_AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
 
 
 class OneSeries:
@@ -128,7 +128,7 @@ class OneSeries:
         if self.inputs is not None:
             behind, ahead = self.inputs.split(past, future, self.lookback)
             standardised -= behind
-        answers = self.model(_IDENTITY.standardise(standardised[..., tf.newaxis]), training=False)
+        answers = self.model(_AS_IT_IS.standardise(standardised[..., tf.newaxis]), training=False)
         served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
         if ahead is not None:
             served += ahead[..., tf.newaxis]

@@ -35,7 +35,7 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
 from gru_training.sentiment.served.scorer import DIGEST, GRAPH, TOKENS, graph_scorer, model_digest
 from gru_training.words import onnx_layers
-from gru_training.words.tokens import ATTACHED_MARK
+from gru_training.words.tokens import ATTACHED
 from gru_training.words.tokens_file import TOKENS_FILE, WORDS_FILE, token_files
 from gru_training.words.vocabulary import PADDING, TextPreprocessor, Vocabulary, token_ids
 from keras_gru import GRU
@@ -321,7 +321,7 @@ def sentiment_onnx(
     try:
         graphs["gates"] = writer.gates()
         shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
-        mark = ATTACHED_MARK if preprocessor.reading == "spaced" else ""
+        mark = ATTACHED if preprocessor.reading == "spaced" else ""
         pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens", "without": mark}
         signatures["gates"] = OnnxSignature(
             "gates",
