@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MIN_PARTS = 5
+FEWEST_PARTS = 5
 """Fewest parts of the validation rows, or forecasts that do not overlap, that tell trials apart."""
 PARTS = 20
 """Parts of the validation rows, by default."""

@@ -23,7 +23,7 @@ from gru_training.data.series import Series
 from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
+from gru_training.tables.file_form import AS_FOUND, TextFormat
 from gru_training.tables.numbers import Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
@@ -41,7 +41,7 @@ def read_series(
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
     options: TimeOptions = AS_THEY_ARE,
-    given: TextFormat = DETECTED_FORMAT,
+    given: TextFormat = AS_FOUND,
     read: Collection[str] = (),
 ) -> Series:
     """Read a table of numbers over time, as `gru_training.tables.rows.read_rows` reads it.

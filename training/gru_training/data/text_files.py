@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gru_training.data.label_cells import Cells, LabelCells
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
+from gru_training.tables.file_form import AS_FOUND, TextFormat
 from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
@@ -38,7 +38,7 @@ def read_text_file(
     *,
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
-    given: TextFormat = DETECTED_FORMAT,
+    given: TextFormat = AS_FOUND,
 ) -> list[LabelledRow]:
     """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
@@ -73,7 +73,7 @@ def read_text_rows(
     problems: Problems,
     labels: LabelCells,
     further: Mapping[str, str],
-    given: TextFormat = DETECTED_FORMAT,
+    given: TextFormat = AS_FOUND,
 ) -> tuple[list[LabelledRow], LabelCells]:
     """Read as `read_text_file`, and tell how the labels turned out to be written.
 

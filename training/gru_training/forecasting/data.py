@@ -18,12 +18,12 @@ from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
-from gru_training.forecasting.known_inputs import MAX_RELATIVE_ERROR, fit_effect
+from gru_training.forecasting.known import MAX_RELATIVE_ERROR, fit_effect
 from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exponent
 from gru_training.forecasting.series_check import series_problems, usable_series, window_origins
 from gru_training.forecasting.sets import Borders, borders_of, load_series, published_borders
 from gru_training.forecasting.windows import Windows
-from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
+from gru_training.tables.file_form import AS_FOUND, TextFormat
 from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
@@ -44,7 +44,7 @@ class Traits(NamedTuple):
 
 
 def read_traits(
-    path: Path, id_column: str | None, ids: Sequence[str], given: TextFormat = DETECTED_FORMAT
+    path: Path, id_column: str | None, ids: Sequence[str], given: TextFormat = AS_FOUND
 ) -> Traits:
     """Read a table with a row for each series.
 

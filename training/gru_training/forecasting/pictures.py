@@ -16,7 +16,7 @@ from statsmodels.tsa.stattools import acf
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import Evaluation
 from gru_training.forecasting.intervals import MEDIAN, quantiles
-from gru_training.forecasting.known_inputs import KnownEffect
+from gru_training.forecasting.known import KnownEffect
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.simple import LAST_VALUE, SEASONAL_NAIVE, BaselineResult
 from gru_training.forecasting.windows import Windows

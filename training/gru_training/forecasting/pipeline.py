@@ -48,7 +48,7 @@ from gru_training.forecasting.plan import InitialWeights, Plan, independent_wind
 from gru_training.forecasting.preprocessor import Predictor, make_predictor
 from gru_training.forecasting.report import write_markdown
 from gru_training.forecasting.run import (
-    DELIVERED_MODEL,
+    DELIVERED,
     ForecastingRun,
     description,
     evenly,
@@ -306,7 +306,7 @@ def _write(
     np.savez_compressed(place / "test_errors.npz", **errors)
     writer.write_model(trained.model, result)
     if delivered is not None:
-        delivered.save(place / DELIVERED_MODEL)
+        delivered.save(place / DELIVERED)
         predict = make_predictor(delivered, data.preprocessor)
     writer.write_json("metrics.json", metrics)
 

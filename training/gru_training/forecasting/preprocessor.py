@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import boxcox1p, inv_boxcox1p
 
 from gru_training.errors import DataError
-from gru_training.forecasting.known_inputs import (
+from gru_training.forecasting.known import (
     KnownEffect,
     common_scale,
     filled_windows,
@@ -153,7 +153,7 @@ class SeriesPreprocessor:
             transformed: Columns of which powers are standardised.
             exponent: Exponent of the powers.
             inputs: Columns of each input of a panel, of all series; they are put on one
-                scale (`gru_training.forecasting.known_inputs.common_scale`).
+                scale (`gru_training.forecasting.known.common_scale`).
         """
         raw = _scale(rows, inputs)
         if transformed is None or not transformed.any():

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
-DELIVERED_MODEL = "delivered.keras"
+DELIVERED = "delivered.keras"
 """The model trained on all rows; missing where there is but the one that was measured."""
 
 
@@ -148,9 +148,9 @@ class ForecastingRun(TaskRun):
         Raises:
             RunDirectoryError: The model cannot be read, see `load_model`.
         """
-        if not (self.path / DELIVERED_MODEL).is_file():
+        if not (self.path / DELIVERED).is_file():
             return self.load_model()
-        return self._read(DELIVERED_MODEL)
+        return self._read(DELIVERED)
 
     def _read(self, name: str) -> "keras.Model":
         model, shape = self._load(name), self.shape

@@ -106,13 +106,13 @@ class ForecastingTask(Task, Searchable, Comparable):
 
     def criterion(self, config: ForecastingConfig, data: "Series") -> "Criterion":
         """Choose the squared or absolute error of standardised values, by the loss."""
-        from gru_training.criterion import MIN_PARTS, Criterion, caution
+        from gru_training.criterion import FEWEST_PARTS, Criterion, caution
         from gru_training.forecasting.sets import borders_of, steps_of
 
         measure = config.model.measure
         begin, end = borders_of(data, config.data).part("validation")
         apart = (end - begin) // steps_of(data, config.data)[1]
-        enough = data.panel or apart >= MIN_PARTS
+        enough = data.panel or apart >= FEWEST_PARTS
         few = "" if enough else caution(f"only {apart} validation windows do not overlap")
         return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure, few)
 

@@ -75,7 +75,7 @@ class TextFormat:
             object.__setattr__(self, "encoding", "utf-8-sig" if name == "utf-8" else name)
 
 
-DETECTED_FORMAT = TextFormat()
+AS_FOUND = TextFormat()
 
 
 class FileForm(NamedTuple):
@@ -99,7 +99,7 @@ class FileForm(NamedTuple):
         return "line" if self.encoding else "row"
 
 
-def find_form(path: Path, given: TextFormat = DETECTED_FORMAT) -> FileForm:
+def find_form(path: Path, given: TextFormat = AS_FOUND) -> FileForm:
     """Find how a file is written.
 
     Args:

@@ -17,7 +17,7 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from gru_training.criterion import MIN_PARTS, Criterion, standard_error
+from gru_training.criterion import FEWEST_PARTS, Criterion, standard_error
 from gru_training.errors import ConfigError, RunDirectoryError
 
 DATABASE = "study.db"
@@ -267,7 +267,7 @@ def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
     sign = 1 if study.criterion.higher_is_better else -1
     gain = sign * (best.value - before.value)
     parts = len(best.left_out)
-    if parts < MIN_PARTS or parts != len(before.left_out):
+    if parts < FEWEST_PARTS or parts != len(before.left_out):
         return Pick(before if study.criterion.caution else best, best, before, gain)
     error = standard_error(best.left_out, before.left_out)
     return Pick(before if gain < error else best, best, before, gain, error)

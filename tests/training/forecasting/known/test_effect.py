@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_training.forecasting.known_inputs import KnownEffect, fit_effect, knots_of
+from gru_training.forecasting.known import KnownEffect, fit_effect, knots_of
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 SEASON, HORIZON = 12, 6

@@ -16,7 +16,7 @@ from gru_training.data.series_frame import series_of_frame
 from gru_training.estimators.forecaster import Forecaster
 from gru_training.forecasting.config import SeriesConfig
 from gru_training.forecasting.data import load_forecasting_data
-from gru_training.forecasting.known_inputs import KnownEffect, common_scale, fit_effect, knots_of
+from gru_training.forecasting.known import KnownEffect, common_scale, fit_effect, knots_of
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, KNOWN_AHEAD, PROMOTED, SERIES, train_sales, write_sales
 from tests.made_once import made_once
@@ -204,7 +204,7 @@ def test_series_that_differ_have_coefficients_of_their_own():
 
 
 def test_moments_in_pieces_are_those_of_all_rows(monkeypatch):
-    from gru_training.forecasting import known_inputs as moments
+    from gru_training.forecasting import known as moments
 
     targets, inputs = panel(np.ones((2, 3)))
     targets[5:50, 0] = np.nan

@@ -15,7 +15,7 @@ import tensorflow as tf
 from gru_training.forecasting.combination import combined
 from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.intervals import MEDIAN, quantiles
-from gru_training.forecasting.known_inputs import AverageEffect
+from gru_training.forecasting.known import AverageEffect
 from gru_training.forecasting.network import build_forecaster
 from gru_training.forecasting.preprocessor import SeriesPreprocessor, graph_powers, graph_roots
 from gru_training.forecasting.run import ForecastingRun

@@ -33,7 +33,7 @@ def filled_windows(history: tf.Tensor) -> tf.Tensor:
     return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))
 
 
-_MAX_CATEGORIES = 9
+_FEW = 9
 """Different values up to which an input is taken for a kind, such as a promotion or not."""
 
 
@@ -54,7 +54,7 @@ def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not seen.any():
         return np.zeros(K), np.ones(K)
     values = rows[seen]
-    if values.min() <= 0 or len(np.unique(values)) <= _MAX_CATEGORIES:
+    if values.min() <= 0 or len(np.unique(values)) <= _FEW:
         return np.full(K, values.mean()), np.full(K, values.std() or 1.0)
     count = seen.sum(axis=0)
     means = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
