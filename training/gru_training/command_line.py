@@ -118,7 +118,7 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         return _settings(command, flags)
     except SystemExit as stop:
         if not stop.code and command.examples:  # help was asked for, and ends with examples
-            print("\n".join(["examples:", *(f"  {line}" for line in command.examples)]))
+            print("\n".join(["", "examples:", *(f"  {line}" for line in command.examples)]))
         raise
 
 

@@ -263,7 +263,11 @@ class _Flags(ConstructorRegistry):
             fields = (*fields[:1], *asked, *fields[1:])
         elif self._kept is not None:
             fields = tuple(
-                dataclasses.replace(field, helptext=functools.partial(self._help, field.helptext))
+                dataclasses.replace(
+                    field,
+                    type=Annotated[field.type, tyro.conf.arg(help_behavior_hint=_default_hint)],  # type: ignore[arg-type]
+                    helptext=functools.partial(self._help, field.helptext),
+                )
                 for field in fields
                 if field.name in self._kept
             )
@@ -275,6 +279,11 @@ class _Flags(ConstructorRegistry):
         return StructConstructorSpec(settings, fields)
 
     def _help(self, text: str | Callable[[], str | None] | None) -> str | None:
-        """Name settings without a flag as they are given, in the help of another one."""
+        """Join the lines of a help text, and name settings without a flag as they are given."""
         shown = text() if callable(text) else text
-        return None if shown is None else without_lost_flags(shown, self._task)
+        return None if shown is None else without_lost_flags(" ".join(shown.split()), self._task)
+
+
+def _default_hint(label: str) -> str:
+    """Show a default; nothing where there is none, which the help text describes."""
+    return "" if label in ("", "None") else f"(default: {label})"
