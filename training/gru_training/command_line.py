@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from gru_training.command_settings import (
+    HelpTexts,
     UnknownSettingError,
     task_settings,
     without_lost_flags,
@@ -130,6 +131,7 @@ def _settings(command: Command, flags: Sequence[str]) -> Any:
         "prog": prog,
         "args": list(flags),
         "config": (tyro.conf.OmitArgPrefixes,),
+        "registry": HelpTexts(),
     }
     if not command.takes_training_flags:
         return tyro.cli(command.config_type, **options)
