@@ -101,8 +101,8 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
     test, targets = metrics["model"]["test"], metrics["data"]["targets"]
     naive = metrics["baselines"][SEASONAL_NAIVE]["test"]["mae"]
     text = "**On the test windows forecasts are off by "
-    own = test["by_column"][targets[0]]["raw_mae"]
-    if len(targets) == 1 and own is not None:
+    own = test["by_column"][targets[0]]["raw_mae"] if len(targets) == 1 else None
+    if own is not None:
         text += f"{own:.4g} on average, in the units of {_cell(targets[0])}**"
     else:
         text += f"{test['mae']:.3f} standard deviations on average**"
