@@ -43,9 +43,9 @@ class PredictConfig:
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The run, such as runs/NAME."""
     data: PathName
-    """The rows."""
+    """File with the rows to score."""
     output: PathName
-    """Where the answers go; the end of the name says which kind of file."""
+    """File for the answers; its ending says the format."""
     text_column: OptionalName = None
     """Column with the text; detected if called text, sentence, review, ..."""
     separator: OptionalName = None

@@ -174,16 +174,16 @@ class CombinationConfig:
     """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
 
     combine: bool = True
-    """Deliver a weighted mean of the network, of networks that learn what a ridge regression leaves
-    over, of ridge regressions, exponential smoothing and the last season; the weights are those
-    that do best on validation windows. --no-combine delivers the network alone. A network that can
+    """Deliver a weighted mean of the network, of networks that learn the residuals of a ridge
+    regression, of ridge regressions, exponential smoothing and the last season; the weights are
+    those that do best on validation windows. --no-combine delivers the network alone. A network that can
     answer tick by tick always stands alone."""
     networks: int = 1
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 
     refit: bool = True
     """Train once more, on all rows and for as many epochs as did best, for forecasts and exports;
-    what the report measures is the training before. Not with --distribute."""
+    the report measures the training before. Not with --distribute."""
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)
@@ -222,9 +222,9 @@ class SeriesConfig:
     Default: all but those of --future and --past. Of a file with a row for each series and time
     either the column of values or some of the series."""
     future: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
-    """Columns whose values are known of the steps ahead as well (weather forecasts, prices,
-    holidays): forecasts read them there, and are made of them (--future of gru-train forecast).
-    They are not forecast themselves."""
+    """Columns whose values are also known for the steps ahead (weather forecasts, prices,
+    holidays). Each forecast needs them for its steps (--future of gru-train forecast). They are
+    not forecast themselves."""
     past: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns that are known up to the present only, and not forecast: inputs of the network, which
     reads all columns together then, as with --no-channel-independent."""
@@ -413,7 +413,7 @@ class ForecastConfig:
     """Known inputs of the steps to forecast, a table with their times, where the run was
     trained with --future."""
     output: _OptionalFile = None
-    """Where the forecast goes: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
+    """File for the forecast: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
     horizon: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Steps to forecast; by default all that the model was trained for, which is the most."""
     overwrite: bool = False
@@ -451,7 +451,7 @@ class BacktestConfig:
     """Rows before each fold that no model is fitted on, as if they came too late for it; they are
     read for forecasts."""
     metric: Metric = "mse"
-    """What the table and the picture show; backtest.json has all of them. The CRPS exists for the
+    """Metric of the table and the picture; backtest.json has all of them. The CRPS exists for the
     run's model alone."""
     adaptive: bool = False
     """Also measure intervals that learn from their misses as time goes on (adaptive conformal

@@ -310,16 +310,16 @@ class SentimentTrainingConfig(TrainingConfig):
     learning_rate: Annotated[float, Floats(5e-4, 1e-2, log=True)] = 2e-3
     """Adam's step size."""
     class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|none|FILE")] = None
-    """How much rows of each class count: balanced for all classes the same in sum, none for all
-    rows the same, or a weight for each as JSON, such as {"spam": 3}, or a file of it. Default:
-    none; balanced, with --metric macro_f1, if a class of your own file has ten times the rows of
-    another."""
+    """Weights of the classes: balanced gives all classes the same weight in sum, none all rows the
+    same weight; or a weight for each class as JSON, such as {"spam": 3}, or a file with it.
+    Default: none; balanced, with --metric macro_f1, if a class of your own file has ten times the
+    rows of another."""
     balanced_batches: bool = False
     """Draw the rows of each epoch so that all classes are equally frequent, in place of every row
     once."""
     metric: OptionalName = None
-    """What epoch, penalties and combination are chosen by: accuracy, balanced_accuracy, macro_f1,
-    weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
+    """Metric by which epoch, penalties and combination are chosen: accuracy, balanced_accuracy,
+    macro_f1, weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
     exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
     micro_f1, mae."""
     warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
