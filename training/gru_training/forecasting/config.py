@@ -176,8 +176,8 @@ class CombinationConfig:
     combine: bool = True
     """Deliver a weighted mean of the network, of networks that learn the residuals of a ridge
     regression, of ridge regressions, exponential smoothing and the last season; the weights are
-    those that do best on validation windows. --no-combine delivers the network alone. A network that can
-    answer tick by tick always stands alone."""
+    those that do best on validation windows. --no-combine delivers the network alone. A network
+    that can answer tick by tick always stands alone."""
     networks: int = 1
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 

@@ -319,9 +319,9 @@ class SentimentTrainingConfig(TrainingConfig):
     once."""
     metric: OptionalName = None
     """Metric by which epoch, penalties and combination are chosen: accuracy, balanced_accuracy,
-    macro_f1, weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
-    exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
-    micro_f1, mae."""
+    macro_f1, weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1,
+    macro_f1, exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default:
+    accuracy, micro_f1, mae."""
     warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """Begin with the vocabulary and the weights of this run, whose sizes the network has. Rows that
     the run has learned from are not held out."""
