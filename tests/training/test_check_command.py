@@ -193,14 +193,6 @@ def test_a_missing_file_would_fail_too(tmp_path, capsys):
     assert "there is no file or folder" in capsys.readouterr().out
 
 
-def test_help_has_examples(capsys):
-    assert main(["check", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert "gru-train check tickets.csv --text-column body" in out
-    assert main(["--help"]) == 0
-    assert "check" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_a_task_with_nothing_to_check_trains_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import tyro
 
 from gru_training.command_settings import (
+    HelpTexts,
     UnknownSettingError,
     task_settings,
     without_lost_flags,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
 
 USAGE = "usage: gru-train COMMAND ..."
-WOULD_FAIL = 2
+CHECK_FAILURE_STATUS = 2
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -101,8 +102,8 @@ def find_command(name: str, flags: Sequence[str]) -> Command | None:
         flags: Words after it; a training repeats them in the next step that it prints.
     """
     if name in TASKS:
-        run = functools.partial(train, name, flags=flags)
-        return Command(name, find_task(name).settings, run, needs_tensorflow=False)
+        task, run = find_task(name), functools.partial(train, name, flags=flags)
+        return Command(name, task.settings, run, needs_tensorflow=False, examples=task.examples)
     if name in COMMANDS:
         return _load(COMMANDS[name])
     return next((command for command in _task_commands() if command.name == name), None)
@@ -115,6 +116,15 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         SystemExit: The command does not have these settings, or help was asked for.
         ConfigError: A setting is out of range.
     """
+    try:
+        return _settings(command, flags)
+    except SystemExit as stop:
+        if not stop.code and command.examples:  # help was asked for, and ends with examples
+            print("\n".join(["", "examples:", *(f"  {line}" for line in command.examples)]))
+        raise
+
+
+def _settings(command: Command, flags: Sequence[str]) -> Any:
     prog = f"gru-train {command.name}"
     if command.name in TASKS:
         return task_settings(find_task(command.name), flags, prog)
@@ -122,6 +132,7 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         "prog": prog,
         "args": list(flags),
         "config": (tyro.conf.OmitArgPrefixes,),
+        "registry": HelpTexts(),
     }
     if not command.takes_training_flags:
         return tyro.cli(command.config_type, **options)
@@ -288,17 +299,10 @@ def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> li
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Check data before training: list everything that is wrong, and a summary.
+    """Check data before training: summarise them and list every problem.
 
-    Any setting of the training may follow DATA and is checked with it:
-
-    gru-train check tickets.csv --text-column body --label-column category
-
-    gru-train check sales.csv --target revenue --horizon 28
-
-    gru-train check tickets.csv --drop-bad --merge-labels
-
-    Exit status: 0 where training would begin, 2 where it would fail.
+    Any setting of the training may follow DATA and is checked with it. The exit status is 0 where
+    training would begin and 2 where it would fail.
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
@@ -341,7 +345,7 @@ def run_check(config: CheckConfig, console: "Console") -> int:
             further = dict.fromkeys(found.remedies)
             line = join(["gru-train", "check", str(config.path), *settings, *further])
             console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
-        return WOULD_FAIL
+        return CHECK_FAILURE_STATUS
     line = join(["gru-train", name, "--data", str(config.path), *settings])
     console.print(f"\nnext    {line}", markup=False, highlight=False)
     return 0
@@ -444,12 +448,10 @@ def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Show where the page of a run's report is; write it if an older run has none.
+    """Print the path of a run's report page, and open it in the browser with --open.
 
-    The page is one file that needs no other, no server and no network. Works for runs and for
-    the folders of gru-train compare.
-
-    gru-train report runs/sentiment --open
+    The page is one file that needs no other, no server and no network. It is written if an older
+    run has none. Folders of gru-train compare have such a page, too.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -486,11 +488,32 @@ def run_report(config: ReportConfig, console: "Console") -> None:
 COMMANDS: dict[str, str | Command] = {
     "tune": "gru_training.tune.command:TUNE",
     "check": Command(
-        "check", CheckConfig, run_check, needs_tensorflow=False, takes_training_flags=True
+        "check",
+        CheckConfig,
+        run_check,
+        needs_tensorflow=False,
+        takes_training_flags=True,
+        examples=(
+            "gru-train check tickets.csv",
+            "gru-train check tickets.csv --text-column text --label-column label --drop-bad",
+            "gru-train check load.csv --target load --horizon 24",
+        ),
     ),
-    "resume": Command("resume", ResumeConfig, _resume, needs_tensorflow=False),
+    "resume": Command(
+        "resume",
+        ResumeConfig,
+        _resume,
+        needs_tensorflow=False,
+        examples=("gru-train resume runs/tickets",),
+    ),
     "predict": "gru_training.predict:PREDICT",
     "compare": "gru_training.compare.command:COMPARE",
-    "report": Command("report", ReportConfig, run_report, needs_tensorflow=False),
+    "report": Command(
+        "report",
+        ReportConfig,
+        run_report,
+        needs_tensorflow=False,
+        examples=("gru-train report runs/tickets", "gru-train report runs/tickets --open"),
+    ),
 }
 """Commands that belong to no task, or the places where they are."""

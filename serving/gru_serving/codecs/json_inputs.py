@@ -23,11 +23,11 @@ from gru_serving.codecs.signature import Signature
 from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
 
 _PART = 1 << 16
-_NARROW = ("int32", "int16", "int8", "uint8")
+_INT32_DTYPES = ("int32", "int16", "int8", "uint8")
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
-_WITHOUT_WHITESPACE = dict.fromkeys(map(ord, " \t\n\v\f\r"))
+_WHITESPACE_REMOVAL = dict.fromkeys(map(ord, " \t\n\v\f\r"))
 _LIMITS = {
-    **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
+    **dict.fromkeys(_INT32_DTYPES, (-(1 << 31), (1 << 31) - 1)),
     "int64": (-(1 << 63), (1 << 63) - 1),
     "uint32": (0, (1 << 32) - 1),
     "uint64": (0, (1 << 64) - 1),
@@ -36,7 +36,7 @@ _LIMITS = {
 
 def _limits(name: str, strict: bool) -> tuple[int, int] | None:
     """The least and the greatest integer that an input of a type takes; None of other types."""
-    if strict and name in _NARROW:
+    if strict and name in _INT32_DTYPES:
         limits = np.iinfo(name)
         return int(limits.min), int(limits.max)
     return _LIMITS.get(name)
@@ -284,7 +284,7 @@ def decode_base64(value: dict[str, Any]) -> bytes:
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
         )
-    parts = _BASE64.fullmatch(value["b64"].translate(_WITHOUT_WHITESPACE))
+    parts = _BASE64.fullmatch(value["b64"].translate(_WHITESPACE_REMOVAL))
     if parts is not None:
         data, padding = parts.groups()
         missing = -len(data) % 4

@@ -31,8 +31,8 @@ _LONGEST_EXAMPLE = 1_000
 _MOST_OPS = 8
 
 _EXAMPLES = """examples:
-  gru-serve inspect models/sentiment          # its highest version
-  gru-serve inspect models/sentiment/1 --json | jq .signatures
+  gru-serve inspect models/tickets          # its highest version
+  gru-serve inspect models/tickets/1 --json | jq .signatures
 
 exit status: 0; 1 where a signature is not portable or not pure; 2 where there is no SavedModel
 """

@@ -200,14 +200,6 @@ def test_help_of_every_command(capsys):
         assert text in said
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "serve"])
-def test_help_teaches(command, capsys):
-    with pytest.raises(SystemExit) as done:
-        main([command, "--help"])
-    assert done.value.code == 0
-    assert "example" in capsys.readouterr().out
-
-
 def test_help_of_every_command_is_there_before_anything_heavy_is_loaded():
     program = """
 import contextlib, io, sys

@@ -61,12 +61,18 @@ def test_several_labels_are_learned_and_measured(labels_run):
     assert test["micro_f1"] > 0.9  # every label has words of its own
     report = (labels_run.path / "report.md").read_text()
     assert f"| **model** | {test['micro_f1']:.2%} | {test['macro_f1']:.2%} |" in report
+    assert report.split("\n")[2].startswith(f"**{test['exact_match']:.0%} of new texts get all")
     thresholds = np.array(labels_run.decision.thresholds, np.float32)
     scores = np.array([row.scores for row in rows], np.float32)
     np.testing.assert_array_equal(scores >= thresholds, said)
 
 
 def test_numbers_are_estimated_with_intervals(number_run):
+    report = (number_run.path / "report.md").read_text()
+    floors = number_run.metrics["baselines"]
+    best = min(floors, key=lambda name: floors[name]["validation_mae"])
+    said = f"best simple model ({best}) by {floors[best]['test_mae']:.3g}."
+    assert said in report.split("\n")[2]
     rows = list(number_run.test_predictions())
     values, said = (np.array([getattr(row, key) for row in rows]) for key in ("label", "predicted"))
     test = number_run.metrics["model"]["test"]
@@ -255,7 +261,7 @@ def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
     picked = scores[np.arange(len(rows)), [run.classes.index(name) for name in answered]]
     np.testing.assert_allclose(answer["probability"], picked, atol=1e-5)
     report = (run.path / "report.md").read_text()
-    assert "the least expected cost (--costs costs.json)" in report
+    assert "the least expected cost (`costs=costs.json`)" in report
     assert "*macro average*" in report
     with pytest.raises(ConfigError, match="--costs"):
         train_sentiment(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gru_training.errors import DivergenceError
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import Beginning, TrackedData
 from gru_training.tracking.wandb_tracker import WandbTracker
 from tests.training.tracking.wandb_file import records as kept_records

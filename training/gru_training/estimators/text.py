@@ -148,7 +148,7 @@ class TextEstimator(RunEstimator):
             TrainingError: Settings, data or study cannot be used.
         """
         from gru_training.sentiment.data import load_data
-        from gru_training.sentiment.soft import soft_table
+        from gru_training.sentiment.soft_targets import soft_table
 
         soft = rows.pop("soft", None)
         with in_python():
@@ -227,7 +227,7 @@ class TextEstimator(RunEstimator):
     ) -> Self:
         """Train on the rows of tables in memory, or on those that the settings name."""
         from gru_training.sentiment.data import load_data
-        from gru_training.sentiment.soft import soft_table
+        from gru_training.sentiment.soft_targets import soft_table
 
         if table is None and soft is None:
             return self._train(config, progress, resume)

@@ -1,4 +1,4 @@
-"""A series looked at before training; needs no TensorFlow."""
+"""The check of a series before training; needs no TensorFlow."""
 
 from functools import partial
 

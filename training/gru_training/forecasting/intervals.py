@@ -176,7 +176,7 @@ def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) ->
     interval, are moved there: that can only widen an interval, so that none loses coverage.
 
     Args:
-        forecasts: (B, H, K, 1) or (B, H, K, Q).
+        forecasts: Forecasts, (B, H, K, 1) or (B, H, K, Q).
         offsets: (H, K, Q), of `interval_offsets`.
         levels: The Q levels.
 
@@ -210,7 +210,7 @@ _MEMORY = 250
 """Residuals of a step that a bound is made of."""
 _RATE = 0.02
 """Change of the targeted share of misses after a window: γ of the paper."""
-_LEAST = 1e-4
+_MIN_TAIL = 1e-4
 
 
 class AdaptiveIntervals:
@@ -248,7 +248,7 @@ class AdaptiveIntervals:
         kept = recent[np.maximum(places - first, 0), steps]  # (M, H, K)
         kept = np.sort(np.where(places[..., np.newaxis] >= 0, kept, np.nan), axis=0)
         counts = np.isfinite(kept).sum(axis=0)  # (H, K)
-        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _LEAST)[..., np.newaxis]
+        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _MIN_TAIL)[..., np.newaxis]
         rank = np.clip(np.ceil(np.round(upper * (counts + 1), 9)), 1, np.maximum(counts, 1))
         high = rank.astype(int) - 1  # (P, H, K)
         low = np.maximum(counts, 1) - 1 - high

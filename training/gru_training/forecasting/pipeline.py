@@ -63,7 +63,7 @@ from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import make_replicas
 from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 _FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
@@ -331,9 +331,9 @@ def _write(
 def _stored_windows(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
 ) -> dict[str, Any]:
-    """Some test windows evenly spread, with the forecasts; see `gru_training.forecasting.run`.
+    """Choose test windows, evenly spread, with their forecasts; see `gru_training.forecasting.run`.
 
-    As many as lie a horizon apart, or more where those would be few.
+    There are as many as lie a horizon apart, or more where those would be few.
     """
     windows = data.windows("test")
     room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])

@@ -21,7 +21,12 @@ from scipy.optimize import minimize_scalar
 from scipy.special import boxcox1p, inv_boxcox1p
 
 from gru_training.errors import DataError
-from gru_training.forecasting.known import KnownEffect, common_scale, filled_windows, without_gaps
+from gru_training.forecasting.known import (
+    KnownEffect,
+    common_scale,
+    filled_windows,
+    without_gaps,
+)
 
 LARGEST_LOGARITHM = 80.0
 """Greatest logarithm of which float32 still has the exponential."""

@@ -66,6 +66,7 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
     warning = not_better_than_naive(metrics)
     if warning:
         lines += [f"**{warning}**", ""]
+    lines += [_in_short(metrics), ""]
     lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
     lines += _combination(metrics)
     refit = metrics["refit"]
@@ -102,6 +103,29 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
     lines += ["## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
     return "\n".join(lines) + "\n"
+
+
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """State what a reader without time should know."""
+    test, targets = metrics["model"]["test"], metrics["data"]["targets"]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["test"]["mae"]
+    text = "**On the test windows forecasts are off by "
+    own = test["by_column"][targets[0]]["raw_mae"] if len(targets) == 1 else None
+    if own is not None:
+        text += f"{own:.4g} on average, in the units of {_cell(targets[0])}**"
+    else:
+        text += f"{test['mae']:.3f} standard deviations on average**"
+    if naive > 0:
+        change = test["mae"] / naive - 1
+        text += (
+            f", {abs(change):.0%} {'more' if change > 0 else 'less'} than those that repeat the "
+            "last season"
+        )
+    widest = max(metrics["intervals"], key=lambda interval: interval["nominal"])
+    return (
+        f"{text}. The {widest['nominal']:.0%} interval holds {widest['coverage']:.0%} of the "
+        "values."
+    )
 
 
 def _introduction(metrics: Mapping[str, Any]) -> list[str]:

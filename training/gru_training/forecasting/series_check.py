@@ -237,7 +237,7 @@ def usable_series(
     if enough and season > borders.train:
         problems.error(
             f"{series.source}: expected a season of at most the {borders.train} training rows, got "
-            f"{season}; set --season"
+            f"{season}; give --set season=N"
         )
     if borders.train > 1:
         series = _usable_columns(series, config, borders, problems)
@@ -375,7 +375,7 @@ def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems
     if config.season is None and season < usual:
         problems.note(
             f"no season: the usual one of {usual} steps is longer than the {borders.train} rows to "
-            "train on; --season sets another"
+            "train on; --set season=N sets another"
         )
     if config.horizon is None and horizon < usual and config.season is None:
         problems.note(

@@ -23,7 +23,7 @@ from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.forecasting.windows import Windows
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
-_FEWEST_ROWS = 10
+_MIN_ROWS = 10
 """Fewest rows from which the level and the trend at the beginning are estimated."""
 
 
@@ -32,7 +32,7 @@ def suits(data: ForecastingData) -> bool:
     return (
         len(data.series) <= _MOST_ROWS
         and len(data.shape.targets) <= _MOST_COLUMNS
-        and data.borders.train >= _FEWEST_ROWS
+        and data.borders.train >= _MIN_ROWS
     )
 
 
@@ -48,7 +48,7 @@ class SmoothingForecaster:
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
         train = end or data.borders.train
         self.damped, self._horizon = damped, data.shape.horizon
-        needed = max(2 * data.season, _FEWEST_ROWS + 2 * (data.season // 2))
+        needed = max(2 * data.season, _MIN_ROWS + 2 * (data.season // 2))
         self._season = data.season if train >= needed else 1
         season = f"season {self._season}" if self._season > 1 else "no season"
         self.detail = f"{season}, {'damped ' if damped else ''}trend"

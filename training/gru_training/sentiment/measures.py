@@ -76,7 +76,7 @@ def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
     """Mean over the classes that have rows of the area under their precision-recall curve.
 
     Args:
-        members: (N, C) bool.
+        members: Labels of each row, (N, C) bool.
         scores: (N, C), of which the order within a class matters.
     """
     there = members.any(axis=0)
@@ -170,7 +170,7 @@ def label_measures(
 
     Args:
         members: (N, C) bool, the labels of the rows.
-        answered: (N, C) bool.
+        answered: Labels answered, (N, C) bool.
         scores: (N, C) probabilities.
         names: The C labels.
     """
@@ -217,11 +217,11 @@ def chosen_metric(name: str | None, kind: TargetKind, classes: Sequence[str]) ->
                 f"--metric {name}: expected one of the classes {', '.join(map(repr, classes))}"
             )
         return ChosenMetric(name, _f1_of(list(classes).index(wanted), kind))
-    known = _KNOWN[kind]
+    known = _METRICS[kind]
     if name not in known:
         also = "" if kind == "number" else " or f1:CLASS"
         raise ConfigError(f"--metric: expected {', '.join(known)}{also}; got {name!r}")
-    return ChosenMetric(name, known[name], name not in _LOWER)
+    return ChosenMetric(name, known[name], name not in _LOSS_METRICS)
 
 
 def at_best_threshold(members: np.ndarray, logits: np.ndarray, tries: int = 50) -> np.ndarray:
@@ -295,8 +295,8 @@ def _rmse(targets: np.ndarray, values: np.ndarray) -> float:
     return float(np.sqrt(np.mean((targets - values.reshape(-1)) ** 2)))
 
 
-_LOWER = (LOG_LOSS, "mae", "rmse")
-_KNOWN: dict[TargetKind, dict[str, Values]] = {
+_LOSS_METRICS = (LOG_LOSS, "mae", "rmse")
+_METRICS: dict[TargetKind, dict[str, Values]] = {
     "class": {
         "accuracy": _accuracy,
         "balanced_accuracy": _average("balanced_accuracy"),
@@ -314,5 +314,5 @@ _KNOWN: dict[TargetKind, dict[str, Values]] = {
     },
     "number": {"mae": _mae, "rmse": _rmse},
 }
-METRICS = {kind: tuple(known) for kind, known in _KNOWN.items()}
+METRICS = {kind: tuple(known) for kind, known in _METRICS.items()}
 """Names by kind of target."""

@@ -144,7 +144,7 @@ def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
     return np.array(keys)
 
 
-_LEAST = float(np.finfo(np.float32).eps)
+_MIN_LIKELIHOOD = float(np.finfo(np.float32).eps)
 """Lower probabilities of the right class count as this one, as in scikit-learn."""
 
 
@@ -166,7 +166,7 @@ def label_answers(
     ]
     if scores is not None:
         likelihood = scores[np.arange(len(labels)), labels].astype(np.float64)
-        losses = -np.log(np.clip(likelihood, _LEAST, 1))
+        losses = -np.log(np.clip(likelihood, _MIN_LIKELIHOOD, 1))
         measures.append(mean_measure("log loss", losses, higher_is_better=False))
     return Answers(tuple(measures), right)
 

@@ -47,7 +47,7 @@ from gru_training.sentiment.served.onnx import write_graph
 from gru_training.sentiment.targets import Target, TrainingRows, make_target, training_rows
 from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 from gru_training.words.ngrams import NgramModel, require_keys
 from gru_training.words.vocabulary import TokenRows
@@ -408,7 +408,7 @@ def try_settings(
     return judged(lambda kept: target.metric.of(labels[kept], logits[kept]), len(logits))
 
 
-_FITTED: dict[str, np.ndarray] = {}
+_NGRAM_CACHE: dict[str, np.ndarray] = {}
 """Answers of the n-gram regression of the last trial to the validation rows."""
 
 
@@ -427,8 +427,8 @@ def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> n
         if part.weights is not None:
             contents.append(part.weights)
     key = data_digest(contents)
-    if key not in _FITTED:
-        _FITTED.clear()
+    if key not in _NGRAM_CACHE:
+        _NGRAM_CACHE.clear()
         ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
-        _FITTED[key] = ngrams.logits(held_out.ids)
-    return _FITTED[key]
+        _NGRAM_CACHE[key] = ngrams.logits(held_out.ids)
+    return _NGRAM_CACHE[key]

@@ -34,7 +34,7 @@ _BINARY: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xff\xff\xff", "arrow"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "excel"),  # .xls
 )
-_UNREADABLE = (
+_UNSUPPORTED_FORMATS = (
     (b"FEA1", "Feather of the first version; write it as Arrow (Feather version 2)"),
     (b"BZh", "bzip2; unpack it with bunzip2"),
     (b"\xfd7zXZ\0", "xz; unpack it with unxz"),
@@ -202,7 +202,7 @@ def _one_note(parts: list[str]) -> tuple[str, ...]:
 
 def _binary_kind(path: Path, head: bytes) -> Kind | None:
     """The kind of a file that is no text; None of a text."""
-    for magic, what in _UNREADABLE:
+    for magic, what in _UNSUPPORTED_FORMATS:
         if head.startswith(magic):
             raise DataError(f"{path}: expected {FORMATS}, got {what}")
     if head.startswith(b"PK\x03\x04"):

@@ -25,7 +25,7 @@ from gru_training.task import Comparable, Task
 from gru_training.tune.search_space import SearchSpace
 from gru_training.tune.study import Pick, Study
 
-_FEWEST_FOR_IMPORTANCE = 8
+_MIN_TRIALS = 8
 _SHOWN_TRIALS = 20
 
 
@@ -215,6 +215,6 @@ def _zoom(axes: Any, study: Study) -> None:
 def _importances(study: Study) -> dict[str, float]:
     """The share of each setting; none where too few trials say something."""
     done = study.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    if len(done) < _FEWEST_FOR_IMPORTANCE or len({each.value for each in done}) < 3:
+    if len(done) < _MIN_TRIALS or len({each.value for each in done}) < 3:
         return {}
     return get_param_importances(study.study, evaluator=PedAnovaImportanceEvaluator())

@@ -29,7 +29,7 @@ from gru_training.errors import ConfigError, RunDirectoryError
 DATABASE = "study.db"
 _LOCK = ".study.lock"
 _NAME = "study"
-LEFT_OUT = "left_out"
+LEFT_OUT_ATTRIBUTE = "left_out"
 """Attribute of a trial with the criterion without each part of the rows (`Judged.left_out`)."""
 _IDENTITY = "identity"
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
@@ -216,7 +216,7 @@ class Study:
             None if taken is None else taken.total_seconds(),
             str(reason or self.study.user_attrs.get(f"ended {trial.number}", "")),
             str(trial.user_attrs.get("worker", "")),
-            tuple(trial.user_attrs.get(LEFT_OUT, ())),
+            tuple(trial.user_attrs.get(LEFT_OUT_ATTRIBUTE, ())),
         )
 
 

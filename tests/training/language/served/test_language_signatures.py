@@ -9,7 +9,7 @@ from gru_training import load_run
 from gru_training.errors import RunDirectoryError
 from gru_training.estimators.load import _load_pyfunc
 from gru_training.language.reading import END, END_ID, joined
-from gru_training.language.served import LanguageServable
+from gru_training.language.servable import LanguageServable
 from gru_training.words.tokens import NEW_LINE
 
 

@@ -7,7 +7,7 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
-_FEWEST_PAIRS = 30
+_MIN_PAIRS = 30
 """Pairs of test rows of the same words, below which shares of them say nothing."""
 
 
@@ -212,7 +212,7 @@ def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if same_words["pairs"] < _FEWEST_PAIRS:
+    if same_words["pairs"] < _MIN_PAIRS:
         return []
     return [
         "",
@@ -225,7 +225,11 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     remark, picture = calibration["remark"], "![confidence against accuracy](calibration.png)"
     if remark is None and f"{calibration['temperature']:.3f}" == "1.000":
-        return ["Temperature 1.000: no change.", "", picture]
+        return [
+            "The probabilities are used as trained: the validation rows ask for no correction.",
+            "",
+            picture,
+        ]
     lines = [
         f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
         + (
