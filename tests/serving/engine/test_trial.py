@@ -156,8 +156,8 @@ def test_a_trial_ends_with_its_server_and_leaves_it_the_processor(models, tmp_pa
 
     wait_until(lambda: child_processes(process.pid))
     (child,) = child_processes(process.pid)
-    wait_until(lambda: child_processes(child))
-    (trial,) = child_processes(child)
+    wait_until(lambda: child_processes(child, "trial_process"))
+    (trial,) = child_processes(child, "trial_process")
     usual = os.getpriority(os.PRIO_PROCESS, process.pid)
     for pid in (child, trial):  # beside the server's requests it is of low priority
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(usual + 10, 19)
