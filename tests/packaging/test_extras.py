@@ -20,14 +20,18 @@ DISTRIBUTIONS = {
     for module, names in packages_distributions().items()
 }
 IMPORT_WITHOUT = """
-import importlib, json, sys
+import importlib, importlib.util, json, sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
+def find_spec(name, package=None, find=importlib.util.find_spec):
+    return None if name in absent else find(name, package)
+
 absent, modules = map(set, json.load(sys.stdin))
+importlib.util.find_spec = find_spec  # with which some modules look for what they can do without
 sys.meta_path.insert(0, Absent())
 for module in sorted(modules):
     importlib.import_module(module)

@@ -26,7 +26,7 @@ PACKED = PACKED.compress(bytes(64 << 20)) + PACKED.flush()
 
 TOO_LARGE = {
     "a length of 10 GB": endless(OK + b"Content-Length: 10000000000\r\n\r\n", b" " * 65536),
-    "a length of 100 digits": endless(OK + b"Content-Length: " + b"9" * 20 + b"\r\n\r\n", b" "),
+    "a length of 20 digits": endless(OK + b"Content-Length: " + b"9" * 20 + b"\r\n\r\n", b" "),
     "chunks without end": endless(CHUNKED + b"\r\n", MEGABYTE),
     "no length and no end": endless(OK + b"Connection: close\r\n\r\n", b" " * 65536),
     "gzip": endless(

@@ -1,7 +1,7 @@
 """The process that versions are tried in: it imports TensorFlow once, and forks for each version.
 
 Its command line names the descriptor of the connection to its parent, with which it ends, and its
-trials with it.
+trials with it. Its priority is low: while it works, the server beside it answers requests.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ REFUSAL_STATUS = 3
 """Exit status where the version was refused with an error."""
 START_FAILURE = 4
 """Status of a trial for which there was no process."""
+
+NICENESS = 10
+"""By how much the priority of trials is lower than the server's."""
 
 # macOS's own libraries do not outlive a fork.
 _START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
@@ -205,6 +208,7 @@ def _end_after(wait_for_parent: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
     serve(Connection(int(sys.argv[1])))
     os._exit(0)

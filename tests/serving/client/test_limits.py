@@ -38,14 +38,17 @@ from tests.serving.endless_answers import (
 from tests.serving.strange_servers import bare, bytes_over_grpc
 
 MOST = 1 << 20
+LARGER = "larger than 1,048,576 bytes; allow more|Content-Length overflow"
 
 
 @pytest.mark.parametrize("kind", TOO_LARGE)
 def test_answers_that_are_too_large(kind):
     with bare(TOO_LARGE[kind]) as url:
         for ask in both(url, max_answer_bytes=MOST, timeout=60, retries=0):
-            with pytest.raises(ResourceExhausted, match="larger than 1,048,576 bytes; allow more"):
+            with pytest.raises(ServingError, match=LARGER) as caught:
                 ask()
+            # A length beyond 64 bits is no HTTP to aiohttp.
+            assert isinstance(caught.value, ResourceExhausted) or "20 digits" in kind
 
 
 @pytest.mark.parametrize("kind", NEVER)

@@ -8,19 +8,23 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from gru_serving.engine.golden import GOLDEN
 from gru_serving.engine.load_options import LoadOptions, SessionOptions
+from gru_serving.engine.onnx import graph
 from gru_serving.engine.onnx import session as onnx_session
 from gru_serving.engine.onnx.manifest import FILE, FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
+from tests.serving.conftest import wait_until
 
 SCRIPT = """
 import sys
@@ -237,6 +241,47 @@ def test_deadline(in_onnx):
         in_onnx.predict(long, timeout_ms=1)
     assert time.monotonic() - started < 30
     assert len(in_onnx.predict(texts(b"good"), timeout_ms=10_000)["label"]) == 1
+
+
+def test_one_thread_watches_all_deadlines():
+    def watchers():
+        return {one for one in threading.enumerate() if one.name == "deadlines"}
+
+    before = watchers()
+    deadlines = graph._Deadlines()
+    later = [ort.RunOptions() for _ in range(20)]
+    end = time.monotonic() + 60
+    with ThreadPoolExecutor(len(later)) as threads:
+        list(threads.map(lambda flags: deadlines.add(flags, end), later))
+    assert len(watchers() - before) == 1
+    sooner, ended = ort.RunOptions(), ort.RunOptions()
+    deadlines.add(sooner, time.monotonic() + 0.2)  # the thread sleeps until the others' end
+    deadlines.add(ended, time.monotonic() + 0.2)
+    deadlines.discard(ended)
+    wait_until(lambda: sooner.terminate)
+    assert not any(flags.terminate for flags in (ended, *later))
+    deadlines.add(ended, time.monotonic() + 0.1)  # and again, after it has slept
+    wait_until(lambda: ended.terminate)
+
+
+def test_brief_runs_are_those_of_little_processor_time():
+    brevity = onnx_session.Brevity()
+    brief, long = onnx_session.SECONDS / 2, onnx_session.SECONDS * 2
+    assert not brevity.expects(10)  # nothing is known
+    brevity.note(10, brief)
+    assert brevity.expects(10)
+    assert not brevity.expects(11)
+    brevity.note(8, long)
+    brevity.note(2, brief)
+    assert brevity.expects(10)  # one long run is an accident
+    brevity.note(10, long)
+    assert not brevity.expects(8)
+    assert brevity.expects(4)
+    brevity.note(10, brief)
+    for _ in range(2):
+        brevity.note(10, long)
+        brevity.note(10, brief)
+    assert brevity.expects(10)
 
 
 def test_interrupted(exports):

@@ -1,12 +1,14 @@
 """From flags and files to a predictor: threads, config files, batching, checks, counts."""
 
 import shutil
+import sys
 import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import gru_serving.engine.version_loader as version_loader_module
 from gru_serving.config.batching_options import PER_MODEL_FILE
 from gru_serving.config.flags import Flags
 from gru_serving.engine.examples import classify, regress
@@ -278,3 +280,22 @@ def test_method_names(models, load):
         "Expected prediction signature method_name to be one of {tensorflow/serving/predict, "
         "tensorflow/serving/classify, tensorflow/serving/regress}. Was: "
     )
+
+
+def test_turns_at_the_interpreter_are_short_while_a_version_loads(version, load, monkeypatch):
+    """Otherwise each request would wait 5 ms for a load, whenever it needs the interpreter."""
+    seen = []
+    opened = version_loader_module.open_version
+
+    def open_version(*arguments):
+        seen.append(sys.getswitchinterval())
+        return opened(*arguments)
+
+    monkeypatch.setattr(version_loader_module, "open_version", open_version)
+    usual = sys.getswitchinterval()
+    load(version)
+    shutil.rmtree(version)
+    with pytest.raises(NotFound):
+        load(version)
+    assert seen == pytest.approx([0.0005, 0.0005])
+    assert sys.getswitchinterval() == usual

@@ -1,4 +1,4 @@
-"""The REST client: NumPy and httpx, no TensorFlow."""
+"""The REST client: NumPy and httpx or, for an event loop, aiohttp; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AsyncRestClient(AsyncClient):
     def __init__(self, url: str, options: ClientOptions | None = None) -> None:
         settings = options or ClientOptions()
         url = url.rstrip("/")
-        from gru_serving.client.rest.connection import AsyncRestConnection
+        from gru_serving.client.rest.async_connection import AsyncRestConnection
 
         super().__init__(RestWire(url), AsyncRestConnection(url, settings), url, settings)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import ssl
 import time
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,11 +26,11 @@ from gru_serving.client.errors import (
 from gru_serving.client.options import ClientOptions
 from gru_serving.client.rest.client import RestMessage
 from gru_serving.codecs.json_predict import decode_error, read_json
-from gru_serving.errors import Code, InvalidArgument
+from gru_serving.errors import Code, InvalidArgument, ServingError
 
 # A peer may also take a piece byte by byte, each with all of the remaining time.
 _SENT_PIECE = 1 << 18
-_CONNECTIONS, _IDLE_CONNECTIONS, _IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
+_CONNECTIONS, _IDLE_CONNECTIONS, IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
 
 
 class DeadlineTransport(httpx.HTTPTransport):
@@ -53,7 +51,7 @@ class DeadlineTransport(httpx.HTTPTransport):
             ssl_context=context,
             max_connections=_CONNECTIONS,
             max_keepalive_connections=_IDLE_CONNECTIONS,
-            keepalive_expiry=_IDLE_SECONDS,
+            keepalive_expiry=IDLE_SECONDS,
             network_backend=_Network(),
         )
 
@@ -201,79 +199,72 @@ class AnswerBody:
 
 
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
-# httpx errors for a server that disconnects before or during its answer.
-_GONE = ("disconnected", "peer closed connection")
+# Words of errors for a server that disconnects before or during its answer.
+_GONE = ("disconnected", "peer closed connection", "Not enough data")
 
 
-class _Http:
-    """Common part of the blocking and the asynchronous REST connection."""
+class Http:
+    """Common part of the blocking and the asynchronous REST connection.
+
+    Args:
+        url: URL of the server.
+        options: Options of `connect`.
+
+    Attributes:
+        url: URL as given.
+        headers: Headers of every request.
+        context: TLS settings; None for a URL without TLS.
+    """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
-        self._url = url
+        self.url = url
+        self.headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
+        if options.token is not None:
+            self.headers["Authorization"] = f"Bearer {options.token}"
+        self.context = options.ssl_context() if url.startswith("https://") else None
         self._most = options.max_answer_bytes
         self._has_token = options.token is not None
-        headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
-        if options.token is not None:
-            headers["Authorization"] = f"Bearer {options.token}"
         self._has_cert = options.cert_file is not None
-        self._context = options.ssl_context() if url.startswith("https://") else None
-        self._settings: dict[str, Any] = {
-            "headers": headers,
-            "trust_env": False,
-            # Cookies are not kept: a model server needs none.
-            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        }
 
-    def _request(self, message: RestMessage, timeout: float) -> dict[str, Any]:
-        return {
-            "method": message.method,
-            "url": f"{self._url}{message.path}",
-            "content": message.body,
-            "timeout": timeout,
-        }
+    def unreachable(
+        self, error: Exception, said: object, *, broken: bool, closed: bool
+    ) -> ServingError:
+        """The error of an exchange that came to no answer.
 
-    @contextmanager
-    def _errors(self, timeout: float) -> Iterator[None]:
-        try:
-            yield
-        except (TimeoutError, httpx.TimeoutException):
-            raise too_slow(self._url, timeout) from None
-        except (httpx.TransportError, OSError) as error:
-            # Its asynchronous half lets errors of TLS through as they are.
-            raise self._unreachable(error) from None
-        except UnpackError as error:
-            detail = f"a body that cannot be unpacked ({error})"
-            raise unexpected_answer(self._url, detail) from None
-        except httpx.InvalidURL as error:
-            raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
-
-    def _unreachable(self, error: Exception) -> Exception:
-        reason = str(error) or type(error).__name__
+        Args:
+            error: Error of the HTTP library.
+            said: What the library, or the system, says about it.
+            broken: Whether the answer broke the rules of HTTP.
+            closed: Whether the connection was open when it ended.
+        """
+        reason = " ".join(str(said).split()) or type(error).__name__
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
-                return refused_certificate(self._url, reason)
+                return refused_certificate(self.url, reason)
             cause = cause.__cause__ or cause.__context__
-        gone = any(words in reason for words in _GONE)
-        if isinstance(error, httpx.RemoteProtocolError) and not gone:
-            return unexpected_answer(self._url, f"no HTTP ({reason})")
-        closed = (httpx.ReadError, httpx.RemoteProtocolError)
-        if not self._has_cert and isinstance(error, closed):
-            return closed_connection(self._url, reason)
-        port = urlsplit(self._url).port or 8501
-        return no_server(self._url, reason, f"rest_api_port={port}")
+        if broken and not any(words in reason for words in _GONE):
+            return unexpected_answer(self.url, f"no HTTP ({reason})")
+        if not self._has_cert and (broken or closed):
+            return closed_connection(self.url, reason)
+        port = urlsplit(self.url).port or 8501
+        return no_server(self.url, reason, f"rest_api_port={port}")
 
-    def _body(self, response: httpx.Response) -> AnswerBody:
-        headers = response.headers
-        return AnswerBody(
-            self._url,
-            headers.get("content-encoding", ""),
-            headers.get("content-length"),
-            self._most,
-        )
+    def not_unpacked(self, error: UnpackError) -> ServingError:
+        """The error of a body that is not what its Content-Encoding says."""
+        return unexpected_answer(self.url, f"a body that cannot be unpacked ({error})")
 
-    def _content(self, response: httpx.Response, body: bytes) -> bytes:
-        status = response.status_code
+    def body(self, headers: Mapping[str, str]) -> AnswerBody:
+        """The body of an answer with these headers, to be filled."""
+        encoding, length = headers.get("content-encoding", ""), headers.get("content-length")
+        return AnswerBody(self.url, encoding, length, self._most)
+
+    def content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+        """The body of a good answer.
+
+        Raises:
+            ServingError: The answer is an error, or none of TF Serving's API.
+        """
         if status == 200:
             return body
         try:
@@ -281,17 +272,17 @@ class _Http:
         except (ValueError, TypeError):
             known = False
         if not known and status not in _OF_GATEWAYS:
-            kind = response.headers.get("content-type", "no content type")
-            raise unexpected_answer(self._url, f"HTTP status {status} with {kind[:80]}")
+            kind = headers.get("content-type", "no content type")
+            raise unexpected_answer(self.url, f"HTTP status {status} with {kind[:80]}")
         error = decode_error(status, body)
         if error.code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED):
             raise refused_token(
-                self._url, error.code, error.message if known else f"{status}", self._has_token
+                self.url, error.code, error.message if known else f"{status}", self._has_token
             )
         raise error
 
 
-class RestConnection(_Http):
+class RestConnection(Http):
     """Sends REST messages."""
 
     def __init__(self, url: str, options: ClientOptions) -> None:
@@ -301,63 +292,42 @@ class RestConnection(_Http):
 
     def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
-        request = self._request(message, timeout)
-        with self._errors(timeout), self._own().stream(**request) as response:
-            body = self._body(response)
-            for part in response.iter_raw():
-                body.add(part)
-            content = body.whole()
-        return self._content(response, content)
+        url = f"{self.url}{message.path}"
+        try:
+            with self._own().stream(
+                message.method, url, content=message.body, timeout=timeout
+            ) as response:
+                body = self.body(response.headers)
+                for part in response.iter_raw():
+                    body.add(part)
+                content = body.whole()
+        except httpx.TimeoutException:
+            raise too_slow(self.url, timeout) from None
+        except httpx.TransportError as error:
+            broken = isinstance(error, httpx.RemoteProtocolError)
+            closed = isinstance(error, httpx.ReadError)
+            raise self.unreachable(error, error, broken=broken, closed=closed) from None
+        except UnpackError as error:
+            raise self.not_unpacked(error) from None
+        except httpx.InvalidURL as error:
+            raise InvalidArgument(f"url: {error}; got {self.url!r}") from None
+        return self.content(response.status_code, response.headers, content)
 
     def close(self) -> None:
         """Close the connections."""
         self._own().close()
 
     def _open(self) -> httpx.Client:
-        return httpx.Client(transport=DeadlineTransport(self._context), **self._settings)
+        return httpx.Client(
+            transport=DeadlineTransport(self.context),
+            headers=self.headers,
+            trust_env=False,
+            # Cookies are not kept: a model server needs none.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
 
     def _own(self) -> httpx.Client:
         """The connections of this process; on a parent's, each would read the other's answers."""
         if self._process != os.getpid():
             self._process, self._http = os.getpid(), self._open()
         return self._http
-
-
-class AsyncRestConnection(_Http):
-    """Sends REST messages from an event loop, each over a connection of its own meanwhile.
-
-    httpx has a pool, but for every request it goes through the pairs of its connections: with a
-    hundred of them a call takes three times the processor time.
-    """
-
-    def __init__(self, url: str, options: ClientOptions) -> None:
-        super().__init__(url, options)
-        self._all: list[httpx.AsyncClient] = []
-        self._idle: list[httpx.AsyncClient] = []
-
-    async def send(self, message: RestMessage, timeout: float) -> bytes:
-        """The body of the answer."""
-        request = self._request(message, timeout)
-        http = self._idle.pop() if self._idle else self._open()
-        try:
-            # httpx allows the time for each read; a server that sends in small pieces would get
-            # more.
-            with self._errors(timeout):
-                async with asyncio.timeout(timeout), http.stream(**request) as response:
-                    body = self._body(response)
-                    async for part in response.aiter_raw():
-                        body.add(part)
-                    content = body.whole()
-        finally:
-            self._idle.append(http)
-        return self._content(response, content)
-
-    def _open(self) -> httpx.AsyncClient:
-        http = httpx.AsyncClient(verify=self._context or False, **self._settings)
-        self._all.append(http)
-        return http
-
-    async def close(self) -> None:
-        """Close the connections."""
-        for http in self._all:
-            await http.aclose()

@@ -8,14 +8,18 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
+import orjson
 
 from gru_serving.codecs.dtypes import by_numpy
 from gru_serving.errors import InvalidArgument
 
 INDENT = "    "
 _BLOCK = 1 << 16
+# Elements of the lists that one call of C's formatter puts together; so large a layout is kept.
+_LAYOUT = 1 << 12
 # The first alternative keeps an escaped backslash from passing for the begin of the second.
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
 
@@ -31,10 +35,14 @@ def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
         dtype: float32 or float64.
     """
     # One call of C's formatter, or parser, for all values is much faster than one per value.
-    short = "%g " * len(values) % tuple(values)
-    tokens = short.split()
+    short = "%g," * len(values) % tuple(values)
+    tokens = short.split(",")[:-1]
     single = dtype == np.float32
-    read_back = packed.array("f" if single else "d", map(float, tokens)).tolist()
+    try:
+        numbers = orjson.loads(f"[{short[:-1]}]")
+    except orjson.JSONDecodeError:  # infinite, or no number
+        numbers = map(float, tokens)
+    read_back = packed.array("f" if single else "d", numbers).tolist()
     wrong = [i for i, value in enumerate(values) if read_back[i] != value]
     if wrong:
         digits = "%.9g " if single else "%.17g "
@@ -47,6 +55,7 @@ def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
     return tokens
 
 
+_QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -90,7 +99,7 @@ def _string_token(value: bytes | str, as_bytes: bool) -> str:
 
 def quoted(text: str) -> str:
     """A JSON string, with RapidJSON's capitals in the escapes of control characters."""
-    token = json.dumps(text, ensure_ascii=False)
+    token = _QUOTED(text)
     if "\\u" not in token:
         return token
     return _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), token)
@@ -173,22 +182,31 @@ def _nested(
     Returns:
         One text per index of the axes kept.
     """
+    end = len(shape)
+    while end > keep:
+        start = end - 1
+        while start > keep and math.prod(shape[start - 1 : end]) <= _LAYOUT:
+            start -= 1
+        size, groups = math.prod(shape[start:end]), math.prod(shape[:start])
+        make = _layout if size <= _LAYOUT else _layout.__wrapped__
+        layout = make(shape[start:end], None if depth is None else depth + start)
+        items = [layout % tuple(items[i * size : (i + 1) * size]) for i in range(groups)]
+        end = start
+    return items
+
+
+@lru_cache(128)
+def _layout(shape: tuple[int, ...], depth: int | None) -> str:
+    """The nested lists of an array, with `%s` for each element; for `depth` see `_nested`."""
+    text = "%s"
     between, before, after = ", ", "", ""
-    for axis in range(len(shape) - 1, keep - 1, -1):
-        size = shape[axis]
-        groups = math.prod(shape[:axis])
-        if size == 0:
-            items = ["[]"] * groups
-            continue
+    for axis in range(len(shape) - 1, -1, -1):
         if depth is not None:
             after = "\n" + INDENT * (depth + axis)
             before = after + INDENT
             between = "," + before
-        joined = []
-        for i in range(0, groups * size, size):
-            joined.append(f"[{before}{between.join(items[i : i + size])}{after}]")
-        items = joined
-    return items
+        text = f"[{before}{between.join([text] * shape[axis])}{after}]" if shape[axis] else "[]"
+    return text
 
 
 def error(message: str) -> bytes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def size_of(arrays: Collection[np.ndarray]) -> int:
     )
 
 
-_POLL_SECONDS = 0.02
+_TOLERANCE_SECONDS = 0.02
 
 
 class RunWatch:
@@ -75,40 +74,50 @@ class RunWatch:
 
     def __init__(self) -> None:
         self._flags: set[Any] = set()
-        self._lock = threading.Lock()
         self._interrupted = False
 
-    @contextmanager
-    def watching(self, flags: Any, deadline: float | None) -> Iterator[None]:
-        """Watch a run with these `RunOptions`, until the deadline (`time.monotonic`).
+    def run(
+        self,
+        graph: ort.InferenceSession | None,
+        wanted: Sequence[str],
+        feeds: Mapping[str, np.ndarray],
+        deadline: float | None,
+    ) -> list[np.ndarray]:
+        """Run a graph until it is done, its time is over, or the model is interrupted.
+
+        Args:
+            graph: Graph to run; None once the model is interrupted and closed.
+            wanted: Names of the outputs wanted.
+            feeds: Arrays by input name.
+            deadline: Deadline, as `time.monotonic` counts; None for none.
 
         Raises:
-            ServingError: The model was interrupted (CANCELLED), or the time is over
-                (DEADLINE_EXCEEDED).
+            ServingError: The model was interrupted (CANCELLED), the time is over
+                (DEADLINE_EXCEEDED), or the run fails.
         """
-        with self._lock:
-            self._flags.add(flags)
-        self._check(deadline)
+        flags = ort.RunOptions()
+        self._flags.add(flags)
         if deadline is not None:
-            _deadlines().add(flags, deadline)
+            _DEADLINES.add(flags, deadline)
         try:
-            yield
-        except Exception:
-            self._check(deadline)  # it failed because it was ended
+            self._check(deadline)
+            assert graph is not None
+            outputs: list[np.ndarray] = graph.run(wanted, feeds, flags)
+        except ServingError:
             raise
+        except Exception as error:
+            self._check(deadline)  # it failed because it was ended
+            raise _refused(error) from None
         finally:
-            if deadline is not None:
-                _deadlines().discard(flags)
-            with self._lock:
-                self._flags.discard(flags)
+            _DEADLINES.discard(flags)
+            self._flags.discard(flags)
         self._check(deadline)
+        return outputs
 
     def interrupt(self) -> None:
         """End all runs, and any that is begun after this."""
-        with self._lock:
-            self._interrupted = True
-            under_way = list(self._flags)
-        for flags in under_way:
+        self._interrupted = True
+        for flags in self._flags.copy():
             flags.terminate = True
 
     def _check(self, deadline: float | None) -> None:
@@ -119,39 +128,50 @@ class RunWatch:
 
 
 class _Deadlines:
-    """Sets the flags of runs whose time is over, in a thread that sleeps while there are none."""
+    """Sets the flags of runs whose time is over, in a thread that sleeps until the next deadline.
+
+    Most runs end long before theirs, and most come with a later one than those before: they do not
+    wake the thread.
+    """
 
     def __init__(self) -> None:
         self._ends: dict[Any, float] = {}
-        self._some = threading.Event()
-        threading.Thread(target=self._watch, name="deadlines", daemon=True).start()
+        self._next = math.inf
+        self._earlier = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def add(self, flags: Any, deadline: float) -> None:
         self._ends[flags] = deadline
-        if not self._some.is_set():
-            self._some.set()
+        if deadline + _TOLERANCE_SECONDS < self._next:
+            self._earlier.set()
+            if self._thread is None:
+                self._start()
 
     def discard(self, flags: Any) -> None:
         self._ends.pop(flags, None)
 
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
+                self._thread.start()
+
     def _watch(self) -> None:
         while True:
-            self._some.wait()
-            time.sleep(_POLL_SECONDS)
-            if not self._ends:
-                self._some.clear()
-                if not self._ends:
-                    continue
-                self._some.set()
+            left = self._next - time.monotonic()
+            self._earlier.wait(None if left == math.inf else max(0.0, left))
+            self._earlier.clear()
+            self._next = math.inf  # whatever is added from here on sets the event
             now = time.monotonic()
-            for flags, deadline in list(self._ends.items()):
-                if now > deadline:
+            for flags, deadline in self._ends.copy().items():
+                if now >= deadline:
                     flags.terminate = True
+                else:
+                    self._next = min(self._next, max(deadline, now + _TOLERANCE_SECONDS))
 
 
-@cache
-def _deadlines() -> _Deadlines:
-    return _Deadlines()
+_DEADLINES = _Deadlines()
 
 
 def open_graph(path: Path) -> ort.InferenceSession:
@@ -169,7 +189,7 @@ def open_graph(path: Path) -> ort.InferenceSession:
         raise InvalidArgument(f"cannot load the ONNX graph {path}: {error}") from None
 
 
-def refused(error: Exception) -> ServingError:
+def _refused(error: Exception) -> ServingError:
     """The error of a run: the input's fault, or the runtime's."""
     # The runtime's classes of errors have no public names.
     input_is_wrong = type(error).__name__ == "InvalidArgument" or isinstance(error, ValueError)
