@@ -1,5 +1,6 @@
 """What all tests share: kept artefacts and programs, and the order of files among processes."""
 
+import gc
 import importlib
 import os
 from collections import Counter
@@ -7,7 +8,6 @@ from collections import Counter
 import pytest
 
 from tests import made_once
-from tests.traced_graphs import release_graphs
 
 SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
@@ -37,7 +37,7 @@ def pytest_sessionstart(session):
 def nothing_is_left_behind():
     """Release the graphs of a file; fail if it has changed what is kept for others."""
     yield
-    release_graphs()
+    gc.collect()
     if names := made_once.changed():
         pytest.fail(f"changed by a test of this file, or beside it: {', '.join(names)}")
 
