@@ -358,7 +358,11 @@ class _DrawnMasks(threading.local):
         return _DrawnMasks, ()
 
 
+def current_call() -> Any:
+    """Return what Keras notes of the outermost call of a layer under way, or None."""
+    return global_state.get_global_attribute("current_call_ctx")
+
+
 def _in_training_call() -> bool:
     """Whether the outermost call of a layer under way is one with training=True."""
-    context = global_state.get_global_attribute("current_call_ctx")
-    return bool(getattr(context, "training", False))
+    return bool(getattr(current_call(), "training", False))

@@ -208,7 +208,7 @@ def sequence(
     (TensorShape([2, 5, 4]), TensorShape([2, 4]), 'plain')
 
     Args:
-        x: Inputs, (B, T, D) with T >= 1; both B and T may be unknown.
+        x: Inputs, (B, T, D); both B and T may be unknown. Without a step the state stays.
         initial_state: (B, U), or None for zeros.
         kernel: Input kernel, (D, 3U).
         recurrent_kernel: Recurrent kernel, (U, 3U).
@@ -241,9 +241,9 @@ def sequence(
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
     """
     x = floating("x", x)
-    if x.shape.rank != 3 or x.shape[1] == 0:
+    if x.shape.rank != 3:
         raise ValueError(
-            "Argument `x` must have shape (batch, steps, features), with one step at least. "
+            "Argument `x` must have shape (batch, steps, features). "
             f"Received: shape {tuple(x.shape)}"
         )
     if path not in ("auto", "fused", "xla", "plain"):
@@ -288,6 +288,14 @@ def sequence(
         recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
     if input_mask is not None:
         input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
+    if steps == 0:
+        nothing = tf.zeros([tf.shape(x)[0], 0, units], x.dtype)
+        return Sequence(
+            nothing if return_sequences else None,
+            h,
+            Gates(nothing, nothing, nothing) if return_gates else None,
+            "xla" if plan.compiled else "plain",
+        )
     ordered = not (go_backwards and processing_order)
     if plan.target in CONVERTED and not (plan.compiled or ordered or training):
         # Reverse what is read once, instead of what is written twice.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from keras_gru.arguments import check_choice
-from keras_gru.cell import GRUCell
+from keras_gru.cell import GRUCell, current_call
 from keras_gru.functional import Sequence, sequence
 from keras_gru.kernel.cudnn import cudnn_sequence, obstacle
 from keras_gru.kernel.execution import on_gpu
@@ -91,7 +91,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        sequences: (B, T, D), T at least 1; or a `tf.RaggedTensor` (B, None, D), whose rows are
+        sequences: (B, T, D); without a step the state stays, but on the path `"loop"`, which needs
+            one; or a `tf.RaggedTensor` (B, None, D), whose rows are
             masked at their ends and whose outputs with `return_sequences` are ragged again.
         initial_state: State to start from, (B, U), or (1, U) for all rows, or a list of one; zeros
             by default.
@@ -239,12 +240,13 @@ class GRU(Int8ByCell, keras.layers.RNN):
         training: bool = False,
     ) -> Any:
         """Run over a sequence; see the class."""
-        if sequences.shape[1] == 0:
+        cell, path = self.cell, self.path
+        if path == "loop" and sequences.shape[1] == 0:
             raise ValueError(
-                f"Layer {self.name!r} needs at least one time step. "
+                f"Layer {self.name!r} needs at least one time step on the path 'loop'. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
-        cell, path = self.cell, self.path
+        self._refuse_gates_in_bidirectional()
         sequences = tf.cast(sequences, cell.compute_dtype)
         if mask is not None:
             mask = self._checked_mask(mask, sequences)
@@ -259,7 +261,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
                 self._maybe_reset_dropout_masks(cell)
         input_mask = recurrent_mask = dropconnect_mask = None
         if training and cell.dropout:
-            input_mask = cell.draw_dropout_mask(sequences[:, 0, :])
+            first = tf.reduce_sum(sequences[:, :1], 1)  # not `[:, 0]`: there may be no step
+            input_mask = cell.draw_dropout_mask(first)
         if training and cell.dropconnect:
             dropconnect_mask = cell.draw_dropconnect_mask()
         if training and cell.recurrent_dropout:
@@ -302,16 +305,35 @@ class GRU(Int8ByCell, keras.layers.RNN):
             self.states[0].assign(result.final)
         return self._returned(result, mask)
 
+    def _refuse_gates_in_bidirectional(self) -> None:
+        """Raise ValueError if `keras.layers.Bidirectional` is at work around `return_gates`."""
+        outermost = getattr(current_call(), "entry_layer", None)
+        if not self.return_gates or outermost is None:
+            return
+        for layer in outermost._flatten_layers():
+            if isinstance(layer, keras.layers.Bidirectional) and (
+                self in (layer.forward_layer, layer.backward_layer)
+            ):
+                raise ValueError(
+                    f"Argument `return_gates` of layer {self.name!r} must be False in the "
+                    f"Bidirectional layer {layer.name!r}, which knows no gates. Use two layers, "
+                    "one of them with `go_backwards=True`. Received: return_gates=True"
+                )
+
     def _returned(self, result: Sequence, mask: Tensor | None) -> Any:
         """Arrange what a call returns, with Keras' semantics of masked steps."""
         output = result.states if self.return_sequences else result.final
         if mask is not None:
             mask = tf.reverse(mask, [1]) if self.go_backwards else mask
-            shown = mask
-            if not self.zero_output_for_mask:
-                shown = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
-            # TensorFlow Lite cuts no booleans, as `shown[..., tf.newaxis]` would.
-            shown = tf.expand_dims(shown, -1) if self.return_sequences else shown[:, -1:]
+            if self.return_sequences:
+                shown = mask
+                if not self.zero_output_for_mask:
+                    shown = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
+                # TensorFlow Lite cuts no booleans, as `shown[..., tf.newaxis]` would.
+                shown = tf.expand_dims(shown, -1)
+            else:  # a sum, which is zero where there is no step
+                some = mask[:, -1:] if self.zero_output_for_mask else mask
+                shown = tf.reduce_sum(tf.cast(some, tf.int32), axis=1, keepdims=True) > 0
             output = tf.where(shown, output, tf.zeros_like(output))
         results = [output]
         if self.return_state:
@@ -478,6 +500,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
         shapes = super().compute_output_shape(sequences_shape, initial_state_shape)
         if not self.return_gates:
             return shapes
+        self._refuse_gates_in_bidirectional()
         gate = (sequences_shape[0], sequences_shape[1], self.units)
         return (*shapes, gate, gate, gate) if self.return_state else (shapes, gate, gate, gate)
 

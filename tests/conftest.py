@@ -1,16 +1,21 @@
 """What all tests share: kept artefacts and programs, and the order of files among processes."""
 
+import gc
 import importlib
 import os
+import sys
 from collections import Counter
 
 import pytest
 
 from tests import made_once
-from tests.traced_graphs import release_graphs
 
 SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
+MODULES_BETWEEN_FREEZES = 100
+"""How many more modules are imported before what they hold is set aside again."""
+_frozen_at = [0]
+"""Numbers of modules at which their objects were set aside."""
 
 # Read as TensorFlow is imported, in this process and in those that tests start. XLA keeps what it
 # compiles, and notes at each program that it finds two features of its own no processor's.
@@ -37,9 +42,22 @@ def pytest_sessionstart(session):
 def nothing_is_left_behind():
     """Release the graphs of a file; fail if it has changed what is kept for others."""
     yield
-    release_graphs()
+    if "tensorflow" in sys.modules:
+        _collect()
     if names := made_once.changed():
         pytest.fail(f"changed by a test of this file, or beside it: {', '.join(names)}")
+
+
+def _collect():
+    """Collect garbage, without looking at what imported modules hold.
+
+    That is a million objects of TensorFlow and Keras, and takes a second each time. They are set
+    aside after a full collection, as long as modules have been added since the last one.
+    """
+    gc.collect()
+    if len(sys.modules) >= _frozen_at[-1] + MODULES_BETWEEN_FREEZES:
+        gc.freeze()
+        _frozen_at.append(len(sys.modules))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`

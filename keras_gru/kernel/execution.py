@@ -286,10 +286,13 @@ class Extent(NamedTuple):
         capacity = _capacity(steps, block_rows * units) if pads_steps else steps
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
-    def steps_by_block(self) -> list[Tensor]:
-        """Steps to take in each block, a scalar: none where all its rows are padding."""
+    def steps_by_block(self, plan: Plan) -> list[Tensor]:
+        """Steps to take in each block, a scalar: none where all its rows are padding.
+
+        But in XLA alone: without a step, TensorFlow's executor has no states to stack.
+        """
         steps = tf.convert_to_tensor(self.steps)
-        if isinstance(self.rows, int) or not self.pads_rows:
+        if isinstance(self.rows, int) or not (self.pads_rows and plan.compiles_blocks):
             return [steps] * self.blocks
         firsts = [block * self.block_rows for block in range(1, self.blocks)]
         return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
@@ -389,6 +392,21 @@ def filled(structure: Any, tensors: Any) -> Any:
     """Put tensors into the places of those of a structure; None stays None."""
     following = iter(tensors)
     return tf.nest.map_structure(lambda v: None if v is None else next(following), structure)
+
+
+def in_this_graph(structure: Any) -> Any:
+    """Copy tensors of other graphs into the one being built.
+
+    Gradients are built in a graph of their own. What their own derivatives refer to must be in that
+    graph, and not in the one around it: else forward-mode derivatives of functions fail.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+    def local(value: Any) -> Any:
+        foreign = graph is not None and tf.is_tensor(value) and hasattr(value, "graph")
+        return tf.identity(value) if foreign and value.graph is not graph else value
+
+    return tf.nest.map_structure(local, structure)
 
 
 def _spec(value: Tensor | None) -> tf.TensorSpec | None:

@@ -26,6 +26,7 @@ from keras_gru.kernel.equations import Convention, project, step
 from keras_gru.kernel.execution import Plan, block_call, plain_blocks
 from keras_gru.kernel.loop import Rows, batch_major, kept_in_part
 from keras_gru.kernel.weights import (
+    Pieces,
     StepWeights,
     columns,
     fewest_pieces,
@@ -126,11 +127,9 @@ def _run_blocks(
     h0 = rows.initial_state
     batch = h0.shape[0] or tf.shape(h0)[0]
     blocks = plain_blocks(batch, h0.shape[-1])
-    if isinstance(blocks, int) and blocks == 1:
-        return _run_rows(rows, projection, weights, convention, unroll, keep_outputs)
     size = -(-batch // blocks)
 
-    def some_rows(k: Tensor, arrays: Any) -> Any:
+    def run_block(k: Any) -> tuple[Tensor, Tensor | None]:
         ends = tf.reshape(k * size, [1]), tf.reshape((k + 1) * size, [1])
 
         def cut(values: Tensor | None) -> Tensor | None:
@@ -141,8 +140,17 @@ def _run_blocks(
             return part
 
         part = Rows(*map(cut, rows))
-        results = _run_rows(part, projection, weights, convention, unroll, keep_outputs)
-        return k + 1, tuple(array.write(k, v) for array, v in zip(arrays, results, strict=False))
+        return _run_rows(part, projection, weights, convention, unroll, keep_outputs)
+
+    if isinstance(blocks, int):
+        if blocks == 1:
+            return _run_rows(rows, projection, weights, convention, unroll, keep_outputs)
+        finals, states = zip(*map(run_block, range(blocks)), strict=True)
+        return tf.concat(finals, 0), tf.concat(states, 0) if keep_outputs else None
+
+    def some_rows(k: Tensor, arrays: Any) -> Any:
+        pairs = zip(arrays, run_block(k), strict=False)
+        return k + 1, tuple(array.write(k, v) for array, v in pairs)
 
     # Blocks need nothing of each other, so the iterations of this loop run side by side.
     arrays = tuple(
@@ -168,7 +176,7 @@ def _run_rows(
     """Run one block of rows; results as of `run`."""
     h0, closes = rows.initial_state, _closes(convention)
     steps = rows.inputs.shape[1] or tf.shape(rows.inputs)[1]
-    size = min(unroll, steps) if isinstance(steps, int) else unroll
+    size = _steps_per_iteration(steps, unroll)
     missing = -steps % size
     padded = not isinstance(missing, int) or missing > 0
     count = (steps + missing) // size
@@ -225,12 +233,25 @@ def _run_rows(
     return final, batch_major(states)
 
 
+def _steps_per_iteration(steps: Any, unroll: int) -> int:
+    """Choose how many steps share an iteration: at most `unroll`, and such that none is padded.
+
+    More than half of `unroll` they must be, as an iteration costs as much as a small step. Padding
+    100 steps to 104 takes a tenth more time with 32 rows of 128 units; five at a time take none.
+    """
+    if not isinstance(steps, int):
+        return unroll
+    fitting = (size for size in range(unroll, unroll // 2, -1) if steps % size == 0)
+    return next(fitting, min(unroll, steps))
+
+
 def _projector(
     x: Tensor, valid: Tensor | None, projection: _Projection, h0: Tensor
-) -> Callable[[Tensor], Tensor]:
+) -> Callable[[Tensor], Tensor | Pieces]:
     """Make a function to the projected inputs of iteration i, which close the gate where not valid.
 
-    Not of all iterations at once: a large batch would go through memory again and again.
+    With nothing to close they come from two products, which saves cutting the result of one. Not of
+    all iterations at once: a large batch would go through memory again and again.
 
     Args:
         x: Inputs (count, size, B, D).
@@ -239,9 +260,17 @@ def _projector(
         h0: Initial state (B, U).
 
     Returns:
-        A function from i to (size, B, 3U).
+        A function from i to (size, B, 3U), whole or cut into (size, B, 2U) and (size, B, U).
     """
     kernel, bias, gain = projection
+    if valid is None and gain is None:
+        kernels, biases = in_pieces(kernel, 2), (None, None) if bias is None else in_pieces(bias, 2)
+
+        def project_apart(i: Tensor) -> Pieces:
+            piece = tf.gather(x, i)
+            return tuple([project(piece, *pair) for pair in zip(kernels, biases, strict=True)])
+
+        return project_apart
     if valid is None:
         return lambda i: project(tf.gather(x, i), kernel, bias, gain=gain)
     units = h0.shape[-1]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
 
 from keras_gru.kernel import export
 from keras_gru.kernel.equations import Convention, project, step
@@ -154,7 +156,7 @@ def run_forward(
     runs = []
     blocks = zip(
         _rows_of_blocks(operands._replace(inputs=inputs), options, extent),
-        extent.steps_by_block(),
+        extent.steps_by_block(plan),
         strict=True,
     )
     for rows, steps in blocks:
@@ -284,7 +286,7 @@ def _deltas(
         runs,
         extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True),
         extent.cut(wide(upstream[-1])),
-        extent.steps_by_block(),
+        extent.steps_by_block(plan),
         strict=True,
     )
     for rows, kept, d_outputs, d_final, steps in blocks:
@@ -313,24 +315,58 @@ def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> A
     """
     structure: Any = None
 
-    @tf.custom_gradient
+    @custom_gradient
     def flat(*values: Tensor) -> Any:
         nonlocal structure
         structure = compute(tuple(map(tf.stop_gradient, values)), False)
 
         def again(*upstream: Tensor) -> list[Tensor]:
-            with tf.GradientTape() as tape:
-                tape.watch(values)
-                recorded = present(compute(values, True))
-            seconds: list[Tensor] = tape.gradient(
-                recorded, values, upstream, unconnected_gradients=tf.UnconnectedGradients.ZERO
-            )
+            zero = tf.UnconnectedGradients.ZERO
+            seconds: list[Tensor]
+            if tf.executing_eagerly():
+                with tf.GradientTape() as tape:
+                    tape.watch(values)
+                    recorded = present(compute(values, True))
+                seconds = tape.gradient(recorded, values, upstream, unconnected_gradients=zero)
+            else:  # where a forward accumulator asks, no tape records
+                here = tuple(map(tf.identity, values))
+                recorded = present(compute(here, True))
+                seconds = tf.gradients(recorded, here, upstream, unconnected_gradients=zero)
             return seconds
 
         return present(structure), again
 
     found = flat(*values)
     return filled(structure, found)
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Do what `tf.custom_gradient` does, without keeping the graph until the process ends.
+
+    In a graph TensorFlow registers the gradient by name and for good, and what it refers to is the
+    whole graph: some 40 MB per layer and trace. Here the graph keeps the gradient, and the registry
+    has it as long as the graph is there.
+
+    Args:
+        function: Function from tensors to tensors and to a function of their gradients.
+    """
+    decorated = tf.custom_gradient(function)
+
+    def run(*values: Tensor) -> Any:
+        results = decorated(*values)
+        if tf.executing_eagerly():
+            return results
+        identity = tf.nest.flatten(results)[0].op
+        name = identity.get_attr("_gradient_op_type").decode()
+        entry = gradient_registry._registry[name]
+        gradient = entry["type"]
+        entry["type"] = weakref.proxy(gradient)
+        graph = identity.graph
+        graph._keras_gru_gradients = [*getattr(graph, "_keras_gru_gradients", ()), gradient]
+        weakref.finalize(gradient, gradient_registry._registry.pop, name, None)
+        return results
+
+    return run
 
 
 def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> Gates:

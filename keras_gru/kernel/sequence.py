@@ -16,11 +16,12 @@ import tensorflow as tf
 from tensorflow.python.eager.forwardprop_util import pack_tangents
 
 from keras_gru.kernel import execution
-from keras_gru.kernel.execution import Extent, filled, present
+from keras_gru.kernel.execution import Extent, filled, in_this_graph, present
 from keras_gru.kernel.loop import batch_major
 from keras_gru.kernel.passes import (
     Operands,
     Options,
+    custom_gradient,
     differentiable,
     gradients,
     infer,
@@ -69,7 +70,7 @@ def recurrence(
     recompute = recompute and training and not execution.in_xla()
     segments = Segments.of(operands.inputs, options.go_backwards) if recompute else None
 
-    @tf.custom_gradient
+    @custom_gradient
     def run(*values: Tensor) -> Any:
         # In eager code a tape would otherwise follow the loop, step by step.
         still = filled(operands, map(tf.stop_gradient, values))
@@ -85,12 +86,14 @@ def recurrence(
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*values, *upstream]).tangents:
                 raise NotImplementedError(NO_FORWARD_MODE)
-            found = filled(operands, values)
-            if segments is not None:
-                return _backward(found, options, segments, starts, keep_outputs, upstream)
+            found, chosen, sizes, cut = in_this_graph(
+                (filled(operands, values), options, extent, segments)
+            )
+            if cut is not None:
+                return _backward(found, chosen, cut, starts, keep_outputs, upstream)
             # What is computed anew waits for what asks for it, or all of it would be there at once.
             with tf.control_dependencies([] if runs else upstream):
-                return gradients(found, options, extent, runs, keep_outputs, upstream)
+                return gradients(found, chosen, sizes, runs, keep_outputs, upstream)
 
         return outputs, gradient
 

@@ -41,7 +41,6 @@ def test_errors_of_steps_name_the_argument(function, changes, message):
     ("changes", "message"),
     [
         ({"x": np.zeros((B, D))}, r"`x` must have shape \(batch, steps, features\).*\(3, 4\)"),
-        ({"x": np.zeros((B, 0, D))}, r"`x` must have .* one step at least.*\(3, 0, 4\)"),
         ({"initial_state": np.zeros((1, U))}, r"`initial_state` must be .* \(3, 6\).*\(1, 6\)"),
         ({"bias": np.zeros(3 * U)}, r"`bias` must be .* \(2, 18\).*\(18,\)"),
         ({"mask": np.ones((B, T))}, r"`mask` must be boolean, of shape \(3, 5\).*float64"),

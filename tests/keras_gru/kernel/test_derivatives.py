@@ -1,8 +1,12 @@
 """Second derivatives and forward mode, compared with central differences."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
 
 from keras_gru import GRU
 from keras_gru.functional import Convention
@@ -65,6 +69,28 @@ def test_forward_mode(reset_after):
     assert_close([accumulator.jvp(result) for result in results], numeric, 1e-8)
 
 
+@pytest.mark.parametrize("path", ["xla", "plain"])
+@pytest.mark.parametrize("known", [True, False])
+def test_forward_mode_of_a_function(path, known):
+    """Its derivative is that of eager code, whatever the graph knows of the sizes."""
+    layer = GRU(3, return_sequences=True, path=path)
+    rng = np.random.default_rng(0)
+    x, direction = (tf.constant(rng.normal(size=(2, 4, 5)), "float32") for _ in range(2))
+    mask = tf.constant([[True, False, True, True], [True, True, False, False]])
+    layer.build(x.shape)
+    spec = None if known else [tf.TensorSpec([None, None, 5]), tf.TensorSpec([None, None], tf.bool)]
+    function = tf.function(lambda x, mask: layer(x, mask=mask), input_signature=spec)
+    with tf.autodiff.ForwardAccumulator(x, direction) as accumulator:
+        actual = accumulator.jvp(function(x, mask))
+    eager = GRU(3, return_sequences=True)
+    eager.build(x.shape)
+    eager.set_weights(layer.get_weights())
+    with tf.autodiff.ForwardAccumulator(x, direction) as accumulator:
+        wanted = accumulator.jvp(eager(x, mask=mask))
+    assert np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(actual, wanted, atol=1e-5)
+
+
 def test_forward_mode_in_a_graph_is_a_clear_error():
     x = tf.ones((2, 4, 5))
 
@@ -88,3 +114,23 @@ def test_forward_mode_of_what_was_computed_before_is_a_clear_error():
         pytest.raises(NotImplementedError, match="ForwardAccumulator"),
     ):
         tape.gradient(output, x, output_gradients=weigh)
+
+
+def test_a_function_that_nobody_has_any_more_leaves_no_graph():
+    """`tf.custom_gradient` alone would keep it until the process ends."""
+
+    def trace():
+        layer = GRU(3)
+        function = tf.function(lambda x: layer(x, training=True))
+        x = tf.ones((2, 5, 4))
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(function(x))
+        assert all(each is not None for each in tape.gradient(total, layer.trainable_variables))
+        return weakref.ref(function.get_concrete_function(x).graph)
+
+    gc.collect()
+    registered = len(gradient_registry.list())
+    graph = trace()
+    gc.collect()
+    assert graph() is None
+    assert len(gradient_registry.list()) == registered

@@ -112,8 +112,8 @@ def test_call_errors_name_the_layer():
         layer(np.zeros((2, 5, 7), "float32"))
     with pytest.raises(ValueError, match=r"initial_state.*encoder.*\(batch, 4\).*\(2, 9\)"):
         layer(np.zeros((2, 5, 3), "float32"), initial_state=np.zeros((2, 9), "float32"))
-    with pytest.raises(ValueError, match=r"encoder.*at least one time step"):
-        layer(np.zeros((2, 0, 3), "float32"))
+    with pytest.raises(ValueError, match=r"looped.*at least one time step on the path 'loop'"):
+        GRU(4, path="loop", name="looped")(np.zeros((2, 0, 3), "float32"))
     with pytest.raises(ValueError, match=r"use_cudnn=True.*no GPU"):
         GRU(4, use_cudnn=True)(np.zeros((2, 5, 3), "float32"))
 
@@ -239,3 +239,48 @@ def test_a_cell_with_a_call_of_its_own_is_called():
     layer.set_weights(plain.get_weights())
     assert (plain.path, layer.path) == ("fused", "loop")
     np.testing.assert_allclose(layer(x), 2 * plain(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(
+    "options", [{}, {"return_sequences": True}, {"zero_output_for_mask": True}]
+)
+def test_no_step_leaves_the_state_in_eager_code_and_in_graphs(options, masked):
+    layer = GRU(4, dropout=0.2, recurrent_dropout=0.2, return_state=True, **options)
+    layer.build((None, None, 3))
+    state = np.random.default_rng(0).normal(size=(2, 4)).astype("float32")
+    sequences, mask = np.zeros((2, 0, 3), "float32"), np.zeros((2, 0), bool) if masked else None
+    spec = [tf.TensorSpec([2, None, 3])] + [tf.TensorSpec([2, None], tf.bool)] * masked
+
+    def run(sequences, mask=None):
+        return layer(sequences, initial_state=state, mask=mask, training=True)
+
+    graph = tf.function(run, input_signature=spec)
+    for output, final in (run(sequences, mask), graph(sequences, *[mask] * masked)):
+        np.testing.assert_array_equal(final, state)
+        if "return_sequences" in options:
+            assert output.shape == (2, 0, 4)
+        else:  # a masked step shows nothing before it
+            np.testing.assert_array_equal(output, 0 * state if masked else state)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda both, x: both(x),
+        lambda both, x: keras.Sequential([both])(x),
+        lambda both, x: both(keras.Input(x.shape[1:])),
+    ],
+    ids=["called", "in a Sequential", "symbolic"],
+)
+def test_gates_in_a_bidirectional_layer_are_refused_by_name(use):
+    both = keras.layers.Bidirectional(GRU(4, return_gates=True), name="both")
+    with pytest.raises(ValueError, match=r"`return_gates` of layer 'forward_.*'both'.*two layers"):
+        use(both, np.zeros((2, 5, 3), "float32"))
+
+
+def test_the_way_out_of_gates_in_a_bidirectional_layer():
+    model = keras.Sequential([keras.layers.Identity(), GRU(4, return_gates=True, name="forward_1")])
+    assert len(model(np.zeros((2, 5, 3), "float32"))) == 4, "no wrapper is at work"
+    backwards = GRU(4, return_gates=True, go_backwards=True, name="backward_1")
+    assert len(backwards(np.zeros((2, 5, 3), "float32"))) == 4
