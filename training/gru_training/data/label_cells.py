@@ -198,7 +198,7 @@ def is_list(label: str) -> bool:
         return False
     try:
         return isinstance(ast.literal_eval(label.strip()), list | dict | set)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
 
 
