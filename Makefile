@@ -18,6 +18,8 @@ SHARED    := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reor
 # Tests that need nothing but this checkout.
 HERE      := not docker and not wheel and not browser
 DEMO      ?= demo
+# Time of all targets of the fuzzer together.
+FUZZ_SECONDS ?= 60
 # The images of docker/; say SBOM_OF="NAME ..." for others.
 IMAGES    ?= keras-gru
 SBOM_OF   ?= $(addprefix $(IMAGES)/,engine engine-light serving training gateway prometheus)
@@ -33,7 +35,7 @@ INTEROP   := tests/keras_gru/convert tests/keras_gru/test_onnx_export.py tests/k
              tests/benchmarks/test_layer_benchmark.py
 
 .PHONY: help setup demo test test-interop test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness fuzz lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -151,6 +153,15 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	    tests/serving/codecs/test_large_request.py tests/serving/client/test_limits.py \
 	    tests/serving/server/test_budgets.py tests/serving/server/robustness
 	@cat build/robustness.txt
+	$(MAKE) --no-print-directory fuzz
+
+fuzz: build/fuzz-tools  ## let a fuzzer look for files and requests that break a reader; FUZZ_SECONDS=600 for longer
+	build/fuzz-tools/bin/python -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
+
+build/fuzz-tools: pyproject.toml requirements.lock $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) $@
+	$(UV) pip install --quiet --python $@ --constraints requirements.lock --group fuzz --editable ".[tables]"
+	@touch $@
 
 lint: $(STAMP)  ## ruff, docstrings and mypy
 	$(BIN)/ruff check .

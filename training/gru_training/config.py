@@ -244,7 +244,12 @@ def _from_json(name: str, hint: Any, value: Any, checked: bool = True) -> Any:
     if Path in allowed and isinstance(value, str):
         return Path(value)
     if float in allowed and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(
+                f"{name} must be a number below 1e308, got {value!r:.20}..."
+            ) from None
     if type(value) in allowed:
         return value
     expected = " or ".join(kind.__name__ for kind in allowed)

@@ -175,7 +175,8 @@ def _known(descriptor: Any) -> dict[int, Any]:
 def _without_lists(raw: bytes) -> tuple[bytes, dict[str, Lists]]:
     """A PredictRequest without its tensors' lists of numbers; and these.
 
-    As protobuf does it: the last entry of a name counts, and the parts of one entry merge.
+    As protobuf does it: the last entry of a name counts, the parts of one entry merge, and an entry
+    with a field of another kind counts for nothing.
     """
     lists: dict[str, Lists] = {}
     view = memoryview(raw)
@@ -183,10 +184,11 @@ def _without_lists(raw: bytes) -> tuple[bytes, dict[str, Lists]]:
     def of_request(number: int, kind: int, _: int, payload: int, at: int) -> bytes | None:
         if number != PredictRequest.INPUTS_FIELD_NUMBER or kind != LENGTH:
             return None
-        key, taken = b"", Lists()
+        key, taken, counts = b"", Lists(), True
 
         def of_entry(number: int, kind: int, _: int, payload: int, at: int) -> bytes | None:
-            nonlocal key
+            nonlocal key, counts
+            counts = counts and number in (_KEY, _VALUE) and kind == LENGTH
             if number == _KEY and kind == LENGTH:
                 key = raw[payload:at]
             if number != _VALUE or kind != LENGTH:
@@ -201,7 +203,9 @@ def _without_lists(raw: bytes) -> tuple[bytes, dict[str, Lists]]:
             return b""
 
         entry = _changed(raw, payload, at, of_entry)
-        lists[key.decode()] = taken
+        name = key.decode()
+        if counts:
+            lists[name] = taken
         return _field(number, entry)
 
     return _changed(raw, 0, len(raw), of_request), lists

@@ -20,6 +20,11 @@ from gru_serving.protos.model_server_config_pb2 import ModelConfig, ModelServerC
 PLATFORM = "tensorflow"
 LOG_COLLECTOR = "tfrecord"
 
+_BAD_ESCAPE = "Invalid escape sequence in string literal."
+_ESCAPE = re.compile(r"\\(.)")
+_KNOWN_ESCAPES = frozenset("abfnrtvxXuU01234567\"'\\")
+"""What may follow a backslash; protobuf's Python keeps a backslash before anything else."""
+
 MessageT = TypeVar("MessageT", bound=Message)
 
 
@@ -71,6 +76,7 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"cannot read {path}: {error}") from None
     try:
+        _require_known_escapes(text)
         return text_format.Parse(text, message, descriptor_pool=pool.POOL)
     except text_format.ParseError as error:
         where = f"{error.GetLine() or 1}:{error.GetColumn() or 1}"
@@ -80,6 +86,17 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
             file=sys.stderr,
         )
         raise InvalidArgument(f"Invalid protobuf file: '{path}'") from None
+
+
+def _require_known_escapes(text: str) -> None:
+    """Raise ParseError at the first escape that protobuf's C++ refuses, and its Python takes."""
+    tokenizer = text_format.Tokenizer(text.split("\n"))
+    while not tokenizer.AtEnd():
+        if tokenizer.token[0] in "\"'":
+            unknown = set(_ESCAPE.findall(tokenizer.token[1:-1])) - _KNOWN_ESCAPES
+            if unknown:
+                raise tokenizer.ParseError(_BAD_ESCAPE)  # type: ignore[arg-type]  # a text
+        tokenizer.NextToken()
 
 
 def read_model_config(

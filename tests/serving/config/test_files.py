@@ -90,6 +90,21 @@ def test_refused(write, text, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("escape", [r"\ ", r"\d", r"\N{SNOWMAN}", r"\\\8"])
+def test_escapes_that_the_original_does_not_know_are_refused(write, capsys, escape):
+    path = write(f'model_config_list {{\n  config {{ name: "{escape}" base_path: "/a" {TF} }} }}')
+    with pytest.raises(InvalidArgument, match="Invalid protobuf file"):
+        read_model_config(path)
+    said = capsys.readouterr().err
+    assert "ModelServerConfig: 2:18: " in said
+    assert "Invalid escape sequence in string literal" in said
+
+
+def test_escapes_are_read(write):
+    path = write(one(rf'name: "\\ \" \' \n \x41 \101 \u00e9 é" base_path: "/a" {TF}'))
+    assert read_model_config(path)[0].name == "\\ \" ' \n A A é é"
+
+
 @pytest.mark.parametrize("scheme", ["gs://bucket/m", "s3://m"])
 def test_remote_paths_are_refused_by_name(write, scheme):
     with pytest.raises(InvalidArgument, match=scheme):

@@ -119,3 +119,9 @@ def test_a_time_off_the_grid_is_named():
 @pytest.mark.parametrize(("frequency", "season"), [("BQE", 4), ("SME", 24), ("WOM-2TUE", 12)])
 def test_other_calendar_steps_repeat_every_year(frequency, season):
     assert season_length(frequency) == season
+
+
+def test_a_time_alone_that_can_be_read_in_two_ways_is_refused():
+    cells = TimeCells("new.csv", "date", ["04-01-2003"], [2])
+    with pytest.raises(DataError, match=r"line 2, .* in one way only, not as 2003-04-01"):
+        parse_times(cells)

@@ -78,7 +78,13 @@ def test_json_round_trip_is_exact(preprocessor, tmp_path):
     np.testing.assert_array_equal(again.mean, scaler.mean)
     np.testing.assert_array_equal(again.deviation, scaler.deviation)
     assert again.targets == (1,)
-    for content in ("{", "{}", '{"mean": [1], "deviation": [0], "targets": [0]}'):
+    for content in (
+        "{",
+        "{}",
+        '{"mean": [1], "deviation": [0], "targets": [0]}',
+        "[]",
+        f'{{"mean": [{10**400}], "deviation": [1], "targets": [0]}}',
+    ):
         path.write_text(content)
         with pytest.raises(DataError, match=r"cannot read .*scaler\.json"):
             SeriesPreprocessor.load(path)

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from gru_training.config import to_dict
 from gru_training.errors import RunDirectoryError
 from gru_training.forecasting.config import ForecastShape
 from gru_training.forecasting.intervals import LEVELS, quantiles
-from gru_training.forecasting.run import ForecastingRun, evenly
+from gru_training.forecasting.run import ForecastingRun, SeriesDescription, evenly
 
 
 @pytest.fixture
@@ -83,6 +84,37 @@ def test_a_model_that_does_not_fit_the_series(copied_run):
     path.write_text(json.dumps({"name": "x"}))
     with pytest.raises(RunDirectoryError, match=r"series\.json: .*missing"):
         _ = ForecastingRun(copied_run.path).series
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"target_columns": ["moon"]}, r"expected targets among the columns \[.*got \['moon'\]"),
+        ({"target_columns": []}, "targets must be one or more different columns"),
+        ({"lookback": 0}, "lookback must be at least 1, got 0"),
+    ],
+)
+def test_a_series_without_a_shape_is_refused(tmp_path, changed, said):
+    series = SeriesDescription(
+        "s", ("a",), ("a",), "h", 24, 2, 1, (3, 4, 5), "2024-01-01", "2024-01-02", False
+    )
+    (tmp_path / "series.json").write_text(json.dumps({**to_dict(series), **changed}))
+    with pytest.raises(RunDirectoryError, match=rf"series\.json: {said}"):
+        _ = ForecastingRun(tmp_path).shape
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({}, r"expected an array 'levels', got \[\]"),
+        ({"levels": np.zeros((2, 2))}, "expected 'levels' to have 1 dimensions of floats, got 2"),
+        ({"levels": np.array(["a"])}, "expected 'levels' to have 1 dimensions of floats, got 1 of"),
+    ],
+)
+def test_arrays_of_another_form_are_refused(tmp_path, arrays, said):
+    np.savez(tmp_path / "calibration.npz", **arrays)
+    with pytest.raises(RunDirectoryError, match=rf"calibration\.npz: {said}"):
+        _ = ForecastingRun(tmp_path).levels
 
 
 def test_a_run_of_another_task(tiny_run):

@@ -165,6 +165,40 @@ def test_json_that_is_nested_too_deep_is_told(tmp_path, name):
         RunDirectory.open(run)._json(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("metrics", "[]", r"metrics\.json: expected an object, got \[\]"),
+        ("history", '[{"loss": 1}, 2]', r"history\.json: expected a list of objects, got \[\{"),
+    ],
+)
+def test_measures_of_another_form_are_refused(tmp_path, name, content, said):
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / f"{name}.json").write_text(content)
+    with pytest.raises(RunDirectoryError, match=said):
+        getattr(RunDirectory.open(tmp_path), name)
+
+
+def test_a_name_that_no_file_can_have_is_missing(tmp_path):
+    (tmp_path / "manifest.json").write_text(json.dumps({"a" * 300: 1}))
+    with pytest.raises(RunDirectoryError, match=r"not a complete run: a{300} is missing"):
+        RunDirectory.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[1]", "expected answers by the name of a model"),
+        ('{"a": [[1], [2, 3]]}', "expected answers by the name of a model"),
+        ('{"a": ["b"]}', "expected numbers as answers of 'a', got \\['b'\\]"),
+    ],
+)
+def test_baselines_of_another_form_are_refused(tmp_path, content, said):
+    (tmp_path / "test_baselines.json").write_text(content)
+    with pytest.raises(RunDirectoryError, match=rf"test_baselines\.json: {said}"):
+        SentimentRun(tmp_path).baseline_predictions()
+
+
 def test_an_existing_run_is_never_touched(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "old").write_text("old")

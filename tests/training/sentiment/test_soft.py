@@ -118,6 +118,10 @@ def test_objects_that_cannot_be_read(tmp_path):
         ({"billing": 1.0, "bug": 0.0}, "the probability of 'delivery' is missing"),
         ({"billing": 1.0, "refund": 0.0}, "expected the classes 'billing', .* got 'refund'"),
         ([0.1, 0.9], "expected a JSON object in column 'probabilities', got"),
+        (
+            {"billing": 10**400, "bug": 0, "delivery": 0},
+            "expected a probability from 0 to 1 of 'billing', got 1000",
+        ),
         ("{billing: 1}", "expected a JSON object in column 'probabilities', got {billing: 1}"),
     ):
         path = tmp_path / "soft.jsonl"

@@ -365,7 +365,7 @@ def read_literal(cell: str) -> list[Any] | dict[str, Any] | set[Any] | None:
     for read in (json.loads, ast.literal_eval):
         try:
             value = read(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
         return value if isinstance(value, list | dict | set) else None
     return None

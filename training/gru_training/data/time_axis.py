@@ -263,7 +263,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
 
 
 def _unevenness(times: np.ndarray) -> float:
-    """The mean step in median steps: 1 where they are even, more where there are gaps."""
+    """The mean step in median steps: 1 where they are even or none, more where there are gaps."""
     steps = np.diff(nanoseconds(times))
     return float(steps.mean() / max(1.0, float(np.median(steps)))) if len(steps) > 1 else 1.0
 

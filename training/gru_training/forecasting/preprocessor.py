@@ -209,7 +209,15 @@ class SeriesPreprocessor:
                 return cls(*scale, known=known)
             raw = values["raw_mean"], values["raw_deviation"]
             return cls(*scale, transformed, values["exponent"], raw, known)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
     def save(self, path: Path) -> None:

@@ -21,8 +21,10 @@ pictures (.png)            forecasts, errors, coverage, residuals, learning curv
 =========================  ====================================================================
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,10 +105,17 @@ class ForecastingRun(TaskRun):
     @cached_property
     def series(self) -> SeriesDescription:
         """Description of the series that it was trained on."""
+        path = self.path / "series.json"
         try:
-            return from_dict(SeriesDescription, self._json("series.json"))
+            series = from_dict(SeriesDescription, self._json("series.json"))
         except (ConfigError, TypeError) as error:
-            raise RunDirectoryError(f"{self.path / 'series.json'}: {error}") from error
+            raise RunDirectoryError(f"{path}: {error}") from error
+        unknown = [name for name in series.target_columns if name not in series.columns]
+        if unknown:
+            raise RunDirectoryError(
+                f"{path}: expected targets among the columns {list(series.columns)}, got {unknown}"
+            )
+        return series
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -132,17 +141,20 @@ class ForecastingRun(TaskRun):
         """Look-back, horizon, number of columns, target column numbers."""
         series = self.series
         targets = tuple(series.columns.index(name) for name in series.target_columns)
-        return ForecastShape(series.lookback, series.horizon, len(series.columns), targets)
+        try:
+            return ForecastShape(series.lookback, series.horizon, len(series.columns), targets)
+        except ValueError as error:
+            raise RunDirectoryError(f"{self.path / 'series.json'}: {error}") from error
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
         """The Q levels of the quantiles, ascending, .5 among them."""
-        return tuple(self.arrays("calibration.npz")["levels"].tolist())
+        return tuple(self._array("calibration.npz", "levels", 1).tolist())
 
     @cached_property
     def offsets(self) -> np.ndarray:
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
-        return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
+        return self._array("calibration.npz", "offsets", 3).astype(np.float32, copy=False)
 
     @cached_property
     def deviations(self) -> np.ndarray:
@@ -201,7 +213,7 @@ class ForecastingRun(TaskRun):
             for share in found["shares"]:
                 float(share["weight"]), str(share["name"]), share["network"]
             int(found["network_lookback"])
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError) as error:
             raise RunDirectoryError(f"{self.path / 'combination.json'}: {error!r}") from error
         return dict(found)
 
@@ -227,24 +239,24 @@ class ForecastingRun(TaskRun):
 
     def test_windows(self, count: int) -> np.ndarray:
         """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
-        histories = self.arrays("test_windows.npz")["histories"]
+        histories = self._array("test_windows.npz", "histories", 3)
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_futures(self, count: int) -> np.ndarray:
         """(n, H, F) float32 known inputs of the steps after `test_windows`."""
-        futures = self.arrays("test_windows.npz")["futures"]
+        futures = self._array("test_windows.npz", "futures", 3)
         return np.asarray(futures[evenly(len(futures), count)])
 
     def test_times(self, count: int) -> np.ndarray:
         """(n,) texts, the times of the last steps of `test_windows`."""
-        times = self.arrays("test_windows.npz")["times"]
+        times = self._array("test_windows.npz", "times", 1, "U")
         return np.asarray(times[evenly(len(times), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""
-        stored = self.arrays("test_windows.npz")
-        rows = evenly(len(stored["forecasts"]), count)
-        return stored["forecasts"][rows], stored["quantiles"][rows]
+        forecasts = self._array("test_windows.npz", "forecasts", 3)
+        rows = evenly(len(forecasts), count)
+        return forecasts[rows], self._array("test_windows.npz", "quantiles", 4)[rows]
 
     def test_errors(self) -> dict[str, Any]:
         """Errors of the test windows, as `gru_training.forecasting.outcomes` stores them."""
@@ -254,14 +266,36 @@ class ForecastingRun(TaskRun):
         """Read the arrays of one of the run's .npz files.
 
         Raises:
-            RunDirectoryError: The file is missing or damaged.
+            RunDirectoryError: The file is missing or damaged; or, later, lacks an array asked for.
         """
         path = self.path / name
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return dict(arrays)
+            # NumPy leaves a damaged file open that it has opened itself.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return _Arrays(path, arrays)
         except Exception as error:  # a damaged file fails anywhere: zip, header, content
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+    def _array(self, file: str, name: str, dimensions: int, kind: str = "f") -> np.ndarray:
+        """Read an array of this many dimensions and this kind of NumPy's."""
+        array = np.asarray(self.arrays(file)[name])
+        if array.ndim != dimensions or array.dtype.kind != kind:
+            raise RunDirectoryError(
+                f"{self.path / file}: expected {name!r} to have {dimensions} dimensions of "
+                f"{'texts' if kind == 'U' else 'floats'}, got {array.ndim} of {array.dtype}"
+            )
+        return array
+
+
+class _Arrays(dict[str, Any]):
+    """Arrays of a file by name, which names the file where one is missing."""
+
+    def __init__(self, path: Path, arrays: Mapping[str, Any]):
+        super().__init__(arrays)
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise RunDirectoryError(f"{self._path}: expected an array {name!r}, got {sorted(self)}")
 
 
 def evenly(rows: int, count: int) -> np.ndarray:

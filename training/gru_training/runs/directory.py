@@ -144,7 +144,7 @@ class RunDirectory:
             raise RunDirectoryError(f"{run.path / MANIFEST}: expected file names with sizes")
         for name, size in files.items():
             file = run.path / name
-            if not file.is_file():
+            if not os.path.isfile(file):  # noqa: PTH113  no name is too long for it
                 raise RunDirectoryError(f"{path} is not a complete run: {name} is missing")
             if file.stat().st_size != size:
                 raise RunDirectoryError(
@@ -169,12 +169,22 @@ class RunDirectory:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """Measures of the run, from `metrics.json`."""
-        return cast(dict[str, Any], self._json("metrics.json"))
+        metrics = self._json("metrics.json")
+        if not isinstance(metrics, dict):
+            raise RunDirectoryError(
+                f"{self.path / 'metrics.json'}: expected an object, got {metrics!r:.60}"
+            )
+        return metrics
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """One record per epoch."""
-        return cast(list[dict[str, Any]], self._json("history.json"))
+        history = self._json("history.json")
+        if not isinstance(history, list) or not all(isinstance(one, dict) for one in history):
+            raise RunDirectoryError(
+                f"{self.path / 'history.json'}: expected a list of objects, got {history!r:.60}"
+            )
+        return history
 
     def write_report(self) -> None:
         """Write the report where the training put that off."""

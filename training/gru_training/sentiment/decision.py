@@ -178,7 +178,7 @@ def decision_from_json(values: Mapping[str, Any]) -> Decision:
             tuple(tuple(map(float, row)) for row in values["utilities"]),
             str(values["reason"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ConfigError(f"expected thresholds, utilities and a reason: {error!r}") from error
 
 

@@ -124,7 +124,7 @@ class SentimentRun(TaskRun):
             values = self._json("scale.json")
             offsets = tuple(map(float, values["offsets"]))
             return Scale(float(values["mean"]), float(values["deviation"]), offsets)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RunDirectoryError(f"{self.path / 'scale.json'}: {error!r}") from error
 
     def head(self) -> "Head":
@@ -216,7 +216,19 @@ class SentimentRun(TaskRun):
                 f"{self.path}: expected {name}, which runs of earlier versions do not have; "
                 "train again with this version, or compare on a file with --data"
             )
-        return {floor: np.array(numbers) for floor, numbers in self._json(name).items()}
+        try:
+            answers = {floor: np.array(row) for floor, row in self._json(name).items()}
+        except (AttributeError, ValueError) as error:
+            raise RunDirectoryError(
+                f"{self.path / name}: expected answers by the name of a model: {error}"
+            ) from error
+        for floor, row in answers.items():
+            if row.dtype.kind not in "biuf":
+                raise RunDirectoryError(
+                    f"{self.path / name}: expected numbers as answers of {floor!r}, got "
+                    f"{row.tolist()!r:.60}"
+                )
+        return answers
 
 
 def model_name(metrics: Mapping[str, Any]) -> str:

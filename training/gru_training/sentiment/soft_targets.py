@@ -226,7 +226,7 @@ def _share(value: Any, name: str) -> float:
         raise ValueError(f"the probability of {name!r} is missing")
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number <= 1:
         raise ValueError(f"expected a probability from 0 to 1 of {name!r}, got {value!s:.40}")

@@ -34,7 +34,10 @@ class Numbers:
             ValueError: There is no finite number, or which one is not clear; says why.
         """
         if isinstance(cell, int | float) and not isinstance(cell, bool):
-            return math.nan if cell != cell else self._finite(float(cell), cell)
+            try:
+                return math.nan if cell != cell else self._finite(float(cell), cell)
+            except OverflowError:  # an integer of hundreds of digits
+                return self._finite(math.inf, cell)
         text = (cell_text(cell) or "").strip()
         if text.lower() in MISSING:
             return math.nan
