@@ -134,3 +134,29 @@ def test_a_function_that_nobody_has_any_more_leaves_no_graph():
     gc.collect()
     assert graph() is None
     assert len(gradient_registry.list()) == registered
+
+
+@pytest.mark.parametrize("path", ["xla", "plain"])
+def test_second_derivatives_with_everything_that_is_drawn(path):
+    """Hessian-vector product compared with central differences, with the same draws every time."""
+    rates = {"dropout": 0.3, "recurrent_dropout": 0.3, "zoneout": 0.2, "dropconnect": 0.2}
+    layer = GRU(3, **rates, seed=5, path=path, dtype="float64")
+    rng = np.random.default_rng(0)
+    x, direction = (tf.constant(rng.normal(size=(3, 4, 2))) for _ in range(2))
+    layer.build(x.shape)
+
+    @tf.function
+    def derivatives(x):
+        layer.cell.seed_generator.state.assign([5, 0])
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                loss = tf.reduce_sum(layer(x, training=True) ** 2)
+            gradient = inner.gradient(loss, x)
+            along = tf.reduce_sum(gradient * direction)
+        return gradient, outer.gradient(along, x)
+
+    epsilon = 1e-5
+    ahead, behind = (derivatives(x + way * epsilon * direction)[0] for way in (1, -1))
+    assert_close([derivatives(x)[1]], [(ahead - behind) / (2 * epsilon)], 1e-8)

@@ -1,5 +1,8 @@
 """What a call is given beside its inputs, in threads, and in graphs that know no sizes."""
 
+import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import keras
@@ -119,3 +122,30 @@ def test_the_layer_of_keras_takes_a_configuration_without_options_of_ours(option
     assert "zoneout" in GRU(5, zoneout=0.1).get_config()
     encoder = GRUEncoder(5, zoneout=0.0, reset_after=False)
     assert GRUEncoder.from_config(encoder.get_config()).get_config() == encoder.get_config()
+
+
+def test_a_saved_model_loads_with_the_layer_of_keras(tmp_path):
+    """As docs/how_to/keras_models.md has it, where keras_gru is not installed."""
+    x, _ = inputs()
+    model = keras.Sequential(
+        [
+            keras.Input((None, x.shape[-1])),
+            keras.layers.Bidirectional(GRU(3, return_sequences=True)),
+            GRU(4, reset_after=False),
+        ]
+    )
+    model.save(tmp_path / "model.keras")
+    keras.Sequential([keras.Input((None, 3)), GRU(4, zoneout=0.1)]).save(tmp_path / "other.keras")
+    np.save(tmp_path / "x.npy", x)
+    script = (
+        "import keras, numpy as np\n"
+        "names = {'keras_gru>GRU': keras.layers.GRU}\n"
+        "model = keras.models.load_model('model.keras', custom_objects=names)\n"
+        "assert type(model.layers[0].forward_layer) is type(model.layers[1]) is keras.layers.GRU\n"
+        "np.save('y.npy', model(np.load('x.npy')))\n"
+        "keras.models.load_model('other.keras', custom_objects=names)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert re.search(r"Unrecognized keyword arguments.*'zoneout': 0.1", done.stderr)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(x), rtol=1e-5, atol=1e-6)
