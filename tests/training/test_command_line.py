@@ -29,7 +29,7 @@ def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
     run = SentimentRun.open(tmp_path / "first")
     assert "bag of words" in out
     assert f"{run.metrics['model']['test']['accuracy']:.1%}" in out
-    assert f"gru-serve export {run.path} --to models/sentiment" in out
+    assert f"gru-serve export {run.path} --to models/first" in out
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "first"]) == 2
     assert "first exists already" in capsys.readouterr().err
 

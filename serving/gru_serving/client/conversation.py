@@ -159,7 +159,8 @@ class Conversation:
         def ask(target: Target, part: Arrays) -> Steps[Arrays]:
             call = self._wire.predict(target, signature_name, signature, part, list(output_filter))
             outputs = yield from self._asking(call, deadline)
-            _require_outputs(outputs, signature, _batch_rows(part, signature))
+            shaped = not _misshapen(part, signature)
+            _require_outputs(outputs, signature, _batch_rows(part, signature), shaped)
             return outputs
 
         try:
@@ -280,10 +281,17 @@ def _batch_rows(arrays: Arrays, signature: Signature) -> int | None:
     return row_count(arrays) if by_row else None
 
 
-def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None) -> None:
+def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None, shaped: bool) -> None:
     """Check that the outputs of an answer are those of the signature.
 
     An output whose first dimension is open holds a row for each that was sent.
+
+    Args:
+        outputs: Outputs of the answer.
+        signature: Signature that was asked.
+        rows: Number of rows that were sent; None where the inputs have no rows.
+        shaped: Whether the inputs had the shapes of the signature. TensorFlow Serving does not
+            compare them, and outputs of others may have any shape.
 
     Raises:
         Unknown: An output has another type or shape.
@@ -302,7 +310,7 @@ def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None) ->
                 f"got {dtype.name}"
             )
         shape = expected.shape
-        if shape is None:
+        if shape is None or not shaped:
             continue
         if rows is not None and shape[:1] == (-1,):
             shape = (rows, *shape[1:])
@@ -335,19 +343,24 @@ def _alike(first: Signature, second: Signature) -> bool:
 
 def _shape_hint(arrays: Arrays, signature: Signature) -> str:
     """Return an addition to a refusal that names inputs whose shapes the signature excludes."""
-    hints = []
+    hints = [
+        f"input {name}: expected shape {_shape_text(wanted)}, sent {list(arrays[name].shape)}"
+        for name, wanted in _misshapen(arrays, signature).items()
+    ]
+    return f" ({'; '.join(hints)})" if hints else ""
+
+
+def _misshapen(arrays: Arrays, signature: Signature) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that the signature expects of inputs that have others, by name."""
+    found = {}
     for name, array in arrays.items():
         wanted = signature.inputs[name].shape
-        if wanted is None:
-            continue
-        fits = len(wanted) == array.ndim and all(
-            size in (-1, got) for size, got in zip(wanted, array.shape, strict=True)
-        )
-        if not fits:
-            hints.append(
-                f"input {name}: expected shape {_shape_text(wanted)}, sent {list(array.shape)}"
-            )
-    return f" ({'; '.join(hints)})" if hints else ""
+        if wanted is not None and not (
+            len(wanted) == array.ndim
+            and all(size in (-1, got) for size, got in zip(wanted, array.shape, strict=True))
+        ):
+            found[name] = wanted
+    return found
 
 
 def _shape_text(shape: Sequence[int]) -> str:

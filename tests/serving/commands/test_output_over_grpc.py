@@ -20,6 +20,8 @@ def over_grpc(outputs):
     default.inputs["text"].tensor_shape.dim.add(size=-1)
     for name in GOOD["serving_default"]:
         default.outputs[name].dtype = 7 if name == "label" else 1
+        for size in (-1, 2) if name == "scores" else (-1,):
+            default.outputs[name].tensor_shape.dim.add(size=size)
     metadata = GetModelMetadataResponse()
     metadata.model_spec.version.value = 1
     metadata.metadata["signature_def"].Pack(signatures)
@@ -48,7 +50,7 @@ FINE = {name: encode_tensor(np.array(value, object if name == "label" else np.fl
     ("outputs", "said"),
     [
         ({}, "no output 'label'"),
-        ({"label": FINE["scores"]}, None),
+        ({"label": FINE["scores"]}, "output 'label': expected string; got float"),
         ({"label": proto(7, 1, string_val=[EVIL.encode()])}, None),
         ({"label": proto(7, 1, string_val=[b"\xff\xfe\x1b"])}, None),
         ({"scores": proto(99, 1)}, "the server's answer"),
@@ -56,8 +58,8 @@ FINE = {name: encode_tensor(np.array(value, object if name == "label" else np.fl
         ({"scores": proto(1, 2**40, float_val=[1])}, "the server's answer"),
         ({"scores": proto(1, *[2] * 70, float_val=[1])}, "the server's answer"),
         ({"scores": proto(1, 3, tensor_content=b"12345")}, "the server's answer"),
-        ({"probability": proto(1, 0)}, None),
-        ({"probability": proto(9, 2, int64_val=[2**62, -1])}, None),
+        ({"probability": proto(1, 0)}, "output 'probability': expected shape [1]; got [0]"),
+        ({"probability": proto(9, 2, int64_val=[2**62, -1])}, "expected float; got int64"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("output", ["table", "json"])

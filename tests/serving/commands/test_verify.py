@@ -18,7 +18,7 @@ from tests.serving.strange_servers import web
         ({**GOOD["serving_default"], "label": [EVIL]}, CLASSES, 1),
         ({**GOOD["serving_default"], "label": ["x" * 1_000_000]}, CLASSES, 1),
         ({**GOOD["serving_default"], "scores": [[math.nan, math.nan]]}, CLASSES, 1),
-        ({**GOOD["serving_default"], "scores": [0.1]}, CLASSES, 1),
+        ({**GOOD["serving_default"], "scores": [0.1]}, CLASSES, 3),
         ({**GOOD["serving_default"], "scores": [["a", "b"]]}, CLASSES, 3),
         ({"label": ["good"]}, CLASSES, 3),
         (GOOD["serving_default"], {"results": [[["bad", 0.1]], []]}, 3),

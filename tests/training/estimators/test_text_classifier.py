@@ -231,7 +231,7 @@ FRAME = tickets(40)
         ({}, {"data": FRAME.assign(body=1)}, DataError, "row 0: expected a text, got int 1"),
         ({}, {"data": FRAME.assign(body=" ")}, DataError, "row 0: the text is empty .and 39 more"),
         ({}, {"data": FRAME.assign(category=pd.NA)}, DataError, "row 0: the label is missing"),
-        ({}, {"data": FRAME.assign(category=[{"a": 1}] * 40)}, DataError, "expected one label"),
+        ({}, {"data": FRAME.assign(category=[{"a": "b"}] * 40)}, DataError, "expected labels"),
         ({}, {"data": ["a", "b"]}, ConfigError, "got list alone"),
         ({}, {"data": FRAME["body"], "y": ["a"]}, DataError, "label for each of 40 texts, got 1"),
         ({}, {"data": 3, "y": [1]}, DataError, "expected a table, or a list or column, got int"),
