@@ -186,8 +186,9 @@ def test_a_small_batch_is_one_block_of_a_fixed_size(monkeypatch):
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, 3))], autograph=False)
     def sizes(x):
-        extent = Extent.of(x, execution.choose_plan("auto", None, None, 3, 64), 64)
-        return extent.block_rows, extent.steps_by_block()
+        plan = execution.choose_plan("auto", None, None, 3, 64)
+        extent = Extent.of(x, plan, 64)
+        return extent.block_rows, extent.steps_by_block(plan)
 
     found = {rows: sizes(tf.zeros((rows, 50, 3))) for rows in (1, 2, 9, 16, 17, 32, 50)}
     assert [int(v[0]) for v in found.values()] == [1, 16, 16, 16, 10, 16, 28]
