@@ -16,11 +16,11 @@ import pytest
 from gru_serving.engine.golden import GOLDEN
 from gru_serving.engine.load_options import LoadOptions, SessionOptions
 from gru_serving.engine.onnx import session as onnx_session
-from gru_serving.engine.onnx.manifest import FILE, FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
+from gru_serving.preprocessing.description import FILE, FOLDER, Description
 
 SCRIPT = """
 import sys
@@ -131,9 +131,7 @@ def test_without_tensorflow(exports, models):
 
 
 def test_signatures_that_are_left_to_tensorflow(copy):
-    manifest = Manifest.read(copy)
-    calls = {name: call for name, call in manifest.signatures.items() if name != "gates"}
-    Manifest(calls, {"gates": "it has no graph"}).write(copy / FOLDER)
+    Description.read(copy).without({"gates": "it has no graph"}).write(copy / FOLDER)
     both, alone = opened(copy), opened(copy, "onnx")
     assert both.runtime == alone.runtime == "onnx"
     asked = texts(b"not bad")
@@ -147,9 +145,13 @@ def test_signatures_that_are_left_to_tensorflow(copy):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "expected JSON"), ('{"format": 9}', "expected format 1, got 9"), ("[]", "not a table")],
+    [
+        ("{", "expected JSON"),
+        ('{"format": 1}', r"expected format 2, got 1; .*: export the run again"),
+        ("[]", "not a table"),
+    ],
 )
-def test_a_manifest_of_others(copy, content, said):
+def test_a_description_of_others(copy, content, said):
     (copy / FOLDER / FILE).write_text(content)
     with pytest.raises(ServingError, match=said):
         opened(copy, "onnx")

@@ -3,14 +3,8 @@ import pytest
 import tensorflow as tf
 from scipy.special import boxcox1p
 
-from gru_training.forecasting.preprocessor import (
-    SeriesPreprocessor,
-    graph_powers,
-    graph_roots,
-    powers,
-    roots,
-    steady_exponent,
-)
+from gru_serving.preprocessing.series import graph_powers, graph_roots, powers, roots
+from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exponent
 
 RNG = np.random.default_rng(3)
 VALUES = np.concatenate([[0, 1e-6, 1e-3, 0.5, 1, 7, 300, 2e7], RNG.gamma(2, 50, 40)])
