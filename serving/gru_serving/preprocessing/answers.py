@@ -9,21 +9,14 @@ B rows, C classes or labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from gru_serving.preprocessing.description import Step, Values
-
-
-def encoded(texts: Sequence[str]) -> np.ndarray:
-    """Return texts as requests have them, (N,) of `bytes`."""
-    array = np.empty(len(texts), object)
-    array[:] = [text.encode() for text in texts]
-    return array
+from gru_serving.preprocessing.description import SharedStep, Step, Values
+from gru_serving.preprocessing.operations import Arrays
 
 
 @dataclass(frozen=True)
@@ -46,9 +39,9 @@ class Probabilities(Step, kind="probabilities"):
         """Compute them."""
         logits = values[self.source] / np.float32(self.temperature)
         if self.function == "softmax":
-            logits -= logits.max(axis=-1, keepdims=True)
+            logits -= np.maximum.reduce(logits, axis=-1, keepdims=True)  # as max, half the time
             np.exp(logits, out=logits)
-            logits /= logits.sum(axis=-1, keepdims=True)
+            logits /= np.add.reduce(logits, axis=-1, keepdims=True)
             values[self.target] = logits
         else:  # the exponential of no large number
             small = np.exp(-np.abs(logits))
@@ -85,7 +78,10 @@ class ChooseClass(Step, kind="choose_class"):
         scores = values[self.source]
         place = self.places(scores)
         values["label"] = self._encoded[place]
-        values["probability"] = scores[np.arange(len(scores)), place]
+        if self.thresholds or self.utilities:
+            values["probability"] = scores[np.arange(len(scores)), place]
+        else:
+            values["probability"] = np.maximum.reduce(scores, axis=-1)
 
     def places(self, scores: np.ndarray) -> np.ndarray:
         """Return the numbers (B,) of the classes answered, of probabilities (B, C)."""
@@ -122,8 +118,8 @@ class ChooseClass(Step, kind="choose_class"):
         return tf.argmax(value, axis=-1)
 
     @cached_property
-    def _encoded(self) -> np.ndarray:
-        return encoded(self.names)
+    def _encoded(self) -> Any:
+        return Arrays.texts(self.names)
 
 
 @dataclass(frozen=True)
@@ -166,12 +162,12 @@ class ChooseLabels(Step, kind="choose_labels"):
         values["thresholds"] = least
 
     @cached_property
-    def _encoded(self) -> np.ndarray:
-        return encoded((*self.names, ""))
+    def _encoded(self) -> Any:
+        return Arrays.texts((*self.names, ""))
 
 
 @dataclass(frozen=True)
-class RestoreNumber(Step, kind="restore_number"):
+class RestoreNumber(SharedStep, kind="restore_number"):
     """Numbers in standard units to those of the data.
 
     Attributes:
@@ -186,22 +182,14 @@ class RestoreNumber(Step, kind="restore_number"):
     mean: float
     deviation: float
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:
         """Scale them."""
-        values[self.target] = self._scaled(values[self.source])
-
-    def graph(self, values: Values) -> None:
-        """Scale them."""
-        import tensorflow as tf
-
-        values[self.target] = self._scaled(tf.cast(values[self.source], tf.float32))
-
-    def _scaled(self, standard: Any) -> Any:
-        return standard * np.float32(self.deviation) + np.float32(self.mean)
+        standard = ops.cast(values[self.source], "float32")
+        values[self.target] = standard * np.float32(self.deviation) + np.float32(self.mean)
 
 
 @dataclass(frozen=True)
-class AddBounds(Step, kind="add_bounds"):
+class AddBounds(SharedStep, kind="add_bounds"):
     """A number as `value` (B,), with the bounds of its intervals as `quantiles` (B, 4).
 
     Attributes:
@@ -212,23 +200,15 @@ class AddBounds(Step, kind="add_bounds"):
     source: str
     offsets: tuple[float, ...]
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:  # noqa: ARG002
         """Add the offsets."""
-        self._add(values, np.array(self.offsets, np.float32))
-
-    def graph(self, values: Values) -> None:
-        """Add the offsets."""
-        import tensorflow as tf
-
-        self._add(values, tf.constant(self.offsets, tf.float32))
-
-    def _add(self, values: Values, offsets: Any) -> None:
         value = values[self.source]
-        values["value"], values["quantiles"] = value[:, 0], value + offsets
+        values["value"] = value[:, 0]
+        values["quantiles"] = value + np.array(self.offsets, np.float32)
 
 
 @dataclass(frozen=True)
-class RepeatNames(Step, kind="repeat_names"):
+class RepeatNames(SharedStep, kind="repeat_names"):
     """The classes or labels in each row, as `classes` (B, C).
 
     Attributes:
@@ -239,21 +219,14 @@ class RepeatNames(Step, kind="repeat_names"):
     source: str
     names: tuple[str, ...]
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:
         """Repeat them."""
-        shape = values[self.source].shape
-        values["classes"] = np.broadcast_to(encoded(self.names), shape)
-
-    def graph(self, values: Values) -> None:
-        """Repeat them."""
-        import tensorflow as tf
-
-        names = tf.constant(self.names, tf.string)
-        values["classes"] = tf.broadcast_to(names, tf.shape(values[self.source]))
+        shape = ops.shape(values[self.source])
+        values["classes"] = ops.broadcast(ops.texts(self.names), shape)
 
 
 @dataclass(frozen=True)
-class HidePadding(Step, kind="hide_padding"):
+class HidePadding(SharedStep, kind="hide_padding"):
     """Zero in place of what stands at padding.
 
     Attributes:
@@ -264,14 +237,7 @@ class HidePadding(Step, kind="hide_padding"):
     source: str
     ids: str
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:
         """Set it to zero."""
-        kept = (values[self.ids] != 0)[..., np.newaxis]
-        values[self.source] = values[self.source] * kept.astype(np.float32)
-
-    def graph(self, values: Values) -> None:
-        """Set it to zero."""
-        import tensorflow as tf
-
-        kept = tf.cast(tf.not_equal(values[self.ids], 0), tf.float32)
-        values[self.source] = values[self.source] * kept[..., tf.newaxis]
+        kept = ops.cast(values[self.ids] != 0, "float32")[..., None]
+        values[self.source] = values[self.source] * kept

@@ -9,15 +9,14 @@ tensors.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gru_serving.preprocessing.checks import asserted, failed
-from gru_serving.preprocessing.description import Step, Values
-from gru_serving.preprocessing.series import JsonFile
+from gru_serving.preprocessing.description import JsonFile, SharedStep, Values
+from gru_serving.preprocessing.operations import Arrays
 from gru_serving.preprocessing.texts import vector
 
 DAY = 86_400
@@ -44,29 +43,14 @@ class TimeZone:
     begin: tuple[int, ...]
     shift: tuple[int, ...]
 
-    def to_local(self, seconds: Any, look_up: Callable[..., Any]) -> Any:
+    def to_local(self, seconds: Any, ops: Any = Arrays) -> Any:
         """Convert times in UTC, of any shape."""
-        return seconds + look_up(np.array(self.begin[1:]), np.array(self.shift), seconds)
+        return seconds + ops.searched(np.array(self.begin[1:]), np.array(self.shift), seconds)
 
-    def to_utc(self, seconds: Any, look_up: Callable[..., Any]) -> Any:
+    def to_utc(self, seconds: Any, ops: Any = Arrays) -> Any:
         """Convert local times; one that is there twice is the earlier one."""
         ends = np.array(self.begin[1:]) + np.array(self.shift[:-1])
-        return seconds - look_up(ends, np.array(self.shift), seconds)
-
-
-def _look_up(ends: np.ndarray, values: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """The value that holds at each time, each until its end."""
-    found: np.ndarray = values[np.searchsorted(ends, seconds, side="right")]
-    return found
-
-
-def _graph_look_up(ends: np.ndarray, values: np.ndarray, seconds: Any) -> Any:
-    import tensorflow as tf
-
-    ends = ends.astype(np.int64)
-    place = tf.searchsorted(tf.constant(ends), tf.reshape(seconds, [-1]), side="right")
-    found = tf.gather(tf.constant(values.astype(np.int64)), place)
-    return tf.reshape(found, tf.shape(seconds))
+        return seconds - ops.searched(ends, np.array(self.shift), seconds)
 
 
 @dataclass(frozen=True)
@@ -86,7 +70,7 @@ class StepTimes:
     months: int
     ends: bool
 
-    def steps(self, last: Any, offsets: Any, where: Callable[..., Any] = np.where) -> Any:
+    def steps(self, last: Any, offsets: Any, ops: Any = Arrays) -> Any:
         """Return times (B, N), so many steps (N,) after times (B,)."""
         last = last[:, np.newaxis]
         if self.seconds:
@@ -96,15 +80,15 @@ class StepTimes:
         if not self.months:
             monday = days + 3  # a weekend counts as its Friday
             week, place = monday // 7, monday % 7
-            count = 5 * week + where(place > 4, 4 + 0 * place, place) + offsets
+            count = 5 * week + ops.where(place > 4, 4 + 0 * place, place) + offsets
             return DAY * (7 * (count // 5) + count % 5 - 3) + rest
-        year, month, _ = date_of(days, where)
+        year, month, _ = date_of(days, ops)
         count = 12 * year + month - 1 + self.months * offsets + int(self.ends)
-        first = days_of(count // 12, count % 12 + 1, 1, where)
+        first = days_of(count // 12, count % 12 + 1, 1, ops)
         return DAY * (first - int(self.ends)) + rest
 
 
-def parts_of(seconds: Any, where: Callable[..., Any] = np.where) -> dict[str, Any]:
+def parts_of(seconds: Any, ops: Any = Arrays) -> dict[str, Any]:
     """Split times into their parts.
 
     Returns:
@@ -112,20 +96,20 @@ def parts_of(seconds: Any, where: Callable[..., Any] = np.where) -> dict[str, An
         and `day_of_year` from 0.
     """
     day = seconds // DAY
-    year, month, _ = date_of(day, where)
+    year, month, _ = date_of(day, ops)
     return {
         "year": year,
         "month": month,
         "day": day,
         "second": seconds - DAY * day,
         "weekday": (day + 3) % 7,
-        "day_of_year": day - days_of(year, 1 + 0 * year, 1, where),
+        "day_of_year": day - days_of(year, 1 + 0 * year, 1, ops),
     }
 
 
-def days_of(year: Any, month: Any, day: Any, where: Callable[..., Any] = np.where) -> Any:
+def days_of(year: Any, month: Any, day: Any, ops: Any = Arrays) -> Any:
     """Return days since 1970-01-01."""
-    year = where(month <= 2, year - 1, year)  # of years that begin in March
+    year = ops.where(month <= 2, year - 1, year)  # of years that begin in March
     era = year // 400
     of_era = year - 400 * era
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -133,7 +117,7 @@ def days_of(year: Any, month: Any, day: Any, where: Callable[..., Any] = np.wher
     return 146_097 * era + days - 719_468
 
 
-def date_of(days: Any, where: Callable[..., Any] = np.where) -> tuple[Any, Any, Any]:
+def date_of(days: Any, ops: Any = Arrays) -> tuple[Any, Any, Any]:
     """Return year, month (from 1) and day (from 1)."""
     days = days + 719_468
     era = days // 146_097
@@ -142,9 +126,9 @@ def date_of(days: Any, where: Callable[..., Any] = np.where) -> tuple[Any, Any, 
     of_year = of_era - (365 * years + years // 4 - years // 100)
     march = (5 * of_year + 2) // 153
     day = of_year - (153 * march + 2) // 5 + 1
-    month = where(march < 10, march + 3, march - 9)
+    month = ops.where(march < 10, march + 3, march - 9)
     year = years + 400 * era
-    return where(month <= 2, year + 1, year), month, day
+    return ops.where(month <= 2, year + 1, year), month, day
 
 
 @dataclass(frozen=True)
@@ -168,100 +152,53 @@ class CalendarTable(JsonFile):
     file = "calendar.json"
     nested = {"times": StepTimes, "zone": TimeZone}  # noqa: RUF012
 
-    def numpy(self, name: str, texts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    def made(self, values: Values, name: str, first: int, stop: Any, ops: Any) -> Any:
         """Return columns (B, N, columns) float32, so many steps after times that a caller sent.
 
-        Args:
-            name: Name of the input, for messages.
-            texts: Times (B,) as `2024-05-31 13:00:00`; an offset is subtracted, and without one
-                they are of the zone.
-            offsets: Steps (N,).
-
-        Raises:
-            InvalidArgument: A text is no time, or none of the spacing, or lies beyond `years`.
-        """
-        given = [text.decode("utf-8", "replace") for text in vector(texts).tolist()]
-        found = [re.fullmatch(_FORM, text, re.ASCII) for text in given]
-        written = [each or re.fullmatch(_FORM, _EPOCH) for each in found]
-        fields = [[int(each[part] or 0) for part in range(1, 7)] for each in written if each]
-        aheads = [_ahead(each[7]) for each in written if each]
-        parts = np.array(fields, np.int64).reshape(-1, 6).T
-        ahead = np.array([each or 0 for each in aheads], np.int64)
-        bare = np.array([each is None for each in aheads], bool)
-        valid, local = _counted(parts, np.where)
-        valid &= np.array([each is not None for each in found], bool)
-        utc = local if self.zone is None else self.zone.to_utc(local, _look_up)
-        last = np.where(bare, utc, local - ahead)
-        moved = self.times.steps(last, np.zeros(1, np.int64))[:, 0]
-        for good, said in zip((valid, moved == last), self._said(name), strict=True):
-            if not good.all():
-                raise failed(f"{said}{given[int(np.argmin(good))]}")
-        seconds = self.times.steps(last, offsets)
-        if self.zone is not None:
-            seconds = self.zone.to_local(seconds, _look_up)
-        made = parts_of(seconds)
-        if self.years:
-            known = (made["year"] >= self.years[0]) & (made["year"] <= self.years[1])
-            if not known.all():
-                raise failed(f"{self._outside}{given[int(np.argmin(known.all(axis=1)))]}")
-        columns = {column: made[column] for column in ("weekday", "month")}
-        for column, phase in self._phases(made).items():
-            wave = np.sin if column.endswith("_sin") else np.cos
-            columns[column] = wave(2 * np.pi * phase)
-        columns[HOLIDAY] = np.isin(made["day"], self.holidays)
-        stacked = [columns[column].astype(np.float32) for column in self.columns]
-        return np.stack(stacked, axis=-1)
-
-    def graph(self, values: Values, name: str, offsets: Any) -> Any:
-        """Return the same by operations of TensorFlow; what it refuses fails when they run.
+        What is no time, or none of the spacing, or lies beyond `years`, is refused.
 
         Args:
-            values: Values that hold the texts.
+            values: Values that hold the times, texts (B,) as `2024-05-31 13:00:00`; an offset is
+                subtracted, and without one they are of the zone.
             name: Name of the input.
-            offsets: Steps (N,) int64.
+            first: First step after the times.
+            stop: Step behind the last one.
+            ops: Operations of the runtime.
         """
-        import tensorflow as tf
-
         texts = values[name]
-        form = tf.strings.regex_full_match(texts, _FORM)
-        written = tf.where(form, texts, _EPOCH)
-        parts = [_number(written, part) for part in range(1, 7)]
-        offset = tf.strings.regex_replace(written, _FORM, r"\7")
-        sign = tf.where(tf.equal(tf.strings.substr(offset, 0, 1), "-"), -1, 1)
-        ahead = 3600 * _number(offset, 2, _OFFSET) + 60 * _number(offset, 3, _OFFSET)
-        valid, local = _counted(parts, tf.where)
-        utc = local if self.zone is None else self.zone.to_utc(local, _graph_look_up)
-        last = tf.where(tf.equal(offset, ""), utc, local - ahead * tf.cast(sign, tf.int64))
-        moved = self.times.steps(last, tf.zeros(1, tf.int64), tf.where)[:, 0]
-        checked = {"last": last}
-        for good, said in zip((form & valid, tf.equal(moved, last)), self._said(name), strict=True):
-            bad = tf.concat([tf.boolean_mask(texts, ~good), [""]], 0)[0]
-            asserted(checked, "last", tf.reduce_all(good), said, bad)
-        seconds = self.times.steps(checked["last"], offsets, tf.where)
+        form, parts, ahead, bare = _read(texts) if ops is Arrays else _graph_read(texts)
+        valid, local = _counted(parts, ops)
+        utc = local if self.zone is None else self.zone.to_utc(local, ops)
+        checked = {"last": ops.where(bare, utc, local - ahead)}
+        moved = self.times.steps(checked["last"], ops.range(0, 1), ops)[:, 0]
+        spacing = f"of the spacing {self.times.frequency}"
+        for good, said in (
+            (form & valid, "such as 2024-05-31 13:00:00"),
+            (moved == checked["last"], spacing),
+        ):
+            _require(checked, good, f"{name}: expected a time {said}, got ", texts, ops)
+        seconds = self.times.steps(checked["last"], ops.range(first, stop), ops)
         if self.zone is not None:
-            seconds = self.zone.to_local(seconds, _graph_look_up)
-        checked["seconds"] = seconds
+            seconds = self.zone.to_local(seconds, ops)
         if self.years:
-            year = parts_of(seconds, tf.where)["year"]
-            known = tf.reduce_all((year >= self.years[0]) & (year <= self.years[1]), axis=1)
-            bad = tf.concat([tf.boolean_mask(texts, ~known), [""]], 0)[0]
-            asserted(checked, "seconds", tf.reduce_all(known), self._outside, bad)
-        made = parts_of(checked["seconds"], tf.where)
-        floats = {part: tf.cast(of, tf.float64) for part, of in made.items()}
-        columns = {column: floats[column] for column in ("weekday", "month")}
+            year, checked["last"] = parts_of(seconds, ops)["year"], seconds
+            known = ops.all((year >= self.years[0]) & (year <= self.years[1]), axis=1)
+            said = (
+                f"{name}: expected steps in the years {self.years[0]} to {self.years[1]}, of which "
+                "holidays and changes of clocks are known; got "
+            )
+            _require(checked, known, said, texts, ops)
+            seconds = checked["last"]
+        of = parts_of(seconds, ops)
+        columns = {column: of[column] for column in ("weekday", "month")}
+        floats = {part: ops.cast(value, "float64") for part, value in of.items()}
         for column, phase in self._phases(floats).items():
-            wave = tf.sin if column.endswith("_sin") else tf.cos
+            wave = ops.sin if column.endswith("_sin") else ops.cos
             columns[column] = wave(2 * np.pi * phase)
-        columns[HOLIDAY] = tf.cast(self._is_holiday(made["day"]), tf.float64)
-        return tf.stack([tf.cast(columns[name], tf.float32) for name in self.columns], axis=-1)
-
-    def _is_holiday(self, days: Any) -> Any:
-        import tensorflow as tf
-
-        dates = tf.constant([*self.holidays, np.iinfo(np.int64).max], tf.int64)
-        flat = tf.reshape(days, [-1])
-        found = tf.equal(tf.gather(dates, tf.searchsorted(dates, flat)), flat)
-        return tf.reshape(found, tf.shape(days))
+        dates = np.array([*self.holidays, np.iinfo(np.int64).max], np.int64)
+        before = np.array([np.iinfo(np.int64).min, *dates[:-1]], np.int64)
+        columns[HOLIDAY] = ops.searched(dates[:-1], before, of["day"]) == of["day"]
+        return ops.stack([ops.cast(columns[name], "float32") for name in self.columns], axis=-1)
 
     @staticmethod
     def _phases(parts: dict[str, Any]) -> dict[str, Any]:
@@ -274,19 +211,45 @@ class CalendarTable(JsonFile):
         }
         return {f"{name}_{wave}": of for name, of in cycles.items() for wave in ("sin", "cos")}
 
-    def _said(self, name: str) -> tuple[str, str]:
-        return (
-            f"{name}: expected a time such as 2024-05-31 13:00:00, got ",
-            f"{name}: expected a time of the spacing {self.times.frequency}, got ",
-        )
 
-    @property
-    def _outside(self) -> str:
-        first, last = self.years
-        return (
-            f"timestamp: expected steps in the years {first} to {last}, of which holidays and "
-            "changes of clocks are known; got "
-        )
+def _require(checked: Values, good: Any, said: str, texts: Any, ops: Any) -> None:
+    """Refuse the first of texts (B,) that is not good, (B,)."""
+    ops.require(
+        checked, "last", ops.all(good), lambda: [said, ops.take(texts, ops.first(~good)[0])]
+    )
+
+
+def _read(texts: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    """Whether texts (B,) are times, their parts, and the seconds and the lack of an offset."""
+    given = [text.decode("utf-8", "replace") for text in vector(texts).tolist()]
+    found = [re.fullmatch(_FORM, text, re.ASCII) for text in given]
+    written = [each[0] if each else _EPOCH for each in found]
+    groups = [re.fullmatch(_FORM, text, re.ASCII).groups() for text in written]  # type: ignore[union-attr]
+    parts = np.array([[int(part or 0) for part in each[:6]] for each in groups], np.int64)
+    offsets = [_ahead(each[6]) for each in groups]
+    return (
+        np.array([each is not None for each in found], bool),
+        parts.reshape(-1, 6).T,
+        np.array([each or 0 for each in offsets], np.int64),
+        np.array([each is None for each in offsets], bool),
+    )
+
+
+def _graph_read(texts: Any) -> tuple[Any, Any, Any, Any]:
+    import tensorflow as tf
+
+    def number(of: Any, group: int, form: str = _FORM) -> Any:
+        found = tf.strings.regex_replace(of, form, rf"\{group}")
+        digits = tf.strings.regex_full_match(found, r"\d+")
+        return tf.strings.to_number(tf.where(digits, found, "0"), tf.int64)
+
+    form = tf.strings.regex_full_match(texts, _FORM)
+    written = tf.where(form, texts, _EPOCH)
+    offset = tf.strings.regex_replace(written, _FORM, r"\7")
+    minus = tf.equal(tf.strings.substr(offset, 0, 1), "-")
+    ahead = 3600 * number(offset, 2, _OFFSET) + 60 * number(offset, 3, _OFFSET)
+    parts = [number(written, part) for part in range(1, 7)]
+    return form, parts, tf.where(minus, -ahead, ahead), tf.equal(offset, "")
 
 
 def _ahead(offset: str | None) -> int | None:
@@ -300,26 +263,18 @@ def _ahead(offset: str | None) -> int | None:
     return -seconds if found[1] == "-" else seconds
 
 
-def _counted(parts: Iterable[Any], where: Callable[..., Any]) -> tuple[Any, Any]:
+def _counted(parts: Iterable[Any], ops: Any) -> tuple[Any, Any]:
     """Whether dates and times are there, and their seconds, of year, month, day and so on."""
     year, month, day, hour, minute, second = parts
-    days = days_of(year, month, day, where)
-    back = date_of(days, where)
+    days = days_of(year, month, day, ops)
+    back = date_of(days, ops)
     valid = (back[0] == year) & (back[1] == month) & (back[2] == day)
     valid &= (hour < 24) & (minute < 60) & (second < 60)
     return valid, DAY * days + 3600 * hour + 60 * minute + second
 
 
-def _number(texts: Any, group: int, form: str = _FORM) -> Any:
-    import tensorflow as tf
-
-    found = tf.strings.regex_replace(texts, form, rf"\{group}")
-    digits = tf.strings.regex_full_match(found, r"\d+")
-    return tf.strings.to_number(tf.where(digits, found, "0"), tf.int64)
-
-
 @dataclass(frozen=True)
-class AddCalendar(Step, kind="add_calendar"):
+class AddCalendar(SharedStep, kind="add_calendar"):
     """Histories with the columns of the calendar after their own.
 
     Attributes:
@@ -336,32 +291,19 @@ class AddCalendar(Step, kind="add_calendar"):
 
     files = {"calendar": CalendarTable}  # noqa: RUF012
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:
         """Make them."""
         history = values[self.source]
-        rows, steps, _ = history.shape
-        made = np.full((rows, steps, len(self.calendar.columns)), np.nan, np.float32)
-        if self.timestamp is not None:
-            offsets = np.arange(1 - steps, 1, dtype=np.int64)
-            made = self.calendar.numpy(self.timestamp, values[self.timestamp], offsets)
-        values[self.target] = np.concatenate([history, made], axis=-1)
-
-    def graph(self, values: Values) -> None:
-        """Make them."""
-        import tensorflow as tf
-
-        history = values[self.source]
-        rows, steps = tf.unstack(tf.shape(history)[:2])
+        rows, steps, _ = ops.shape(history)
         if self.timestamp is None:
-            made = tf.fill((rows, steps, len(self.calendar.columns)), float("nan"))
+            made = ops.full([rows, steps, len(self.calendar.columns)], float("nan"))
         else:
-            offsets = tf.range(1 - tf.cast(steps, tf.int64), 1, dtype=tf.int64)
-            made = self.calendar.graph(values, self.timestamp, offsets)
-        values[self.target] = tf.concat([history, made], axis=-1)
+            made = self.calendar.made(values, self.timestamp, 1 - steps, 1, ops)
+        values[self.target] = ops.concat([history, made], axis=-1)
 
 
 @dataclass(frozen=True)
-class AddFutureCalendar(Step, kind="add_future_calendar"):
+class AddFutureCalendar(SharedStep, kind="add_future_calendar"):
     """Known inputs of the steps ahead, with those of the calendar among them.
 
     Attributes:
@@ -384,21 +326,10 @@ class AddFutureCalendar(Step, kind="add_future_calendar"):
 
     files = {"calendar": CalendarTable}  # noqa: RUF012
 
-    def numpy(self, values: Values) -> None:
+    def do(self, values: Values, ops: Any) -> None:
         """Make them."""
-        offsets = np.arange(1, self.horizon + 1, dtype=np.int64)
-        made = self.calendar.numpy(self.timestamp, values[self.timestamp], offsets)
-        made = made[..., list(self.places)]
+        made = self.calendar.made(values, self.timestamp, 1, self.horizon + 1, ops)
+        made = ops.take(made, self.places)
         if self.source is not None:
-            made = np.concatenate([values[self.source], made], axis=-1)
-        values[self.target] = made[..., list(self.order)]
-
-    def graph(self, values: Values) -> None:
-        """Make them."""
-        import tensorflow as tf
-
-        offsets = tf.range(1, self.horizon + 1, dtype=tf.int64)
-        made = tf.gather(self.calendar.graph(values, self.timestamp, offsets), self.places, axis=-1)
-        if self.source is not None:
-            made = tf.concat([values[self.source], made], axis=-1)
-        values[self.target] = tf.gather(made, self.order, axis=-1)
+            made = ops.concat([values[self.source], made], axis=-1)
+        values[self.target] = ops.take(made, self.order)

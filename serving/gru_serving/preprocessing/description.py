@@ -21,11 +21,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from gru_serving.errors import InvalidArgument
+from gru_serving.preprocessing.operations import Arrays, tensors
 
 FOLDER = Path("assets.extra", "onnx")
 FILE = "signatures.json"
@@ -152,6 +153,50 @@ class Step(Described, ABC):
         return ()
 
 
+class SharedStep(Step):
+    """A step that is written once, in operations that arrays and tensors have."""
+
+    @abstractmethod
+    def do(self, values: Values, ops: Any) -> None:
+        """Do the step.
+
+        Args:
+            values: Arrays or tensors by name.
+            ops: Operations on them, of `gru_serving.preprocessing.operations`.
+        """
+
+    def numpy(self, values: Values) -> None:
+        """Do the step on arrays."""
+        self.do(values, Arrays)
+
+    def graph(self, values: Values) -> None:
+        """Do the step by operations of TensorFlow."""
+        self.do(values, tensors())
+
+
+class JsonFile(DataFile):
+    """A frozen dataclass of numbers, texts and tuples as a file of its own.
+
+    Attributes:
+        nested: Classes of fields that are such dataclasses, or None, by name.
+    """
+
+    nested: ClassVar[Mapping[str, type]] = {}
+
+    def text(self) -> str:
+        """Return the fields by name."""
+        return json.dumps(asdict(self), ensure_ascii=False) + "\n"  # type: ignore[call-overload]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the inverse of `text`."""
+        found = json.loads(text)
+        for name, kind in cls.nested.items():
+            if found[name] is not None:
+                found[name] = kind(**{each: tuples(of) for each, of in found[name].items()})
+        return cls(**{name: tuples(value) for name, value in found.items()})
+
+
 @dataclass(frozen=True)
 class Signature:
     """The way of one signature from its inputs to its outputs.
@@ -229,7 +274,7 @@ class Description:
             InvalidArgument: The file is not what an export of this release writes.
         """
         # Steps are known by name once their modules are imported.
-        from gru_serving.preprocessing import answers, calendar, examples  # noqa: F401
+        from gru_serving.preprocessing import answers, calendar, checks, examples  # noqa: F401
 
         folder = version / FOLDER
         path = folder / FILE

@@ -661,7 +661,7 @@ def vector(array: np.ndarray) -> np.ndarray:
     """Return an array of one axis.
 
     Raises:
-        InvalidArgument: It has another number of axes; the message is TensorFlow's.
+        InvalidArgument: The array has another number of axes; the message is TensorFlow's.
     """
     if array.ndim != 1:
         raise InvalidArgument(f"input must be a vector, got shape: {shape_text(array)}")

@@ -1,7 +1,5 @@
 """Every step of the description in both runtimes, on the same drawn values."""
 
-import re
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -385,8 +383,10 @@ def test_both_runtimes_do_the_same(kind, data):
     if refused is not None:
         with pytest.raises(tf.errors.InvalidArgumentError) as theirs:
             step.graph(graph)
-        said = re.sub(r"\s+", " ", refused).strip()
-        assert said in re.sub(r"\s+", " ", theirs.value.message)
+        # An error of a step that is run at once shows what is no ASCII in escapes.
+        assert (
+            refused in theirs.value.message or repr(refused.encode())[2:-1] in theirs.value.message
+        )
         return
     step.graph(graph)
     assert found.keys() == graph.keys()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gru_serving.preprocessing.series import REACH, AverageEffect, InputEffect, features
+from gru_serving.preprocessing.series import AverageEffect, InputEffect, features
 from gru_training.forecasting.linear import filled, fit_ridge
 
 _FEW = 9
@@ -90,7 +90,7 @@ class KnownEffect:
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
         """Inputs (..., F or K·F) without NaN to effects (..., K), of their dtype."""
-        return self.effect.numpy(inputs)
+        return np.asarray(self.effect.of(inputs))
 
     def of_targets(self, targets: Sequence[int]) -> "KnownEffect":
         """The same on some of the targets, by their places; of a panel."""
@@ -117,9 +117,7 @@ class KnownEffect:
 
 def _features(inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool) -> np.ndarray:
     """Features (..., P) of inputs (..., F)."""
-    inputs = np.clip(inputs, -REACH, REACH)
-    each = [inputs[..., place] for place in range(len(knots))]
-    return np.stack([*features(each, knots, pairs, np.maximum)], axis=-1)
+    return np.stack([*features(inputs, knots, pairs)], axis=-1)
 
 
 def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:

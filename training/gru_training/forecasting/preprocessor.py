@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.optimize import minimize_scalar
 
+from gru_serving.preprocessing.operations import tensors
 from gru_serving.preprocessing.series import SeriesScale, powers, roots
 from gru_training.errors import DataError
 from gru_training.forecasting.known import KnownEffect, common_scale, without_gaps
@@ -200,7 +201,7 @@ class SeriesPreprocessor:
         Returns:
             (B, T, C) float32 without NaN. Rows do not depend on each other.
         """
-        return self.scale.graph_standardised(history)
+        return self.scale.standardised(tf.convert_to_tensor(history, tf.float32), tensors())
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
         """Effects of known inputs on the standardised targets; None: there are none.
@@ -213,7 +214,11 @@ class SeriesPreprocessor:
         Returns:
             (B, H, K) float32, or without a future (B, T, K) of the history itself.
         """
-        return None if self.known is None else self.scale.graph_effects(history, future)
+        if self.known is None:
+            return None
+        if future is not None:
+            future = tf.convert_to_tensor(future, tf.float32)
+        return self.scale.effects(tf.convert_to_tensor(history, tf.float32), future, tensors())
 
     def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
         """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
@@ -226,9 +231,7 @@ class SeriesPreprocessor:
         )
         scaled = without_gaps(scaled)
         step = max(1, _MOST_VALUES // (len(self.known.coefficients) * len(columns)))
-        pieces = [
-            self.known.effect.numpy(scaled[row : row + step]) for row in range(0, len(scaled), step)
-        ]
+        pieces = [self.known(scaled[row : row + step]) for row in range(0, len(scaled), step)]
         return np.concatenate(pieces)
 
     def standardise_targets(self, values: np.ndarray) -> np.ndarray:
@@ -265,7 +268,9 @@ class SeriesPreprocessor:
             effects: (B, H, K), what known inputs add, of `effects`; None: nothing.
         """
         forecast = tf.convert_to_tensor(forecast, tf.float32)
-        return self.scale.graph_restored(forecast, len(forecast.shape) - 2, effects)
+        if effects is not None:
+            effects = tf.convert_to_tensor(effects, tf.float32)
+        return self.scale.restored(forecast, len(forecast.shape) - 2, effects, tensors())
 
     @cached_property
     def scale(self) -> SeriesScale:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from gru_serving.preprocessing.answers import encoded
+from gru_serving.preprocessing.operations import encoded
 from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.model import LanguageModel, target_log_probabilities
 from gru_training.language.reading import END_ID, shown_texts

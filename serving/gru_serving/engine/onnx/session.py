@@ -171,7 +171,7 @@ class Answer:
         for step in self._signature.before:
             step.numpy(values)
         sources = [self._signature.outputs[alias] for alias in aliases]
-        if self._outputs and not all(source in values for source in sources):
+        if self._outputs and not values.keys() >= {*sources}:
             feeds = {name: values[name] for name in self._inputs}
             rows = _rows_of(feeds)
             with running() as alone:

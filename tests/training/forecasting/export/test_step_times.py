@@ -15,6 +15,7 @@ from gru_serving.preprocessing.calendar import (
     days_of,
     parts_of,
 )
+from gru_serving.preprocessing.operations import Arrays, tensors
 from gru_training.data.calendar import KINDS, make_calendar
 from gru_training.errors import ConfigError
 from gru_training.forecasting.export.calendar import make_inputs, step_times, time_zone
@@ -44,26 +45,18 @@ def around(frequency, last):
     return before.append(after[1:])
 
 
-RUNTIMES = ("numpy", "graph")
+RUNTIMES = {"numpy": lambda: Arrays, "graph": tensors}
 
 
-def times_of(frequency, texts, offsets, runtime):
-    """Seconds so many steps after times, by their parts."""
+def times_of(frequency, texts, first, stop, runtime):
+    """Seconds of the steps after times, and the weekday that the calendar makes of each."""
+    ops = RUNTIMES[runtime]()
     table = CalendarTable(("weekday",), step_times(frequency))
-    found = {}
-
-    def parts(seconds, where=np.where):
-        found["seconds"] = np.asarray(seconds)
-        return parts_of(seconds, where)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "parts_of", parts)
-        if runtime == "numpy":
-            made = table.numpy("timestamp", strings(texts), np.asarray(offsets))
-        else:
-            values = {"timestamp": tf.constant(texts)}
-            made = table.graph(values, "timestamp", tf.constant(offsets, tf.int64)).numpy()
-    return found["seconds"], made
+    values = {"timestamp": strings(texts) if ops is Arrays else tf.constant(texts)}
+    made = np.asarray(table.made(values, "timestamp", first, stop, ops))[..., 0]
+    _, parts, ahead, _ = steps._read(strings(texts))
+    last = steps._counted(parts, Arrays)[1] - ahead
+    return np.asarray(table.times.steps(ops.cast(last, "int64"), ops.range(first, stop), ops)), made
 
 
 def strings(texts):
@@ -76,14 +69,14 @@ def strings(texts):
 @pytest.mark.parametrize(("frequency", "last"), LASTS.items())
 def test_steps_are_those_of_pandas(frequency, last, runtime):
     expected = around(frequency, last)
-    seconds, made = times_of(frequency, [last], np.arange(1 - BACK, AHEAD + 1), runtime)
+    seconds, made = times_of(frequency, [last], 1 - BACK, AHEAD + 1, runtime)
     np.testing.assert_array_equal(seconds[0], expected.as_unit("s").asi8)
     parts = parts_of(seconds[0])
     np.testing.assert_array_equal(parts["year"], expected.year)
     np.testing.assert_array_equal(parts["month"], expected.month)
     np.testing.assert_array_equal(parts["weekday"], expected.day_of_week)
     np.testing.assert_array_equal(parts["day_of_year"], expected.day_of_year - 1)
-    np.testing.assert_array_equal(made[0, :, 0], expected.day_of_week)
+    np.testing.assert_array_equal(made[0], expected.day_of_week)
 
 
 def test_days_are_those_of_numpy():
@@ -110,7 +103,7 @@ def test_days_are_those_of_numpy():
     ],
 )
 def test_times_are_read_with_their_offsets(text, utc, runtime):
-    seconds, _ = times_of("s", [text], [0], runtime)
+    seconds, _ = times_of("s", [text], 0, 1, runtime)
     assert seconds[0, 0] == np.datetime64(utc, "s").astype(int)
 
 
@@ -131,7 +124,7 @@ def test_times_are_read_with_their_offsets(text, utc, runtime):
 )
 def test_what_is_no_time_of_the_series_is_named(frequency, text, message, runtime):
     with pytest.raises((tf.errors.InvalidArgumentError, InvalidArgument), match=message):
-        times_of(frequency, ["2024-04-01", text], [0], runtime)
+        times_of(frequency, ["2024-04-01", text], 0, 1, runtime)
 
 
 def test_other_spacings_are_refused():
@@ -191,9 +184,9 @@ def test_local_times_are_those_of_pandas(name):
     zone = time_zone(name, 2018, 2022)
     seconds = utc.as_unit("s").asi8.reshape(-1, 1)
     twice = local.duplicated(keep="first")
-    for look_up in (steps._look_up, steps._graph_look_up):
-        found = np.asarray(zone.to_local(seconds, look_up))
+    for ops in (Arrays, tensors()):
+        found = np.asarray(zone.to_local(seconds, ops))
         np.testing.assert_array_equal(found.ravel(), local.as_unit("s").asi8)
-        back = np.asarray(zone.to_utc(found, look_up)).ravel()
+        back = np.asarray(zone.to_utc(found, ops)).ravel()
         np.testing.assert_array_equal(back[~twice], seconds.ravel()[~twice])
         assert (back[twice] < seconds.ravel()[twice]).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gru_serving.preprocessing.operations import tensors
 from gru_training.forecasting.known import KnownEffect, fit_effect, knots_of
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
@@ -37,7 +38,7 @@ def test_it_is_a_sum_of_piecewise_linear_functions(pairs):
     inputs = rng.normal(scale=3, size=(4, 5, 3))  # some beyond four deviations
     effect = KnownEffect((1, 2, 5), knots, coefficients, pairs)
     answer = effect(inputs)
-    np.testing.assert_allclose(effect.effect.graph(tf.constant(inputs)), answer, atol=1e-12)
+    np.testing.assert_allclose(effect.effect.of(tf.constant(inputs), tensors()), answer, atol=1e-12)
     np.testing.assert_allclose(answer, by_hand(inputs, knots, coefficients, pairs), atol=1e-12)
     again = KnownEffect.from_json(json.loads(json.dumps(effect.to_json())))
     np.testing.assert_array_equal(again(inputs), answer)

@@ -30,8 +30,8 @@ class Head(ABC):
 
     Attributes:
         outputs: Outputs of the signature `serving_default`.
-        calibration: Step from `raw_scores` (..., C) to `scores` (..., C) float32, probabilities, or a
-            number in its own units.
+        calibration: Step from `raw_scores` (..., C) to `scores` (..., C) float32: probabilities, or
+            a number in its own units.
         choice: Step from `scores` (B, C) to all other outputs.
     """
 

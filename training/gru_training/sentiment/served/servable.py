@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from gru_serving.preprocessing.answers import HidePadding, encoded
+from gru_serving.preprocessing.answers import HidePadding
 from gru_serving.preprocessing.checks import RequireShape
 from gru_serving.preprocessing.description import Signature, Step
 from gru_serving.preprocessing.examples import ParseExample
+from gru_serving.preprocessing.operations import encoded
 from gru_serving.preprocessing.texts import LookUp, ShowTokens, Tokenize
 from gru_training.config import to_dict
 from gru_training.sentiment.decision import LEVELS
