@@ -274,7 +274,14 @@ class Description:
             InvalidArgument: The file is not what an export of this release writes.
         """
         # Steps are known by name once their modules are imported.
-        from gru_serving.preprocessing import answers, calendar, checks, examples  # noqa: F401
+        from gru_serving.preprocessing import (  # noqa: F401
+            answers,
+            calendar,
+            checks,
+            examples,
+            series,
+            texts,
+        )
 
         folder = version / FOLDER
         path = folder / FILE
