@@ -103,6 +103,8 @@ class RequireFinite(SharedStep, kind="require_finite"):
 
     def do(self, values: Values, ops: Any) -> None:
         """Look for one."""
+        if ops.whole(values[self.source]):
+            return
         said = f"{self.source}: expected finite numbers, or NaN where missing, got infinity"
         none = ops.all(~ops.isinf(values[self.source]))
         ops.require(values, self.source, none, lambda: [said])
@@ -147,6 +149,8 @@ class RequireValues(SharedStep, kind="require_values"):
     def do(self, values: Values, ops: Any) -> None:
         """Look for one."""
         read = values[self.source]
+        if ops.whole(read):
+            return
         empty = ops.take(ops.all(ops.isnan(read), axis=1), self.columns)
 
         def said() -> list[Any]:

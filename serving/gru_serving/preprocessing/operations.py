@@ -5,6 +5,7 @@ Beside them both have arithmetic, comparisons and slices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -47,7 +48,15 @@ class Arrays:
     @staticmethod
     def take(values: Any, places: Any) -> Any:
         """Return some places of the last axis, or one without the axis."""
-        return np.take(values, places, axis=-1)
+        return values[..., places] if isinstance(places, int) else np.take(values, places, axis=-1)
+
+    @staticmethod
+    def whole(values: Any) -> bool:
+        """Whether it is known that all values are finite; never while a graph is made."""
+        return values.size == 0 or (  # both have what is not finite; faster than a mask
+            math.isfinite(np.maximum.reduce(values, axis=None))
+            and math.isfinite(np.minimum.reduce(values, axis=None))
+        )
 
     @staticmethod
     def full(shape: Sequence[Any], value: float) -> Any:
@@ -67,9 +76,9 @@ class Arrays:
     @staticmethod
     def filled(windows: Any) -> Any:
         """Return windows (B, T, C) with NaN replaced by the value before, or else after."""
-        gone = np.isnan(windows)
-        if not gone.any():
+        if Arrays.whole(windows):
             return windows
+        gone = np.isnan(windows)
         steps = np.arange(windows.shape[1])[:, np.newaxis]
         last = np.maximum.accumulate(np.where(gone, -1, steps), axis=1)
         first = np.argmin(gone, axis=1, keepdims=True)
@@ -151,6 +160,10 @@ def tensors() -> Any:
         @staticmethod
         def take(values: Any, places: Any) -> Any:
             return tf.gather(values, places, axis=-1)
+
+        @staticmethod
+        def whole(values: Any) -> bool:  # noqa: ARG004
+            return False
 
         @staticmethod
         def shape(values: Any) -> Sequence[Any]:

@@ -152,12 +152,14 @@ class SeriesScale(JsonFile):
         A missing value is replaced by the last one seen before it in its window, or by the next one
         where there is none before. A column without any value becomes zero, its mean.
         """
-        whole = ops.filled(history)
+        gaps = not ops.whole(history)
+        whole = ops.filled(history) if gaps else history
         if self.transformed:
             takes = np.array(self.transformed) & ~ops.isnan(whole)
             whole = ops.where(takes, powers(whole, self.exponent, ops), whole)
         scaled = (whole - self._mean) / self._deviation
-        scaled = ops.where(ops.isnan(scaled), _ZERO, scaled)
+        if gaps:
+            scaled = ops.where(ops.isnan(scaled), _ZERO, scaled)
         if self.known is None:
             return scaled
         effect = self.known.of(ops.take(scaled, self.known.columns), ops)  # (B, T, K)
@@ -198,14 +200,20 @@ class SeriesScale(JsonFile):
             effects: What known inputs add, with the targets as last axis; None: nothing.
             ops: Operations of the runtime.
         """
-        columns, shape = list(self.targets), (-1, *(1,) * (axes - 1))
         if effects is not None:
             values = values + effects[(..., *(None,) * (axes - 1))]
-        raw = values * self._deviation[columns].reshape(shape) + self._mean[columns].reshape(shape)
-        if not any(self.transformed):
-            return raw
-        takes = np.array(self.transformed)[columns].reshape(shape)
-        return ops.where(takes, roots(raw, self.exponent, ops), raw)
+        if axes not in self._of_targets:
+            columns, shape = list(self.targets), (-1, *(1,) * (axes - 1))
+            of = self._mean, self._deviation, np.array(self.transformed or [False] * len(self.mean))
+            self._of_targets[axes] = [each[columns].reshape(shape) for each in of]
+        mean, deviation, takes = self._of_targets[axes]
+        raw = values * deviation + mean
+        return ops.where(takes, roots(raw, self.exponent, ops), raw) if self.transformed else raw
+
+    @cached_property
+    def _of_targets(self) -> dict[int, list[np.ndarray]]:
+        """Mean, deviation and choice of the targets, by the axes from theirs to the end."""
+        return {}
 
     @cached_property
     def _mean(self) -> np.ndarray:

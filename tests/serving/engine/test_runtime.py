@@ -163,7 +163,7 @@ def test_rows_do_not_depend_on_how_a_run_is_divided(in_onnx):
     several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
     time.sleep(onnx_session.CALM_SECONDS)
     together = in_onnx.predict(texts(*several))["scores"]
-    with onnx_session.running():  # beside another run it is not divided
+    with onnx_session.Running():  # beside another run it is not divided
         whole = in_onnx.predict(texts(*several))["scores"]
     alone = np.concatenate([in_onnx.predict(texts(one))["scores"] for one in several])
     np.testing.assert_allclose(together, whole, atol=1e-6)
@@ -203,14 +203,14 @@ def test_runs_that_met_lately_are_not_divided(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(onnx_session.time, "monotonic", lambda: now)
     monkeypatch.setattr(onnx_session, "_met", 0.0)
-    with onnx_session.running() as alone:
+    with onnx_session.Running() as alone:
         assert alone
-        with onnx_session.running() as second:
+        with onnx_session.Running() as second:
             assert not second
-    with onnx_session.running() as soon_after:
+    with onnx_session.Running() as soon_after:
         assert not soon_after  # the other client will be back before this one ends
     now += 2 * onnx_session.CALM_SECONDS
-    with onnx_session.running() as alone:
+    with onnx_session.Running() as alone:
         assert alone
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -78,30 +77,37 @@ class RunWatch:
         self._lock = threading.Lock()
         self._interrupted = False
 
-    @contextmanager
-    def watching(self, flags: Any, deadline: float | None) -> Iterator[None]:
-        """Watch a run with these `RunOptions`, until the deadline (`time.monotonic`).
+    def run(
+        self,
+        graph: ort.InferenceSession,
+        outputs: Sequence[str],
+        feeds: Mapping[str, np.ndarray],
+        deadline: float | None,
+    ) -> list[np.ndarray]:
+        """Run a graph until the deadline (`time.monotonic`).
 
         Raises:
-            ServingError: The model was interrupted (CANCELLED), or the time is over
-                (DEADLINE_EXCEEDED).
+            ServingError: The model was interrupted (CANCELLED), the time is over
+                (DEADLINE_EXCEEDED), or the run fails.
         """
+        flags = ort.RunOptions()
         with self._lock:
             self._flags.add(flags)
         self._check(deadline)
         if deadline is not None:
             _deadlines().add(flags, deadline)
         try:
-            yield
-        except Exception:
+            found: list[np.ndarray] = graph.run(outputs, feeds, flags)
+        except Exception as error:
             self._check(deadline)  # it failed because it was ended
-            raise
+            raise refused(error) from None
         finally:
             if deadline is not None:
                 _deadlines().discard(flags)
             with self._lock:
                 self._flags.discard(flags)
         self._check(deadline)
+        return found
 
     def interrupt(self) -> None:
         """End all runs, and any that is begun after this."""

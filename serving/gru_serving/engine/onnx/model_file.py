@@ -18,7 +18,6 @@ from gru_serving.engine.onnx.graph import (
     as_texts,
     check_dtype,
     open_graph,
-    refused,
 )
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
@@ -94,16 +93,10 @@ class OnnxFileSession:
         deadline = time.monotonic() + timeout_ms * 1e-3 if timeout_ms > 0 else None
         for place, (name, array) in enumerate(feeds.items()):
             check_dtype(place, by_number(self._inputs[name]), array)
-        flags = ort.RunOptions()
         graph = self._graph
-        with self._watch.watching(flags, deadline):
-            assert graph is not None  # a closed session has let nobody in
-            try:
-                outputs = graph.run(
-                    list(fetches), {name: as_texts(a) for name, a in feeds.items()}, flags
-                )
-            except Exception as error:
-                raise refused(error) from None
+        assert graph is not None  # a closed session has let nobody in
+        texts = {name: as_texts(array) for name, array in feeds.items()}
+        outputs = self._watch.run(graph, list(fetches), texts, deadline)
         return [as_bytes(output) for output in outputs]
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002

@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,7 +25,6 @@ from gru_serving.engine.onnx.graph import (
     RunWatch,
     check_dtype,
     open_graph,
-    refused,
     size_of,
 )
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
@@ -79,23 +77,26 @@ _met = -CALM_SECONDS
 # its own in one thread. All models of a process share the threads.
 
 
-@contextmanager
-def running() -> Iterator[bool]:
-    """Count a run for as long as it lasts; whether it is likely to have the process to itself.
+class Running:
+    """A run that is counted for as long as it lasts; tells whether it likely has the process alone.
 
     Where several clients ask, there are moments at which one of their runs is alone. The others
     come before it ends, so what matters is whether runs have met lately.
     """
-    global _running, _met  # noqa: PLW0603
-    now = time.monotonic()
-    with _lock:
-        if _running:
-            _met = now
-        alone = now - _met >= CALM_SECONDS
-        _running += 1
-    try:
-        yield alone
-    finally:
+
+    def __enter__(self) -> bool:
+        """Count the run."""
+        global _running, _met  # noqa: PLW0603
+        now = time.monotonic()
+        with _lock:
+            if _running:
+                _met = now
+            _running += 1
+            return now - _met >= CALM_SECONDS
+
+    def __exit__(self, *_: object) -> None:
+        """Count it no longer."""
+        global _running  # noqa: PLW0603
         with _lock:
             _running -= 1
 
@@ -162,7 +163,7 @@ class Answer:
             values: The signature's inputs; what steps and network make is added.
             aliases: Aliases of the outputs wanted.
             watch: Watch of the model's runs.
-            deadline: Deadline of `RunWatch.watching`.
+            deadline: Deadline of `RunWatch.run`.
             threads: Number of threads among which rows may be divided.
 
         Raises:
@@ -174,7 +175,7 @@ class Answer:
         if self._outputs and not values.keys() >= {*sources}:
             feeds = {name: values[name] for name in self._inputs}
             rows = _rows_of(feeds)
-            with running() as alone:
+            with Running() as alone:
                 many = alone and rows >= 2 * LEAST_ROWS
                 found = self._in_parts(feeds, rows, watch, deadline, threads if many else 1)
             values.update(zip(self._outputs, found, strict=True))
@@ -216,15 +217,9 @@ class Answer:
     ) -> list[np.ndarray]:
         if part is not None:
             feeds = {name: array[part] for name, array in feeds.items()}
-        flags = ort.RunOptions()
         graph = self._graph
-        with watch.watching(flags, deadline):
-            assert graph is not None  # a closed session has let nobody in
-            try:
-                outputs: list[np.ndarray] = graph.run(self._outputs, feeds, flags)
-            except Exception as error:
-                raise refused(error) from None
-        return outputs
+        assert graph is not None  # a closed session has let nobody in
+        return watch.run(graph, self._outputs, feeds, deadline)
 
 
 def _rows_of(feeds: Mapping[str, np.ndarray]) -> int:
