@@ -152,9 +152,10 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	    tests/serving/server/test_budgets.py tests/serving/server/robustness
 	@cat build/robustness.txt
 
-lint: $(STAMP)  ## ruff and mypy
+lint: $(STAMP)  ## ruff, docstrings and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -q -p no:cacheprovider --noconftest tests/test_docstrings.py
 	$(BIN)/mypy
 
 bench-serving: $(STAMP)  ## the server beside the bare model, empty servers and other servers

@@ -90,7 +90,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: (B, D).
+        inputs: Inputs of one step, (B, D).
         states: Previous state (B, U), or a list or tuple of one.
         training: Whether dropout applies.
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 _MODULE = "device_compilation_profiler=1"
-_COMPILED = re.compile(r"\] Compiled (\S+) \d+ times, compile time: (\d+) us")
-_OF_LAYER = re.compile(r"__inference_gru_([a-z]+)_\d+$")  # named in `kernel.execution`
+_COMPILATION_LINE = re.compile(r"\] Compiled (\S+) \d+ times, compile time: (\d+) us")
+_LAYER_FUNCTION = re.compile(r"__inference_gru_([a-z]+)_\d+$")  # named in `kernel.execution`
 _PARTS = {"forward": "GRU, forward", "backward": "GRU, backward", "other": "other functions"}
 _INFO = re.compile(r"I\d{4} ")
 
@@ -69,9 +69,9 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
 
 def _passed_on(lines: Iterable[str], found: list[Compilation]) -> Iterator[str]:
     for line in lines:
-        compiled = _COMPILED.search(line)
+        compiled = _COMPILATION_LINE.search(line)
         if compiled:
-            of_layer = _OF_LAYER.match(compiled[1])
+            of_layer = _LAYER_FUNCTION.match(compiled[1])
             part = of_layer[1] if of_layer else "other"
             found.append(Compilation(part, int(compiled[2]) / 1e6))
         elif not _INFO.match(line):

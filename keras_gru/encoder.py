@@ -15,7 +15,7 @@ from keras_gru.quantization import Int8ByCell, plain_policy
 Tensor = Any
 
 # Arguments of GRU that the encoder decides, or whose meaning a stack would change.
-NOT_FOR_LAYERS = ("go_backwards", "stateful", "return_gates")
+EXCLUDED_OPTIONS = ("go_backwards", "stateful", "return_gates")
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -111,7 +111,7 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
         **gru_options: Any,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        for option in NOT_FOR_LAYERS:
+        for option in EXCLUDED_OPTIONS:
             if gru_options.get(option):
                 raise ValueError(
                     f"Argument `{option}` must be left out: a GRUEncoder has no such mode. "

@@ -111,8 +111,8 @@ def step(
     Args:
         x: Input, (..., D).
         h: Previous state, (..., U).
-        kernel: (D, 3U).
-        recurrent_kernel: (U, 3U).
+        kernel: Input kernel, (D, 3U).
+        recurrent_kernel: Recurrent kernel, (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
         convention: Variant of the GRU; by default that of Keras, cuDNN and PyTorch.
         layer_norm_gain: (2, 3U), to normalise x·W and h·U, each gate over its units, before the
@@ -157,8 +157,8 @@ def gates(
     Args:
         x: Inputs, (..., D).
         h: The state before each of them, (..., U).
-        kernel: (D, 3U).
-        recurrent_kernel: (U, 3U).
+        kernel: Input kernel, (D, 3U).
+        recurrent_kernel: Recurrent kernel, (U, 3U).
         bias: Bias, the same as for `step`.
         convention: Variant of the GRU, the same as for `step`.
         layer_norm_gain: Gains of layer normalisation, the same as for `step`.
@@ -210,8 +210,8 @@ def sequence(
     Args:
         x: Inputs, (B, T, D) with T >= 1; both B and T may be unknown.
         initial_state: (B, U), or None for zeros.
-        kernel: (D, 3U).
-        recurrent_kernel: (U, 3U).
+        kernel: Input kernel, (D, 3U).
+        recurrent_kernel: Recurrent kernel, (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
         convention: Variant of the GRU; activations among sigmoid, hard_sigmoid, tanh, relu and
             linear.

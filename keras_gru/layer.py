@@ -23,7 +23,7 @@ Tensor = Any
 PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
 
 # Attributes of the layer that live in its cell.
-OF_CELL = frozenset(
+CELL_ATTRIBUTES = frozenset(
     {
         *("units", "activation", "recurrent_activation", "use_bias", "reset_after", "seed"),
         *("kernel_initializer", "recurrent_initializer", "bias_initializer"),
@@ -204,8 +204,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
         self.supports_jit = not tf.config.list_physical_devices("GPU")
 
     def __getattr__(self, name: str) -> Any:
-        """Find what `OF_CELL` names."""
-        if name in OF_CELL:
+        """Find what `CELL_ATTRIBUTES` names."""
+        if name in CELL_ATTRIBUTES:
             return getattr(self.cell, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

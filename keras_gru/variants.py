@@ -177,7 +177,7 @@ class MGUCell(_SingleGateCell):
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        inputs: (B, D).
+        inputs: Inputs of one step, (B, D).
         states: Previous state (B, U), or a list or tuple of one.
         training: Ignored; the cell behaves alike in training.
 
@@ -222,7 +222,7 @@ class CoupledGRUCell(_SingleGateCell):
         return 1 - added
 
 
-_OF_LAYER = (
+_LAYER_OPTIONS = (
     "return_sequences",
     "return_state",
     "go_backwards",
@@ -242,7 +242,7 @@ class _SingleGateLayer(keras.layers.RNN):
     cell_class: type[keras.layers.Layer]
 
     def __init__(self, units: int, **options: Any) -> None:
-        of_layer = {name: options.pop(name) for name in _OF_LAYER if name in options}
+        of_layer = {name: options.pop(name) for name in _LAYER_OPTIONS if name in options}
         shared = {name: of_layer[name] for name in ("dtype", "trainable") if name in of_layer}
         super().__init__(self.cell_class(units, **shared, **options), **of_layer)
         self.input_spec = keras.layers.InputSpec(ndim=3)
@@ -252,7 +252,7 @@ class _SingleGateLayer(keras.layers.RNN):
         config = super().get_config()
         del config["cell"]
         of_cell = self.cell.get_config()
-        return {**{k: v for k, v in of_cell.items() if k not in _OF_LAYER}, **config}
+        return {**{k: v for k, v in of_cell.items() if k not in _LAYER_OPTIONS}, **config}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> _SingleGateLayer:  # noqa: ARG003

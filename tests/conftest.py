@@ -42,14 +42,29 @@ def nothing_is_left_behind():
         pytest.fail(f"changed by a test of this file, or beside it: {', '.join(names)}")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
 def pytest_collection_modifyitems(config, items):
-    """Long files first, so that no process has one left when the others are done.
+    _mark_all_cases_but_the_first(items)
+    if hasattr(config, "workerinput"):
+        _sort_by_length(items)
+
+
+def _mark_all_cases_but_the_first(items):
+    """Mark as `slow` what is left of a test with `slow_cases` after its first case."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("slow_cases"):
+            if (item.path, item.originalname, item.cls) in seen:
+                item.add_marker(pytest.mark.slow)
+            seen.add((item.path, item.originalname, item.cls))
+
+
+def _sort_by_length(items):
+    """Put long files first, so that no process has one left when the others are done.
 
     By itself pytest-xdist begins with the files that have the most tests, which are short ones;
     the Makefile turns that off.
     """
-    if not hasattr(config, "workerinput"):
-        return
     seconds = Counter()
     for item in items:
         slow = any(item.get_closest_marker(name) for name in ("slow", "long"))

@@ -1,4 +1,7 @@
-"""Docstrings can be read alone: arguments are noun phrases, and errors are named."""
+"""Docstrings can be read alone: arguments are noun phrases that exist, and errors are named.
+
+`make lint` runs this file, which imports nothing of the packages.
+"""
 
 import ast
 import re
@@ -12,6 +15,7 @@ REMARK = re.compile(
     r"(Of|Whose|As|Likewise|Told|That|Which|Without|With|To|For|From|In|On|By|Under|Where|Who|Also"
     r"|Not|Or|Them|Those|It|They|Its|Has|Is|Are|Else|Among|Behind|Beside|Left|Until|Since|Any)\b"
 )
+ARGUMENTS = re.compile(r"^Args:\n((?: {4}.*\n|\n)+)", re.MULTILINE)
 ENTRY = re.compile(r"^ {4}(\**\w+(?:, \w+)*): (.+)$", re.MULTILINE)
 UNNAMED = {"KeyboardInterrupt", "NotImplementedError", "StopIteration", "SystemExit"}
 FILES = [
@@ -44,6 +48,23 @@ def unnamed_errors(tree):
             yield f"{node.name} raises {', '.join(sorted(found))}"
 
 
+def stale_arguments(tree):
+    """Entries for arguments that a function does not have.
+
+    A class may describe the arguments of its base, which another file can define.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            known = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            names = {argument.arg for argument in known if argument}
+            section = ARGUMENTS.search(f"{ast.get_docstring(node) or ''}\n")
+            for entry, _ in ENTRY.findall(section[1] if section else ""):
+                for name in entry.replace("*", "").split(", "):
+                    if name not in names:
+                        yield f"{node.name} has no argument {name}"
+
+
 def raised(body):
     """Names of the errors that statements raise, functions within left out."""
     for node in body:
@@ -62,7 +83,7 @@ def caught(function):
     return {ast.unparse(kind) for kind in handlers if kind is not None}
 
 
-@pytest.mark.parametrize("check", [remarks, unnamed_errors])
+@pytest.mark.parametrize("check", [remarks, stale_arguments, unnamed_errors])
 def test_docstrings(check):
     found = [
         f"{path.relative_to(path.parents[2])}: {fault}"
@@ -76,7 +97,9 @@ def test_docstrings(check):
 def test_what_is_found():
     tree = ast.parse(
         'def f(labels, rows):\n    """Fit.\n\n    Args:\n        labels: Of texts.\n'
-        '        rows: Rows (B,).\n    """\n    if rows:\n        raise ValueError("no")\n'
+        '        rows: Rows (B,).\n        seed: Seed of the draws.\n    """\n'
+        '    if rows:\n        raise ValueError("no")\n'
     )
     assert list(remarks(tree)) == ["f: labels: Of texts."]
+    assert list(stale_arguments(tree)) == ["f has no argument seed"]
     assert list(unnamed_errors(tree)) == ["f raises ValueError"]

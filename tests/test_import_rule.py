@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.packages import PACKAGES, module_name
 from tests.packages import ROOT as REPOSITORY
 
@@ -103,6 +105,7 @@ def imported(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+@pytest.mark.slow
 def test_no_test_module_is_imported():
     """Code shared by tests has its own module, or is a fixture in conftest.py."""
     found = [
@@ -171,6 +174,7 @@ with RunWriter(folder, "run") as writer:
 """
 
 
+@pytest.mark.slow
 def test_without_posix_every_module_imports_and_results_are_published(tmp_path):
     modules = [
         module_name(path) for folder in PACKAGES.values() for path in sorted(folder.rglob("*.py"))

@@ -3,12 +3,14 @@
 import gc
 import weakref
 
+import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
 from tests.traced_graphs import release_graphs
 
 
+@pytest.mark.slow
 def test_a_function_that_nobody_has_any_more_leaves_no_graph():
     def trace():
         layer = GRU(3)

@@ -24,7 +24,7 @@ from keras_gru.functional import (
 Array: TypeAlias = npt.NDArray[Any]
 
 # f(−a) = 1 − f(a): the gates whose two update conventions are one function.
-ODD_ABOUT_ONE_HALF = ("sigmoid", "hard_sigmoid")
+POINT_SYMMETRIC_GATES = ("sigmoid", "hard_sigmoid")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,10 +130,10 @@ class GRUWeights:
         """
         if update_gate == self.update_gate:
             return self
-        if self.recurrent_activation not in ODD_ABOUT_ONE_HALF:
+        if self.recurrent_activation not in POINT_SYMMETRIC_GATES:
             raise ValueError(
                 "The update convention can be changed only for a recurrent_activation among "
-                f"{ODD_ABOUT_ONE_HALF}. "
+                f"{POINT_SYMMETRIC_GATES}. "
                 f"Received: recurrent_activation={self.recurrent_activation!r}"
             )
         return dataclasses.replace(

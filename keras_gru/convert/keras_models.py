@@ -12,10 +12,10 @@ from keras_gru.convert.gru_weights import GRUWeights
 from keras_gru.layer import GRU
 
 LIBRARIES = ("keras_gru", "keras")
-SWAPPED = {"GRU": GRU, "GRUCell": GRUCell}
+LAYER_TYPES = {"GRU": GRU, "GRUCell": GRUCell}
 
 # Options that keras.layers.GRU lacks, with the values at which it needs none of them.
-OWN = {
+EXTRA_OPTIONS = {
     "zoneout": 0.0,
     "dropconnect": 0.0,
     "layer_norm": False,
@@ -82,8 +82,8 @@ def _swapped(config: Any, to: str, swapped: list[str]) -> Any:
         return config
     config = {key: _swapped(value, to, swapped) for key, value in config.items()}
     name, registered = config.get("class_name"), config.get("registered_name")
-    if to == "keras_gru" and config.get("module") == "keras.layers" and name in SWAPPED:
-        cls: Any = SWAPPED[name]
+    if to == "keras_gru" and config.get("module") == "keras.layers" and name in LAYER_TYPES:
+        cls: Any = LAYER_TYPES[name]
         swapped.append(config["config"]["name"])
         return {
             **config,
@@ -98,18 +98,18 @@ def _swapped(config: Any, to: str, swapped: list[str]) -> Any:
 
 def _of_keras(config: dict[str, Any]) -> dict[str, Any]:
     name, options = config["class_name"], config["config"]
-    if name not in SWAPPED:
+    if name not in LAYER_TYPES:
         raise ValueError(
             f"Layer {options['name']!r} must be a GRU or a GRUCell to become one of Keras. "
             f"Received: a {name}"
         )
-    for option, plain in OWN.items():
+    for option, plain in EXTRA_OPTIONS.items():
         if options.get(option, plain) != plain:
             raise ValueError(
                 f"Layer {options['name']!r} must have {option}={plain} to become Keras' {name}, "
                 f"which has no such option. Received: {option}={options[option]!r}"
             )
-    theirs = {k: v for k, v in options.items() if k not in (*OWN, "update_gate", "path")}
+    theirs = {k: v for k, v in options.items() if k not in (*EXTRA_OPTIONS, "update_gate", "path")}
     return {**config, "module": "keras.layers", "registered_name": None, "config": theirs}
 
 

@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int, float], None]
 
 WINDOW = 50
 """Updates over which a loss is averaged."""
-SOLVED = 0.01
+SOLVED_LOSS = 0.01
 """Mean squared error at which the adding problem counts as solved; guessing 1 gives 1/6."""
 WORD = "deep"
 WORD_UNITS = 4
@@ -196,8 +196,8 @@ def gradient_flow(model: Any, inputs: NDArray[Any], targets: NDArray[Any]) -> li
 
     Args:
         model: A model of `build_model` with one output at the end.
-        inputs: (B, T, D).
-        targets: (B, 1).
+        inputs: Inputs, (B, T, D).
+        targets: Targets, (B, 1).
 
     Returns:
         T norms of the gradient with respect to the whole state (h, and c of an LSTM), each
@@ -284,7 +284,7 @@ def adding_run(
     before = gradient_flow(model, *probe)
 
     def solved(losses: list[float]) -> bool:
-        return len(losses) >= WINDOW and float(np.mean(losses[-WINDOW:])) < SOLVED
+        return len(losses) >= WINDOW and float(np.mean(losses[-WINDOW:])) < SOLVED_LOSS
 
     losses, seconds = train(
         model,

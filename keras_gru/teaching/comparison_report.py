@@ -14,7 +14,7 @@ import numpy as np
 from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.comparison import (
     ARCHITECTURES,
-    SOLVED,
+    SOLVED_LOSS,
     WINDOW,
     WORD,
     ComparisonConfig,
@@ -234,7 +234,7 @@ def _plot_adding(runs: Sequence[Run], folder: Path) -> str:
     for axis, (length, chosen) in zip(axes, lengths, strict=True):
         _curves(axis, chosen)
         axis.axhline(1 / 6, color="black", linewidth=0.8, linestyle=":", label="guessing 1")
-        axis.axhline(SOLVED, color="black", linewidth=0.8, linestyle="--", label="solved")
+        axis.axhline(SOLVED_LOSS, color="black", linewidth=0.8, linestyle="--", label="solved")
         axis.set(title=f"Adding problem, {length} steps", xlabel="updates", yscale="log")
     axes[0].set_ylabel(f"squared error, mean of {WINDOW} updates")
     return _save(figure, axes[-1], folder / "adding.png")

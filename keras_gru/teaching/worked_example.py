@@ -22,8 +22,8 @@ from keras_gru.teaching.cells import Array, Values, sigmoid
 from keras_gru.teaching.network import Network, NetworkError, parse_network
 from keras_gru.teaching.trace import Substitutes, Trace, trace
 
-_PACKAGED = Path(__file__).parents[1] / "worked_examples"
-_CHECKOUT = Path(__file__).parents[2] / "docs" / "worked_examples"
+_PACKAGE_FOLDER = Path(__file__).parents[1] / "worked_examples"
+_CHECKOUT_FOLDER = Path(__file__).parents[2] / "docs" / "worked_examples"
 
 # Sums of products: a text rounds each term, so its sum may be off by one in the last place.
 _SUMS = frozenset(
@@ -223,7 +223,7 @@ def judge_calculation(claim: Mapping[str, Any]) -> Verdict:
 
 def example_paths() -> dict[str, Path]:
     """List the worked examples that come with the package, by name."""
-    folder = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    folder = _PACKAGE_FOLDER if _PACKAGE_FOLDER.is_dir() else _CHECKOUT_FOLDER
     return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
 

@@ -14,7 +14,7 @@ from gru_serving.missing_extra import missing_extra
 COMMANDS = {
     "export": (
         "gru_serving.commands.export",
-        "write a trained run as the next version of a SavedModel",
+        "write a trained run as the next version of a served model",
     ),
     "serve": (
         "gru_serving.commands.serve",
@@ -24,28 +24,34 @@ COMMANDS = {
         "gru_serving.commands.playground",
         "serve models on this machine and open the page on which to try them",
     ),
-    "predict": ("gru_serving.commands.predict", "query a running server"),
+    "predict": (
+        "gru_serving.commands.predict",
+        "ask a running server about texts, series or a file of rows",
+    ),
     "stream": (
         "gru_serving.commands.stream",
         "feed a text or series step by step, and see each answer",
     ),
     "complete": (
         "gru_serving.commands.complete",
-        "go on with a text, token by token, with a language model",
+        "continue a text, token by token, with a language model",
     ),
-    "explain": ("gru_serving.commands.explain", "show what the gates did at each word or step"),
+    "explain": (
+        "gru_serving.commands.explain",
+        "show the gates at each word or step, or the words behind an answer",
+    ),
     "verify": (
         "gru_serving.commands.verify",
-        "compare a version's or a server's answers with those at export",
+        "check that a version or a server answers as at export",
     ),
     "inspect": ("gru_serving.commands.inspect", "show what an exported version contains"),
     "diff": ("gru_serving.commands.diff", "compare the answers of two versions"),
     "example-request": (
         "gru_serving.commands.example_request",
-        "print working curl and Python examples for a model",
+        "print curl commands and Python programs that query a model",
     ),
     "publish": ("gru_serving.commands.publish", "check a version and copy it to another base path"),
-    "prune": ("gru_serving.commands.prune", "remove old versions"),
+    "prune": ("gru_serving.commands.prune", "remove old versions of a model"),
     "promote": (
         "gru_serving.commands.rollout:promote",
         "move a label of a server to a newer version",
@@ -56,11 +62,11 @@ COMMANDS = {
     ),
     "label": (
         "gru_serving.commands.rollout:label",
-        "show, set and remove version labels of a server",
+        "show, set or remove version labels of a server",
     ),
     "watch": (
         "gru_serving.commands.watch",
-        "compare logged requests and answers with the data of a version",
+        "compare logged requests with the data of a version, to notice drift",
     ),
 }
 
@@ -68,7 +74,7 @@ COMMANDS = {
 _EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
-_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _READER_GONE
     except OSError as error:
-        if error.errno not in _UNWRITTEN or "--debug" in arguments:
+        if error.errno not in _WRITE_ERRORS or "--debug" in arguments:
             raise
         _discard_output()
         print(f"gru-serve: the output cannot be written: {error.strerror}", file=sys.stderr)

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 
-_OWN = ("keras_gru", "gru_training", "gru_serving")
+_OWN_PACKAGES = ("keras_gru", "gru_training", "gru_serving")
 # What `gru_serving` imports besides these comes with the clients.
 _EXTRAS = {
     "flatbuffers": "serve",
@@ -37,7 +37,7 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
         None where no extra would help: a module of this project is missing.
     """
     package = (error.name or "").partition(".")[0]
-    if package in ("", *_OWN):
+    if package in ("", *_OWN_PACKAGES):
         return None
     return (
         f"needs {_DISTRIBUTIONS.get(package, package)}, which is not installed; install it with "

@@ -1,20 +1,37 @@
-"""Names that others choose, fit for a line of a log, a label, a terminal."""
+r"""Text of others, made fit for a line of a log, a label of a metric, a terminal.
+
+A terminal obeys escape sequences, which may hide or rewrite its contents, and direction marks show
+a line in another order. They are printed as `\u001b`, which in JSON is the same text as before.
+"""
 
 from __future__ import annotations
 
 import re
 
-# Control characters, line ends of all kinds, and what turns the direction of writing around.
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-LONGEST = 256
+# C0 with DEL, C1, the two line separators, marks of direction, halves of pairs, invisible tags.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+MAX_CHARACTERS = 256
 
 
-def printable(text: str, longest: int = LONGEST) -> str:
-    """The text with escapes for what has no shape, and cut where it is too long."""
-    cut = text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+def printable(text: str, longest: int = MAX_CHARACTERS) -> str:
+    """Escape what a terminal would obey, and cut what is too long."""
+    cut = text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
     return escaped(cut)
 
 
 def escaped(text: str) -> str:
-    """The text with escapes, at full length."""
-    return _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    """Escape what a terminal would obey, at full length."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    # Beyond 16 bits as a pair of halves, as JSON has it.
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

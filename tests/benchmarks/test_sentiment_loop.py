@@ -61,6 +61,7 @@ def test_from_end_to_end(tmp_path, capsys):
     assert all(f"| {name} |" in printed for name in (LOOP, *FITS))
 
 
+@pytest.mark.slow
 def test_the_loop_is_compared_with_its_sparse_updates(capsys):
     sizes = ["--reviews", "100", "--units", "2", "--embedding-size", "2", "--batch-size", "100"]
     assert main([*sizes, "--rounds", "1", "--sparse-updates"]) == 0

@@ -1,10 +1,13 @@
 """docs/tutorials/first_model.md, typed from top to bottom, prints what it shows."""
 
+import pytest
+
 from tests.docs.lesson import assert_prints, blocks, reader
 
 PAGE = "docs/tutorials/first_model.md"
 
 
+@pytest.mark.slow
 def test_it_prints_what_it_shows(tmp_path):
     printed = {}
     with reader(tmp_path) as typing:

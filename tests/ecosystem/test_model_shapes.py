@@ -69,6 +69,7 @@ def run_onnx(path, inputs):
     return session.run(None, dict(zip(names, inputs, strict=True)))
 
 
+@pytest.mark.slow_cases
 @every_model
 def test_equal_to_keras_saved_and_loaded(shape, tmp_path):
     model, inputs, wanted = example(shape)

@@ -40,6 +40,7 @@ def losses_and_gradients(layer, x, mask, wrap):
     return [*step(), *step()]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("path", ["plain", "xla", "loop"])
 @pytest.mark.parametrize(("rates", "reset_after"), list(itertools.product(RATES, [True, False])))
 def test_outputs_and_gradients(rates, reset_after, path):
@@ -55,6 +56,7 @@ def test_outputs_and_gradients(rates, reset_after, path):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=2e-6)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("rates", RATES)
 def test_several_blocks_of_rows(rates, monkeypatch):
     """Enough rows and steps for the batch to be split into blocks; the masks are split, too."""

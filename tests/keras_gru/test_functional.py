@@ -77,6 +77,7 @@ def test_leading_axes_broadcast(reset_after):
         close(pairs[i, m], wanted)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("where", ["eager", "graph", "xla"])
 @pytest.mark.parametrize("mask", [None, MASK], ids=["all", "masked"])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)

@@ -23,6 +23,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(("options", "weights"), OPTIONS, ids=str)
 def test_run_layer_test(options, weights):
     shape = (2, 3, 4) if options.get("return_sequences") else (2, 4)

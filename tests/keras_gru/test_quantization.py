@@ -93,6 +93,7 @@ def test_files_and_exports_hold_int8(tmp_path):
         assert whole - small > 2.8 * values, "three of four bytes are gone"
 
 
+@pytest.mark.slow
 def test_training_goes_on_around_the_kernels():
     model = build(MODELS["layer"])
     model.quantize("int8")

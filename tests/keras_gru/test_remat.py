@@ -53,6 +53,7 @@ def gradients(layer, x, mask, run):
     return run(compute)(tf.constant(x), tf.constant(mask))
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("steps", [3, 27])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_the_same_gradients(options, steps):
@@ -63,6 +64,7 @@ def test_the_same_gradients(options, steps):
         np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_in_eager_code_and_where_sizes_are_unknown():
     x = RNG.normal(size=(2, 13, 4)).astype("float32")
     mask = np.ones((2, 13), bool)
@@ -74,6 +76,7 @@ def test_in_eager_code_and_where_sizes_are_unknown():
             np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_in_a_bidirectional_wrapper():
     x = RNG.normal(size=(4, 15, 4)).astype("float32")
     names = ["forward_gru", "backward_gru"]  # Keras cannot compute the wrapper itself again

@@ -75,6 +75,7 @@ CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", 
                                       "storage", "telemetry")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extras", "found"),
     [

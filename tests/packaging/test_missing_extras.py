@@ -34,6 +34,7 @@ def program_without(module, program, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("module", "package", "arguments", "message"),
     [
@@ -129,6 +130,7 @@ def test_another_missing_module_is_left_as_it_is():
     assert "No module named 'jax'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_comparison_says_so_before_it_trains(tmp_path):
     done = run_without("matplotlib", "keras_gru", "compare", "--output", str(tmp_path))
     assert done.stderr.splitlines()[-1].endswith(

@@ -14,7 +14,7 @@ from gru_serving.telemetry.server_log import OneLine
     ("text", "shown"),
     [
         ("é☃ name", "é☃ name"),
-        ("a\nb\r\x1b[31m\x7f", "a\\nb\\r\\x1b[31m\\x7f"),
+        ("a\nb\r\x1b[31m\x7f", "a\\nb\\r\\u001b[31m\\u007f"),
         ("a\u2028b\u202ec", "a\\u2028b\\u202ec"),
         ("x" * 300, "x" * 256 + "... (300 characters)"),
     ],
@@ -26,7 +26,7 @@ def test_printable(text, shown):
 def test_a_message_is_one_line_and_a_traceback_stays():
     formatter = OneLine("%(levelname).1s %(message)s")
     record = logging.LogRecord("n", logging.INFO, "p", 1, "name %s", ("a\nI forged\x1b[2J",), None)
-    assert formatter.format(record) == "I name a\\nI forged\\x1b[2J"
+    assert formatter.format(record) == "I name a\\nI forged\\u001b[2J"
     record = logging.LogRecord("n", logging.INFO, "p", 1, "%s", ("n" * 1_000_000,), None)
     assert len(formatter.format(record)) < 5000
     try:
@@ -42,6 +42,6 @@ def test_labels_of_metrics():
     counter = Counter("c", ("m",))
     counter.add('a\x1b[31m\r\n"\\')
     (line,) = counter.lines()
-    assert line == 'c{m="a\\\\x1b[31m\\\\r\\n\\"\\\\"} 1'
+    assert line == 'c{m="a\\\\u001b[31m\\\\r\\n\\"\\\\"} 1'
     # JSON has the same three escapes.
-    assert json.loads(line[len("c{m=") : -len("} 1")]) == 'a\\x1b[31m\\r\n"\\'
+    assert json.loads(line[len("c{m=") : -len("} 1")]) == 'a\\u001b[31m\\r\n"\\'

@@ -193,14 +193,7 @@ def test_a_missing_file_would_fail_too(tmp_path, capsys):
     assert "there is no file or folder" in capsys.readouterr().out
 
 
-def test_help_has_examples(capsys):
-    assert main(["check", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert "gru-train check tickets.csv --text-column body" in out
-    assert main(["--help"]) == 0
-    assert "check" in capsys.readouterr().out
-
-
+@pytest.mark.slow
 def test_a_task_with_nothing_to_check_trains_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")
     run = ["--runs-dir", str(tmp_path), "--name", "a", "--epochs", "1"]
@@ -231,3 +224,49 @@ def test_the_data_are_the_first_argument(arguments, told, capsys):
     assert main(["check", *arguments]) == 2
     errors = capsys.readouterr().err.strip()
     assert errors.endswith(f"--data must be left out, as the first argument names the data: {told}")
+
+
+def one_hot(path, **columns):
+    rows = [",".join(("text", *columns))]
+    rows += [
+        ",".join((f"some words {i}", *(str(of(i)) for of in columns.values()))) for i in range(30)
+    ]
+    return write(path, "\n".join(rows) + "\n")
+
+
+def test_columns_of_yes_and_no_are_read_with_the_command_to_type(tmp_path, capsys):
+    classes = {name: lambda i, k=k: int(i % 3 == k) for k, name in enumerate(("ok", "bad", "so"))}
+    path = one_hot(tmp_path / "hot.csv", **classes)
+    assert main(["check", path]) == 0
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert first == (
+        "read as labelled texts (texts in 'text', classes in the columns 'ok', 'bad' and 'so'), as "
+        "the columns 'ok', 'bad' and 'so' say yes or no, to one of them in each row; --task says "
+        "otherwise"
+    )
+    assert second.startswith(f"{path}: 30 texts in 3 classes")
+    flags = "--target-type class --label-columns ok bad so"
+    assert last == f"next    gru-train sentiment --data {path} {flags}"
+    assert main(["check", *shlex.split(last)[4:]]) == 0
+    # With an identifier, which could be taken for times, and labels of their own.
+    labels = {"id": lambda i: i, "toxic": lambda i: i % 2, "insult": lambda i: int(i % 3 == 0)}
+    assert main(["check", one_hot(tmp_path / "toxic.csv", **labels)]) == 0
+    assert capsys.readouterr().out.endswith(" --label-columns toxic insult\n")
+
+
+def test_texts_without_labels_are_no_series(tmp_path, capsys):
+    path = one_hot(tmp_path / "a.csv", number=lambda i: i * 1.5)
+    assert main(["check", path]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "read as texts to continue; not as labelled texts: no column looks like the label; "
+    )
+    assert f"next    gru-train language --data {path}" in out
+
+
+def test_a_series_is_read_as_one(tmp_path, capsys):
+    path = write_waves(tmp_path / "waves.csv")
+    assert main(["check", str(path), "--horizon", "6", "--lookback", "24"]) == 0
+    assert capsys.readouterr().out.startswith("read as series; --task says otherwise\n")
+    assert main(["check", str(path), "--task", "forecasting", "--lookback", "24"]) == 0
+    assert capsys.readouterr().out.startswith("read as series\n")

@@ -34,6 +34,7 @@ def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
     assert "first exists already" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_default_name_tells_the_data(tmp_path):
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()

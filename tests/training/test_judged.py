@@ -16,6 +16,7 @@ def test_of_a_mean_it_is_the_error_of_a_mean_over_the_parts():
     assert standard_error(*(each.left_out for each in errors)) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_of_another_measure_it_is_what_new_rows_show():
     """Macro F1 of two classifiers: the deviation over many sets of validation rows."""
     random = np.random.default_rng(1)

@@ -1,6 +1,7 @@
 """The next steps that a training prints fit its outcome."""
 
 import shlex
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,12 @@ from gru_training.forecasting import task as forecasting_task
 from gru_training.forecasting.config import ForecasterConfig, ForecastingConfig
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.sentiment import task as sentiment_task
-from gru_training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.config import (
+    ClassifierConfig,
+    SentimentConfig,
+    SentimentDataConfig,
+    SentimentRunConfig,
+)
 from tests.training.conftest import write_waves
 
 
@@ -72,8 +78,10 @@ def test_a_forecaster_of_medians_is_judged_by_its_absolute_error():
     ("path", "served"),
     [("tickets.csv.gz", "tickets"), ("Zoë's tickets.csv", "Zoë-s-tickets"), ("..csv", "sentiment")],
 )
-def test_a_model_is_called_like_the_data(tmp_path, path, served):
+def test_a_model_is_called_like_the_run_or_else_the_data(tmp_path, path, served):
     config = SentimentConfig(data=SentimentDataConfig(data=tmp_path / path))
+    named = replace(config, run=SentimentRunConfig(name="my run.2"))
+    assert _served(SimpleNamespace(config=named), "sentiment") == "my-run-2"
     assert _served(SimpleNamespace(config=config), "sentiment") == served
     assert _served(SimpleNamespace(config=SentimentConfig()), "sentiment") == "sentiment"
 
@@ -97,7 +105,7 @@ def test_a_training_below_a_baseline_does_not_end_in_a_plain_export(tmp_path, ca
     *_, again, export = capsys.readouterr().out.splitlines()
     run = tmp_path / "my runs" / "first"
     assert shlex.split(export.removeprefix("or"), comments=True) == [
-        "gru-serve", "export", str(run), "--to", "models/waves"]  # fmt: skip
+        "gru-serve", "export", str(run), "--to", "models/first"]  # fmt: skip
     program, *arguments = shlex.split(again.removeprefix("next"))
     assert (program, arguments) == ("gru-train", [*command, "--linear-skip"])
     assert main(arguments) == 0

@@ -11,20 +11,22 @@ import re
 import signal
 import sys
 import webbrowser
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join, quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import tyro
 
 from gru_training.command_settings import (
+    HelpTexts,
     UnknownSettingError,
     task_settings,
     without_lost_flags,
 )
 from gru_training.config import OptionalName
+from gru_training.data.problems import without_source
 from gru_training.errors import (
     CheckpointError,
     ConfigError,
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
 
 USAGE = "usage: gru-train COMMAND ..."
-WOULD_FAIL = 2
+CHECK_FAILURE_STATUS = 2
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -100,8 +102,8 @@ def find_command(name: str, flags: Sequence[str]) -> Command | None:
         flags: Words after it; a training repeats them in the next step that it prints.
     """
     if name in TASKS:
-        run = functools.partial(train, name, flags=flags)
-        return Command(name, find_task(name).settings, run, needs_tensorflow=False)
+        task, run = find_task(name), functools.partial(train, name, flags=flags)
+        return Command(name, task.settings, run, needs_tensorflow=False, examples=task.examples)
     if name in COMMANDS:
         return _load(COMMANDS[name])
     return next((command for command in _task_commands() if command.name == name), None)
@@ -114,6 +116,15 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         SystemExit: The command does not have these settings, or help was asked for.
         ConfigError: A setting is out of range.
     """
+    try:
+        return _settings(command, flags)
+    except SystemExit as stop:
+        if not stop.code and command.examples:  # help was asked for, and ends with examples
+            print("\n".join(["", "examples:", *(f"  {line}" for line in command.examples)]))
+        raise
+
+
+def _settings(command: Command, flags: Sequence[str]) -> Any:
     prog = f"gru-train {command.name}"
     if command.name in TASKS:
         return task_settings(find_task(command.name), flags, prog)
@@ -121,6 +132,7 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         "prog": prog,
         "args": list(flags),
         "config": (tyro.conf.OmitArgPrefixes,),
+        "registry": HelpTexts(),
     }
     if not command.takes_training_flags:
         return tyro.cli(command.config_type, **options)
@@ -264,11 +276,12 @@ def _show_next_steps(
 
 
 def _served(run: Any, task: str) -> str:
-    """Name a model on a server after the user's data, or else after the task."""
+    """Name a model on a server as the user named the run, else after the data or the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
-    if data is None:
-        return task
-    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+    name = run.config.run.name
+    if name is None:
+        name = task if data is None else Path(data).resolve().name.split(".")[0]
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or task
 
 
 def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> list[str]:
@@ -286,17 +299,10 @@ def _again(name: str, flags: Sequence[str] | None, further: Sequence[str]) -> li
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Check data before training: list everything that is wrong, and a summary.
+    """Check data before training: summarise them and list every problem.
 
-    Any setting of the training may follow DATA and is checked with it:
-
-    gru-train check tickets.csv --text-column body --label-column category
-
-    gru-train check sales.csv --target revenue --horizon 28
-
-    gru-train check tickets.csv --drop-bad --merge-labels
-
-    Exit status: 0 where training would begin, 2 where it would fail.
+    Any setting of the training may follow DATA and is checked with it. The exit status is 0 where
+    training would begin and 2 where it would fail.
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
@@ -328,7 +334,10 @@ def run_check(config: CheckConfig, console: "Console") -> int:
     settings = config.training_flags
     _require_no_data_flag(config, settings)
     flags = ["--data", str(config.path), *settings]
-    name, found = _check(flags, list(TASKS) if config.task is None else [config.task])
+    name, settings, found, seen = _check(
+        flags, list(TASKS) if config.task is None else [config.task]
+    )
+    console.print(seen, markup=False, highlight=False)
     found.print(console)
     if found.errors:
         console.print("\ntraining would fail", style="bold red")
@@ -336,7 +345,7 @@ def run_check(config: CheckConfig, console: "Console") -> int:
             further = dict.fromkeys(found.remedies)
             line = join(["gru-train", "check", str(config.path), *settings, *further])
             console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
-        return WOULD_FAIL
+        return CHECK_FAILURE_STATUS
     line = join(["gru-train", name, "--data", str(config.path), *settings])
     console.print(f"\nnext    {line}", markup=False, highlight=False)
     return 0
@@ -356,21 +365,50 @@ def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
     )
 
 
-def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataCheck"]:
-    """Find the first task that has these settings and finds its columns in the file."""
+class _Checked(NamedTuple):
+    """Data that a task read."""
+
+    task: str
+    settings: tuple[str, ...]
+    """Flags of the training, with those that follow from the columns."""
+    data: "DataCheck"
+    seen: str
+    """Description of what the data were taken for, and why."""
+
+
+def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
+    """Find the task that has these settings and finds its columns in the file.
+
+    It is the first; where an earlier one lacks but a column, the first without errors.
+    """
     foreign: dict[str, ForeignDataError] = {}
+    faulty: _Checked | None = None
     for name in names:
         task = find_task(name)
         settings = _settings_if_known(flags, task, quiet=len(names) > 1)
         if settings is None:
             continue
+        reason, given = "", list(flags)
         try:
-            found = task.read(settings)
+            try:
+                found = task.read(settings)
+            except ForeignDataError as error:
+                if not error.flags:
+                    raise
+                reason, given = f", as {error.reason}", [*flags, *error.flags]
+                found = task.read(task_settings(task, given, "gru-train check DATA"))
         except ForeignDataError as error:
             foreign[name] = error
             continue
-        if found is not None:
-            return name, found
+        if found is None:
+            continue
+        seen = _seen(task, found, reason, foreign, len(names) > 1)
+        checked = _Checked(name, tuple(given[2:]), found, seen)
+        if not found.errors or not any(error.near for error in foreign.values()):
+            return checked
+        faulty = faulty or checked
+    if faulty is not None:
+        return faulty
     if len(set(map(str, foreign.values()))) == 1:
         raise next(iter(foreign.values()))
     if foreign:
@@ -380,6 +418,22 @@ def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataChec
         f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(names))} "
         "--help` shows what there is"
     )
+
+
+def _seen(
+    task: Task,
+    found: "DataCheck",
+    reason: str,
+    foreign: Mapping[str, ForeignDataError],
+    guessed: bool,
+) -> str:
+    """Say what data were taken for, and what they were not taken for."""
+    columns = f" ({found.reading})" if found.reading else ""
+    text = f"read as {task.data_kind}{columns}{reason}"
+    for name, error in foreign.items():
+        why = without_source(str(error).partition("; ")[0], found.source).partition("\n")[0]
+        text += f"; not as {find_task(name).data_kind}: {why}"
+    return f"{text}; --task says otherwise" if guessed else text
 
 
 def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
@@ -394,12 +448,10 @@ def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Show where the page of a run's report is; write it if an older run has none.
+    """Print the path of a run's report page, and open it in the browser with --open.
 
-    The page is one file that needs no other, no server and no network. Works for runs and for
-    the folders of gru-train compare.
-
-    gru-train report runs/sentiment --open
+    The page is one file that needs no other, no server and no network. It is written if an older
+    run has none. Folders of gru-train compare have such a page, too.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -436,11 +488,32 @@ def run_report(config: ReportConfig, console: "Console") -> None:
 COMMANDS: dict[str, str | Command] = {
     "tune": "gru_training.tune.command:TUNE",
     "check": Command(
-        "check", CheckConfig, run_check, needs_tensorflow=False, takes_training_flags=True
+        "check",
+        CheckConfig,
+        run_check,
+        needs_tensorflow=False,
+        takes_training_flags=True,
+        examples=(
+            "gru-train check tickets.csv",
+            "gru-train check tickets.csv --text-column text --label-column label --drop-bad",
+            "gru-train check load.csv --target load --horizon 24",
+        ),
     ),
-    "resume": Command("resume", ResumeConfig, _resume, needs_tensorflow=False),
+    "resume": Command(
+        "resume",
+        ResumeConfig,
+        _resume,
+        needs_tensorflow=False,
+        examples=("gru-train resume runs/tickets",),
+    ),
     "predict": "gru_training.predict:PREDICT",
     "compare": "gru_training.compare.command:COMPARE",
-    "report": Command("report", ReportConfig, run_report, needs_tensorflow=False),
+    "report": Command(
+        "report",
+        ReportConfig,
+        run_report,
+        needs_tensorflow=False,
+        examples=("gru-train report runs/tickets", "gru-train report runs/tickets --open"),
+    ),
 }
 """Commands that belong to no task, or the places where they are."""

@@ -216,7 +216,45 @@ def _require_flags(task: "Task", flags: Sequence[str], kept: set[str]) -> None:
             )
 
 
-class _Flags(ConstructorRegistry):
+class HelpTexts(ConstructorRegistry):
+    """Shows each option's help as one text, and its default where there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inside = False
+        self.struct_rule(self._found)
+
+    def _found(self, info: "StructTypeInfo") -> StructConstructorSpec | None:
+        if self._inside or not dataclasses.is_dataclass(info.type):
+            return None
+        self._inside = True
+        try:
+            found = ConstructorRegistry.get_struct_spec(info)
+        finally:
+            self._inside = False
+        return self._changed(info, found) if isinstance(found, StructConstructorSpec) else None
+
+    def _changed(
+        self,
+        info: "StructTypeInfo",  # noqa: ARG002
+        found: StructConstructorSpec,
+    ) -> StructConstructorSpec:
+        """Change what the help shows of a dataclass."""
+        return dataclasses.replace(found, fields=tuple(map(self._field, found.fields)))
+
+    def _field(self, field: StructFieldSpec) -> StructFieldSpec:
+        kind = field.type
+        if field.default is None or field.default == ():
+            kind = Annotated[kind, tyro.conf.arg(help_behavior_hint="")]  # type: ignore[assignment]
+        text = functools.partial(self._help, field.helptext)
+        return dataclasses.replace(field, type=kind, helptext=text)
+
+    def _help(self, text: str | Callable[[], str | None] | None) -> str | None:
+        shown = text() if callable(text) else text
+        return None if shown is None else " ".join(shown.split())
+
+
+class _Flags(HelpTexts):
     """Tells tyro which settings have flags.
 
     Args:
@@ -227,19 +265,10 @@ class _Flags(ConstructorRegistry):
     def __init__(self, task: "Task", kept: set[str] | None):
         super().__init__()
         self._task, self._kept = task, kept
-        self._inside = False
-        self.struct_rule(self._with_flags)
 
-    def _with_flags(self, info: "StructTypeInfo") -> StructConstructorSpec | None:
-        if self._inside or not dataclasses.is_dataclass(info.type):
-            return None
-        self._inside = True
-        try:
-            found = ConstructorRegistry.get_struct_spec(info)
-        finally:
-            self._inside = False
-        if not isinstance(found, StructConstructorSpec):
-            return None
+    def _changed(
+        self, info: "StructTypeInfo", found: StructConstructorSpec
+    ) -> StructConstructorSpec:
         default, fields = info.default, found.fields
         if info.type is self._task.settings:
             asked = (
@@ -260,13 +289,9 @@ class _Flags(ConstructorRegistry):
                     _SET_HELP,
                 ),
             )
-            fields = (*fields[:1], *asked, *fields[1:])
+            fields = (*map(self._field, (*fields[:1], *asked)), *fields[1:])
         elif self._kept is not None:
-            fields = tuple(
-                dataclasses.replace(field, helptext=functools.partial(self._help, field.helptext))
-                for field in fields
-                if field.name in self._kept
-            )
+            fields = tuple(self._field(field) for field in fields if field.name in self._kept)
 
         def settings(**values: Any) -> Any:
             own = {name: value for name, value in values.items() if name not in ("config", "set")}
@@ -276,5 +301,5 @@ class _Flags(ConstructorRegistry):
 
     def _help(self, text: str | Callable[[], str | None] | None) -> str | None:
         """Name settings without a flag as they are given, in the help of another one."""
-        shown = text() if callable(text) else text
+        shown = super()._help(text)
         return None if shown is None else without_lost_flags(shown, self._task)

@@ -10,6 +10,10 @@ FEWEST_PARTS = 5
 """Fewest parts of the validation rows, or forecasts that do not overlap, that tell trials apart."""
 PARTS = 20
 """Parts of the validation rows, by default."""
+ERRORS_TO_BEAT = 1.0
+"""Standard errors by which settings must beat the defaults to be taken."""
+ERRORS_TO_BEAT_BY_FEW = 2.0
+"""Standard errors where there are too few rows to choose by (`Criterion.caution`)."""
 
 
 class Criterion(NamedTuple):
@@ -28,8 +32,8 @@ class Criterion(NamedTuple):
 def caution(few: str) -> str:
     """Say that there are too few rows to choose by, such as "only 3 rows"."""
     return (
-        f"{few}: what did best on so few is mostly chance, and the defaults may do better on new "
-        "ones"
+        f"{few}: what did best on so few is mostly chance, and the defaults are kept unless it is "
+        f"better by {ERRORS_TO_BEAT_BY_FEW:g} standard errors"
     )
 
 

@@ -15,6 +15,7 @@ Of these only DataError is a ValueError, as scikit-learn's tools expect of data 
 refuses. ConfigError is none: the command-line parser would take that for its own.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -33,7 +34,22 @@ class DataError(TrainingError, ValueError):
 
 
 class ForeignDataError(DataError):
-    """A data file does not have the columns that a task reads."""
+    """A data file does not have the columns that a task reads.
+
+    Args:
+        message: Name of the file, and the columns that were expected and found.
+        flags: Flags with which the task would read the file; none where it cannot.
+        reason: Description of what in the file these flags follow from, as a clause.
+        near: Whether the file is of the task's kind, and lacks only a column.
+    """
+
+    def __init__(
+        self, message: str, flags: Sequence[str] = (), reason: str = "", near: bool = False
+    ):
+        super().__init__(message)
+        self.flags = tuple(flags)
+        self.reason = reason
+        self.near = near
 
 
 class RunDirectoryError(TrainingError):

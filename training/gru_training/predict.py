@@ -34,23 +34,18 @@ class PredictConfig:
     For a text classifier the output has the columns of the file, then label, probability, and one
     column per class under the name of the class. If a column of the file has one of these names,
     it gets input_ before its name; a class called label or probability gets class_. Empty and
-    missing texts are answered, too: as an empty text is, about by the shares of the classes.
+    missing texts are answered, too, about by the shares of the classes.
 
     Files may be of any size: memory stays bounded, but for Excel and JSON lists. If the command is
     interrupted or killed, run it again to continue. The output file appears when it is complete.
-
-    gru-train predict runs/tickets --data june.csv --output june-scored.csv
-
-    gru-train predict runs/tickets --data mails.parquet --text-column body --keep id,created
-    --output labels.parquet
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The run, such as runs/NAME."""
     data: PathName
-    """The rows."""
+    """File with the rows to score."""
     output: PathName
-    """Where the answers go; the end of the name says which kind of file."""
+    """File for the answers; its ending says the format."""
     text_column: OptionalName = None
     """Column with the text; detected if called text, sentence, review, ..."""
     separator: OptionalName = None
@@ -175,11 +170,20 @@ def predict_file(config: PredictConfig, console: "Console") -> None:
 
 
 PREDICT = Command(
-    "predict", PredictConfig, run_prediction, check_prediction, needs_tensorflow=False
+    "predict",
+    PredictConfig,
+    run_prediction,
+    check_prediction,
+    needs_tensorflow=False,
+    examples=(
+        "gru-train predict runs/tickets --data june.csv --output june-scored.csv",
+        "gru-train predict runs/tickets --data may.csv --text-column text --keep customer,created "
+        "--output labels.parquet",
+    ),
 )
 
 
-_ONE_AT_A_TIME = threading.Lock()
+_LOADING_LOCK = threading.Lock()
 """Lock for engines that call from several threads, as each call uses all cores already."""
 
 
@@ -227,7 +231,7 @@ class RunScorer:
         read_from = pa.schema([(str(name), pa.null()) for name in frame.columns])
         found = find_columns("the data frame", read_from, inputs, self._columns)
         read = pa.Table.from_pandas(frame[list(found.values())], preserve_index=False)
-        with _ONE_AT_A_TIME:
+        with _LOADING_LOCK:
             answers = score_table(_opened(self._path), read, found)
         names = list(map(str, frame.columns))
         kept = pa.schema([(name, pa.null()) for name in names])

@@ -32,7 +32,7 @@ LIMIT = 64 << 20
 """Bytes of all programs that are kept: some 450 of them."""
 _LEAST_FREE = 256 << 20
 """Bytes that must be free on the disk, as TensorFlow fails where it cannot write."""
-_BEING_MADE = 60.0
+_MAX_BUILD_SECONDS = 60.0
 """Seconds after which a process' folder without a lock was left behind."""
 _FLAG = "--tf_xla_persistent_cache_directory"
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -151,7 +151,7 @@ def _collect(root: Path) -> None:
                 if lock is not None:
                     _hand_on(folder)
                     os.close(lock)
-            elif time.time() - folder.stat().st_mtime > _BEING_MADE:
+            elif time.time() - folder.stat().st_mtime > _MAX_BUILD_SECONDS:
                 _hand_on(folder)
 
 
@@ -170,7 +170,7 @@ def _shrink(root: Path, limit: int) -> None:
         total -= size
     for kind in root.iterdir():
         with suppress(OSError):  # not empty
-            if time.time() - kind.stat().st_mtime > _BEING_MADE:
+            if time.time() - kind.stat().st_mtime > _MAX_BUILD_SECONDS:
                 kind.rmdir()
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 from gru_training.programs import keep_programs
 
-_OF_TENSORFLOW = re.compile(
+_TENSORFLOW_LINE = re.compile(
     rb"[IWEF]\d{4} |\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] "
     rb"|WARNING: All log messages before absl::|To enable the following instructions: "
 )
@@ -57,6 +57,6 @@ def quiet(active: bool = True) -> Iterator[None]:
             os.dup2(kept, 2)
             messages.seek(0)
             for line in messages:
-                if failed or not _OF_TENSORFLOW.match(line):
+                if failed or not _TENSORFLOW_LINE.match(line):
                     os.write(kept, line)
             os.close(kept)

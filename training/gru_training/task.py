@@ -49,6 +49,8 @@ class Command:
     """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
     takes_training_flags: bool = False
     """Whether flags of a training may follow; they become the setting `training_flags`."""
+    examples: Sequence[str] = ()
+    """Command lines that end the help; `tests/docs/test_help_examples.py` types them."""
 
 
 class Verdict(NamedTuple):
@@ -69,11 +71,15 @@ class Task(ABC):
     settings: ClassVar[type]
     """The dataclass of its settings (`gru_training.config.TaskConfig`); its docstring is the help
     of the command that has the task's name."""
+    data_kind: ClassVar[str] = "data"
+    """Noun for what it learns from, in `gru-train check`."""
     presets: ClassVar[Mapping[str, Any]] = {}
     """Settings by the names that `--preset` takes."""
     flags: ClassVar[Sequence[str] | None] = None
     """Settings with a flag of their own; None: all. The others are given with `--set` or in a file
     (`gru_training.command_settings`)."""
+    examples: ClassVar[Sequence[str]] = ()
+    """Command lines that end the help of its training."""
     commands: ClassVar[Sequence[Command]] = ()
     """Further commands for its runs."""
 

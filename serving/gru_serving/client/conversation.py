@@ -19,6 +19,7 @@ from gru_serving.client.metadata import ListedModel, Metadata, Target, VersionSt
 from gru_serving.client.options import ClientOptions
 from gru_serving.codecs.batch_parts import Arrays, join_parts, row_count
 from gru_serving.codecs.coerce import coerce
+from gru_serving.codecs.dtypes import by_number, by_numpy
 from gru_serving.codecs.example import Values, example_values
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from gru_serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
@@ -157,7 +158,9 @@ class Conversation:
 
         def ask(target: Target, part: Arrays) -> Steps[Arrays]:
             call = self._wire.predict(target, signature_name, signature, part, list(output_filter))
-            return self._asking(call, deadline)
+            outputs = yield from self._asking(call, deadline)
+            _require_outputs(outputs, signature, _batch_rows(part, signature))
+            return outputs
 
         try:
             rows = row_count(arrays)
@@ -181,14 +184,18 @@ class Conversation:
     ) -> Steps[list[list[tuple[str, float]]]]:
         """Yield the steps of `Client.classify`; (label, score) pairs per example are the result."""
         call = self._wire.classify(target, signature_name, example_values(examples))
-        return (yield from self._asking(call, self._deadline(timeout)))
+        found = yield from self._asking(call, self._deadline(timeout))
+        _require_one_each(len(found), len(examples))
+        return found
 
     def regress(
         self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
     ) -> Steps[list[float]]:
         """Yield the steps of `Client.regress`; one number per example is the result."""
         call = self._wire.regress(target, signature_name, example_values(examples))
-        return (yield from self._asking(call, self._deadline(timeout)))
+        found = yield from self._asking(call, self._deadline(timeout))
+        _require_one_each(len(found), len(examples))
+        return found
 
     def metadata(self, target: Target, timeout: float | None) -> Steps[Metadata]:
         """Yield the steps of `Client.metadata`."""
@@ -266,6 +273,57 @@ class Conversation:
         raise AssertionError("unreachable")
 
 
+def _batch_rows(arrays: Arrays, signature: Signature) -> int | None:
+    """The number of rows that a request holds by its signature; None where it has no rows."""
+    shapes = [signature.inputs[name].shape for name in arrays]
+    by_row = all(shape is not None and shape[:1] == (-1,) for shape in shapes)
+    return row_count(arrays) if by_row else None
+
+
+def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None) -> None:
+    """Check that the outputs of an answer are those of the signature.
+
+    An output whose first dimension is open holds a row for each that was sent.
+
+    Raises:
+        Unknown: An output has another type or shape.
+    """
+    for name, array in outputs.items():
+        expected = signature.outputs.get(name)
+        if expected is None:
+            raise Unknown(
+                f"the server's answer: expected the outputs {sorted(signature.outputs)}; got "
+                f"{name!r}"
+            )
+        dtype = by_numpy(array.dtype)
+        if dtype.number != expected.dtype:
+            raise Unknown(
+                f"the server's answer, output {name!r}: expected {by_number(expected.dtype).name}; "
+                f"got {dtype.name}"
+            )
+        shape = expected.shape
+        if shape is None:
+            continue
+        if rows is not None and shape[:1] == (-1,):
+            shape = (rows, *shape[1:])
+        # JSON holds no shape of an output without elements, but its first dimension.
+        fits = len(shape) == array.ndim or (array.size == 0 and array.ndim > 0)
+        if not fits or any(
+            size not in (-1, got) for size, got in zip(shape, array.shape, strict=False)
+        ):
+            raise Unknown(
+                f"the server's answer, output {name!r}: expected shape {_shape_text(shape)}; got "
+                f"{list(array.shape)}"
+            )
+
+
+def _require_one_each(count: int, examples: int) -> None:
+    if count != examples:
+        raise Unknown(
+            f"the server's answer: expected one result for each of {examples} examples; got {count}"
+        )
+
+
 def _alike(first: Signature, second: Signature) -> bool:
     """Whether requests and answers are the same for both."""
     return (
@@ -286,6 +344,12 @@ def _shape_hint(arrays: Arrays, signature: Signature) -> str:
             size in (-1, got) for size, got in zip(wanted, array.shape, strict=True)
         )
         if not fits:
-            shown = ", ".join("?" if size < 0 else str(size) for size in wanted)
-            hints.append(f"input {name}: expected shape [{shown}], sent {list(array.shape)}")
+            hints.append(
+                f"input {name}: expected shape {_shape_text(wanted)}, sent {list(array.shape)}"
+            )
     return f" ({'; '.join(hints)})" if hints else ""
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    """The sizes of a shape, with a question mark for one that is open."""
+    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"

@@ -63,7 +63,7 @@ class ClientOptions:
             raise ValueError("token must be visible ASCII characters without blanks")
 
     def pem(self, name: str) -> bytes | None:
-        """The content of `ca_file`, `cert_file` or `key_file`.
+        """Read `ca_file`, `cert_file` or `key_file`.
 
         Raises:
             ValueError: The file cannot be read or holds no PEM.

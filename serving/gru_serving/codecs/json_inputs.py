@@ -23,33 +23,44 @@ from gru_serving.codecs.signature import Signature
 from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
 
 _PART = 1 << 16
-_NARROW = ("int32", "int16", "int8", "uint8")
+_INT32_DTYPES = ("int32", "int16", "int8", "uint8")
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
-_WITHOUT_WHITESPACE = dict.fromkeys(map(ord, " \t\n\v\f\r"))
+_WHITESPACE_REMOVAL = dict.fromkeys(map(ord, " \t\n\v\f\r"))
 _LIMITS = {
-    **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
+    **dict.fromkeys(_INT32_DTYPES, (-(1 << 31), (1 << 31) - 1)),
     "int64": (-(1 << 63), (1 << 63) - 1),
     "uint32": (0, (1 << 32) - 1),
     "uint64": (0, (1 << 64) - 1),
 }
 
 
-def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
+def _limits(name: str, strict: bool) -> tuple[int, int] | None:
+    """The least and the greatest integer that an input of a type takes; None of other types."""
+    if strict and name in _INT32_DTYPES:
+        limits = np.iinfo(name)
+        return int(limits.min), int(limits.max)
+    return _LIMITS.get(name)
+
+
+def fast_array(
+    value: Any, dtype: int, has_booleans: bool, strict: bool = False
+) -> np.ndarray | None:
     """Convert a value or nested lists in one go.
 
     Args:
         value: Value that the JSON parser returned.
         dtype: DataType number of the input.
         has_booleans: Whether there may be booleans among the values.
+        strict: Whether integers beyond the type do not fit, rather than wrap around.
 
     Returns:
         The array, or None where only the walk of `Tensor` can tell.
     """
     known = by_number(dtype)
     if isinstance(value, LongList):
-        return _long_array(value, known, has_booleans)
+        return _long_array(value, known, has_booleans, strict)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], LongList):
-        array = _long_array(value[0], known, has_booleans)
+        array = _long_array(value[0], known, has_booleans, strict)
         return None if array is None else array[np.newaxis]
     if known.name == "string":
         return _fast_strings(value)
@@ -59,18 +70,20 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
         array = np.array(value)
     except (ValueError, OverflowError, RecursionError):
         return None
-    return _typed(array, known)
+    return _typed(array, known, strict)
 
 
-def _long_array(value: LongList, known: DType, has_booleans: bool) -> np.ndarray | None:
+def _long_array(
+    value: LongList, known: DType, has_booleans: bool, strict: bool
+) -> np.ndarray | None:
     """Convert a long list piece by piece, like `fast_array`; None where only the walk can tell."""
     whole: np.ndarray | None = None
     at = 0
     for piece in value.pieces():
         if isinstance(piece, np.ndarray):
-            part = _typed(piece, known)
+            part = _typed(piece, known, strict)
         else:
-            part = fast_array(piece, known.number, has_booleans)
+            part = fast_array(piece, known.number, has_booleans, strict)
         if part is None:
             return None
         if whole is None:
@@ -85,16 +98,17 @@ def _long_array(value: LongList, known: DType, has_booleans: bool) -> np.ndarray
     return whole
 
 
-def _typed(array: np.ndarray, known: DType) -> np.ndarray | None:
+def _typed(array: np.ndarray, known: DType, strict: bool) -> np.ndarray | None:
     """Numbers or booleans as NumPy read them, in the type of an input; None if they do not fit."""
     if known.name in ("float", "double"):
         return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
     if known.name == "bool":
         return array if array.dtype == np.bool_ else None
-    if known.name not in _LIMITS or array.dtype.kind not in "iu":
+    limits = _limits(known.name, strict)
+    if limits is None or array.dtype.kind not in "iu":
         # An empty list is float64 to NumPy and fits every type.
-        return array.astype(known.numpy) if array.size == 0 and known.name in _LIMITS else None
-    low, high = _LIMITS[known.name]
+        return array.astype(known.numpy) if array.size == 0 and limits is not None else None
+    low, high = limits
     if array.size and (int(array.min()) < low or int(array.max()) > high):
         return None
     return array.astype(known.numpy)
@@ -119,10 +133,12 @@ class Tensor:
 
     Args:
         dtype: DataType number of the input.
+        strict: Whether to refuse integers beyond the type, rather than wrap them around.
     """
 
-    def __init__(self, dtype: int) -> None:
+    def __init__(self, dtype: int, strict: bool = False) -> None:
         self._dtype = by_number(dtype)
+        self._limits = _limits(self._dtype.name, strict)
         self._values: list[Any] = []
         # Many values are kept in arrays, which take a quarter of the memory of Python objects.
         self._parts: list[np.ndarray] = []
@@ -206,8 +222,8 @@ class Tensor:
                     raise InvalidArgument(
                         "JSON Parse error: Number too big to be stored in double."
                     ) from None
-        elif name in _LIMITS:
-            low, high = _LIMITS[name]
+        elif self._limits is not None:
+            low, high = self._limits
             if type(value) is int and low <= value <= high:
                 return value
         elif name == "string":
@@ -268,7 +284,7 @@ def decode_base64(value: dict[str, Any]) -> bytes:
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
         )
-    parts = _BASE64.fullmatch(value["b64"].translate(_WITHOUT_WHITESPACE))
+    parts = _BASE64.fullmatch(value["b64"].translate(_WHITESPACE_REMOVAL))
     if parts is not None:
         data, padding = parts.groups()
         missing = -len(data) % 4
@@ -293,7 +309,7 @@ def signature_name(document: Document) -> str:
 
 
 def decode_inputs(
-    document: Document, signature: Signature, name: str = ""
+    document: Document, signature: Signature, name: str = "", strict: bool = False
 ) -> tuple[dict[str, np.ndarray], bool]:
     """The input tensors of a predict request.
 
@@ -301,6 +317,8 @@ def decode_inputs(
         document: The request.
         signature: Signature that it is for.
         name: Signature name, as in the request; empty for the default one.
+        strict: Whether to refuse integers beyond the type of their input, rather than wrap them
+            around.
 
     Returns:
         Arrays by input name; and whether the request is in row format, as the answer has to be.
@@ -325,9 +343,9 @@ def decode_inputs(
             )
         if not instances:
             raise InvalidArgument(f"JSON Value: {debug_text(value)} No values in 'instances' array")
-        return _rows(instances, signature, document.has_booleans), True
+        return _rows(instances, signature, document.has_booleans, strict), True
     if "inputs" in value:
-        return _columns(value["inputs"], signature, document.has_booleans), False
+        return _columns(value["inputs"], signature, document.has_booleans, strict), False
     raise InvalidArgument("Missing 'inputs' or 'instances' key")
 
 
@@ -335,7 +353,9 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and not is_base64(value)
 
 
-def _rows(instances: Sequence[Any], signature: Signature, booleans: bool) -> dict[str, np.ndarray]:
+def _rows(
+    instances: Sequence[Any], signature: Signature, booleans: bool, strict: bool
+) -> dict[str, np.ndarray]:
     inputs = signature.inputs
     if len(inputs) > 1 and not isinstance(instances[0], dict):
         raise InvalidArgument(
@@ -344,20 +364,22 @@ def _rows(instances: Sequence[Any], signature: Signature, booleans: bool) -> dic
         )
     if not _is_object(instances[0]):
         name = min(inputs)
-        array = fast_array(instances, inputs[name].dtype, booleans)
-        return {name: _walk_plain(instances, inputs[name].dtype) if array is None else array}
-    done = _fast_objects(instances, signature, booleans)
-    return _walk_objects(instances, signature) if done is None else done
+        array = fast_array(instances, inputs[name].dtype, booleans, strict)
+        if array is None:
+            array = _walk_plain(instances, inputs[name].dtype, strict)
+        return {name: array}
+    done = _fast_objects(instances, signature, booleans, strict)
+    return _walk_objects(instances, signature, strict) if done is None else done
 
 
 def _fast_objects(
-    instances: Sequence[Any], signature: Signature, booleans: bool
+    instances: Sequence[Any], signature: Signature, booleans: bool, strict: bool
 ) -> dict[str, np.ndarray] | None:
     """The arrays of rows that are objects; None where only the walk can tell."""
     if isinstance(instances, LongList):
         parts = []
         for piece in instances.pieces():
-            part = _fast_objects(list(piece), signature, booleans)
+            part = _fast_objects(list(piece), signature, booleans, strict)
             if part is None:
                 return None
             parts.append(part)
@@ -370,7 +392,7 @@ def _fast_objects(
         return None
     done = {}
     for name, info in signature.inputs.items():
-        array = fast_array([row[name] for row in instances], info.dtype, booleans)
+        array = fast_array([row[name] for row in instances], info.dtype, booleans, strict)
         if array is None:
             return None
         done[name] = array
@@ -380,8 +402,8 @@ def _fast_objects(
 class _Batch:
     """One input of a row request: elements that must all have the shape of the first."""
 
-    def __init__(self, dtype: int) -> None:
-        self._tensor = Tensor(dtype)
+    def __init__(self, dtype: int, strict: bool) -> None:
+        self._tensor = Tensor(dtype, strict)
         self._first: tuple[tuple[int, ...], int] | None = None
 
     def add(self, value: Any) -> None:
@@ -406,8 +428,8 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ",".join(map(str, shape)) + "]"
 
 
-def _walk_plain(instances: Sequence[Any], dtype: int) -> np.ndarray:
-    batch = _Batch(dtype)
+def _walk_plain(instances: Sequence[Any], dtype: int, strict: bool) -> np.ndarray:
+    batch = _Batch(dtype, strict)
     for i, value in enumerate(instances):
         if _is_object(value):
             raise InvalidArgument(f"Expecting value/list but got object at item {i} of input list")
@@ -420,8 +442,10 @@ def _walk_plain(instances: Sequence[Any], dtype: int) -> np.ndarray:
     return batch.array(len(instances))
 
 
-def _walk_objects(instances: Sequence[Any], signature: Signature) -> dict[str, np.ndarray]:
-    batches = {name: _Batch(info.dtype) for name, info in signature.inputs.items()}
+def _walk_objects(
+    instances: Sequence[Any], signature: Signature, strict: bool
+) -> dict[str, np.ndarray]:
+    batches = {name: _Batch(info.dtype, strict) for name, info in signature.inputs.items()}
     for i, row in enumerate(instances):
         if not _is_object(row):
             raise InvalidArgument(f"Expecting object but got list at item {i} of input list")
@@ -443,7 +467,9 @@ def _walk_objects(instances: Sequence[Any], signature: Signature) -> dict[str, n
     return {name: batch.array(len(instances)) for name, batch in batches.items()}
 
 
-def _columns(value: Any, signature: Signature, booleans: bool) -> dict[str, np.ndarray]:
+def _columns(
+    value: Any, signature: Signature, booleans: bool, strict: bool
+) -> dict[str, np.ndarray]:
     inputs = signature.inputs
     if not _is_object(value):
         if len(inputs) > 1:
@@ -456,9 +482,9 @@ def _columns(value: Any, signature: Signature, booleans: bool) -> dict[str, np.n
     for name, info in inputs.items():
         if name not in value:
             raise InvalidArgument(f"Missing named input: {name} in 'inputs' object.")
-        array = fast_array(value[name], info.dtype, booleans)
+        array = fast_array(value[name], info.dtype, booleans, strict)
         if array is None:
-            tensor = Tensor(info.dtype)
+            tensor = Tensor(info.dtype, strict)
             shape, _ = tensor.add(value[name])
             array = tensor.array(shape)
         arrays[name] = array

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gru_serving.codecs.dtypes import by_number
+from gru_serving.codecs.dtypes import by_enum_name, by_number
 from gru_serving.codecs.json_inputs import Tensor, dense_shape, fast_array
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import debug_text, parse
@@ -150,16 +150,34 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
     arrays = {}
     for name, column in value.items():
         dtype = signature.outputs[name].dtype
-        array = fast_array(column, dtype, document.has_booleans)
+        array = fast_array(column, dtype, document.has_booleans, strict=True)
         if array is None:
-            tensor = Tensor(dtype)
+            tensor = Tensor(dtype, strict=True)
             try:
                 tensor.add(column)
                 array = tensor.array(dense_shape(column))
             except ServingError as error:
                 raise Unknown(f"the server's answer, output {name!r}: {error.message}") from None
+        if array.dtype == np.float32 and np.isinf(array).any():
+            _require_finite(name, column, array)
         arrays[name] = array
     return arrays
+
+
+def _require_finite(name: str, column: Any, array: np.ndarray) -> None:
+    """Check that infinite numbers of an answer are so in its JSON, and not too large for a float.
+
+    Raises:
+        Unknown: A number of the answer is no float.
+    """
+    tensor = Tensor(by_enum_name("DT_DOUBLE").number)
+    tensor.add(column)
+    exact = tensor.array(array.shape)
+    beyond = exact[np.isinf(array) & np.isfinite(exact)]
+    if beyond.size:
+        raise Unknown(
+            f"the server's answer, output {name!r}: expected numbers of float; got {beyond[0]}"
+        )
 
 
 def read_json(text: str | bytes) -> Any:

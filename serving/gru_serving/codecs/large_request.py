@@ -35,7 +35,7 @@ MOST_FIELDS = 1 << 20
 # What protobuf makes of a field, roughly.
 _FIELD_SIZE = 64
 # Protobuf's own limit.
-_DEEPEST = 100
+_MAX_DEPTH = 100
 _DTYPES: dict[int, np.dtype[Any]] = {
     FieldDescriptor.CPPTYPE_INT32: np.dtype(np.int32),
     FieldDescriptor.CPPTYPE_INT64: np.dtype(np.int64),
@@ -129,7 +129,7 @@ class _Footprint:
     def size(self) -> int:
         return self.packed + self._fields * _FIELD_SIZE
 
-    def add(self, descriptor: Any, start: int, end: int, depth: int = _DEEPEST) -> None:
+    def add(self, descriptor: Any, start: int, end: int, depth: int = _MAX_DEPTH) -> None:
         """Add the fields of the message at this place."""
         if not depth:
             raise ValueError("messages nested deeper than protobuf reads")

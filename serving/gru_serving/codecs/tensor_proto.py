@@ -29,7 +29,7 @@ _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val
 # Other threads get a turn after this many strings.
 _SLICE = 1 << 16
 # Up to this many elements, one by one is faster than that.
-_FEW = 32
+_MAX_SINGLE_ELEMENTS = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
 _MAX_FILLED = 16 << 20
@@ -173,7 +173,7 @@ def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) ->
             proto.string_val.extend(string_array(array).ravel().tolist())
     elif content:
         proto.tensor_content = array.astype(dtype.numpy, copy=False).tobytes()
-    elif dtype.field in _RAW_FIELDS and array.size > _FEW:
+    elif dtype.field in _RAW_FIELDS and array.size > _MAX_SINGLE_ELEMENTS:
         wire = array.astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
         tag = write_varint(_RAW_FIELDS[dtype.field] << 3 | 2)
         proto.MergeFromString(tag + write_varint(len(wire)) + wire)

@@ -38,7 +38,7 @@ def read_varint(content: bytes, position: int) -> tuple[int, int]:
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
-_FIXED = {FIXED64: 8, FIXED32: 4}
+_FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 _MOST_TAG = (1 << 32) - 1
 _LONGEST_VARINT = 10
 # Varints are read in parts of this many bytes: other threads get a turn, and what is made on the
@@ -67,8 +67,8 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
                 at += size
             elif kind == VARINT:
                 _, at = read_varint(raw, at)
-            elif kind in _FIXED:
-                at += _FIXED[kind]
+            elif kind in _FIXED_SIZES:
+                at += _FIXED_SIZES[kind]
             else:
                 raise ValueError(f"a field of wire type {kind}")
         except IndexError:

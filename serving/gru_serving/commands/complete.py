@@ -1,4 +1,4 @@
-"""`gru-serve complete`: a text that a language model goes on with, token by token."""
+"""`gru-serve complete`: continue a text with a language model, token by token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ The model is one of gru-train language. Each token is drawn here, on the client'
 that the signature `step` names as likely; the same seed gives the same text on the same version.
 The text ends where the model ends it, or after --max-tokens. An empty text begins a document.
 """
-_WANTED = ("next_token", "next_text", "log_probability")
+_STEP_OUTPUTS = ("next_token", "next_text", "log_probability")
 
 
 class Piece(NamedTuple):
@@ -50,11 +50,12 @@ def main(argv: Sequence[str]) -> int:
     """Complete a text; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
     parser = argparse.ArgumentParser(
         prog="gru-serve complete",
-        description="Go on with a text, token by token, with a served language model.",
+        description="Continue a text, token by token, with a served language model.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", help="how the text begins")
+    parser.add_argument("text", metavar="TEXT", help="beginning of the text")
+    add_target_arguments(parser)
     group = parser.add_argument_group("drawing")
     group.add_argument(
         "--temperature", type=float, default=1.0, help="below 1 likelier tokens are drawn more "
@@ -65,14 +66,22 @@ def main(argv: Sequence[str]) -> int:
         "--top-p", type=float, default=1.0, metavar="SHARE",
         help="draw from the likeliest tokens that have this probability together (default: 1)",
     )  # fmt: skip
-    group.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    group.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     group.add_argument(
-        "--max-tokens", type=int, default=100, metavar="N", help="most tokens (default: 100)"
+        "--max-tokens",
+        type=int,
+        default=100,
+        metavar="N",
+        help="largest number of tokens to add (default: 100)",
     )
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="form of the answer (default: %(default)s)",
+    )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     arguments = parser.parse_args(argv)
     try:
         _complete(arguments)
@@ -118,15 +127,15 @@ def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str
         InvalidArgument: The step names no next tokens.
         Unknown: The outputs do not have the form of a language model's.
     """
-    if not set(_WANTED) <= outputs.keys():
+    if not set(_STEP_OUTPUTS) <= outputs.keys():
         raise InvalidArgument(
-            f"expected a language model, whose signature step gives {', '.join(_WANTED)}; got "
-            f"{', '.join(sorted(outputs))}"
+            "expected a language model, whose signature step gives "
+            f"{', '.join(_STEP_OUTPUTS)}; got {', '.join(sorted(outputs))}"
         )
-    tokens, texts, values = (np.asarray(outputs[name]) for name in _WANTED)
+    tokens, texts, values = (np.asarray(outputs[name]) for name in _STEP_OUTPUTS)
     fits = tokens.shape == texts.shape == values.shape and values.ndim == 2 and values.size
     if not fits or values.dtype.kind != "f" or not np.isfinite(values).all():
-        shapes = {name: list(np.shape(outputs[name])) for name in _WANTED}
+        shapes = {name: list(np.shape(outputs[name])) for name in _STEP_OUTPUTS}
         raise Unknown(
             f"the server's answer: expected next tokens with as many finite numbers; got {shapes}"
         )

@@ -26,7 +26,7 @@ _NO_ANSWER = (
 )
 
 
-_ASIDE_SECONDS = 3.0
+_HINT_SECONDS = 3.0
 _MOST_NAMES = 20
 
 
@@ -46,7 +46,13 @@ def add_connection_arguments(
         help="http(s)://host:port for REST; grpc(s)://host:port, host:port or unix:/path for gRPC"
         + (" (default: %(default)s)" if url else ""),
     )
-    group.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
+    group.add_argument(
+        "--timeout",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time to wait for an answer (default: %(default)g)",
+    )
     group.add_argument(
         "--max_answer_bytes",
         type=int,
@@ -64,13 +70,17 @@ def add_connection_arguments(
 
 def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "default") -> None:
     """Add --model, --version and --label."""
-    group = parser.add_argument_group("model")
     shown = "default: the name of its base path" if model is None else "default: %(default)s"
-    group.add_argument(
+    parser.add_argument(
         "--model", default=model, metavar="NAME", help=f"name on the server ({shown})"
     )
-    group.add_argument("--version", type=int, help="version (default: the highest that serves)")
-    group.add_argument("--label", default="", help="version label")
+    parser.add_argument(
+        "--version",
+        type=int,
+        metavar="N",
+        help="version to ask (default: the highest that serves)",
+    )
+    parser.add_argument("--label", default="", help="version label to ask (default: none)")
 
 
 def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:
@@ -125,9 +135,9 @@ def _what_there_is(arguments: argparse.Namespace) -> str:
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:
-                models = {one.name: one.versions for one in client.models(timeout=_ASIDE_SECONDS)}
+                models = {one.name: one.versions for one in client.models(timeout=_HINT_SECONDS)}
             except ServingError:  # TF Serving has no list, and gRPC no request for one
-                states = client.status(arguments.model, timeout=_ASIDE_SECONDS)
+                states = client.status(arguments.model, timeout=_HINT_SECONDS)
                 found = tuple(ListedVersion(one.version, one.state) for one in states)
                 models = {arguments.model: found}
     except (ServingError, ValueError, OSError):
@@ -151,7 +161,7 @@ def _joined(what: str, names: list[str]) -> str:
 
 
 def exit_status(error: Exception) -> int:
-    """USAGE for an error that the caller can fix, NO_ANSWER where the server is at fault."""
+    """Return USAGE for an error that the caller can fix, NO_ANSWER for one of the server."""
     return NO_ANSWER if isinstance(error, ServingError) and error.code in _NO_ANSWER else USAGE
 
 

@@ -21,8 +21,8 @@ from gru_serving.storage.publishing import find_version
 _Array = npt.NDArray[Any]
 
 _EXAMPLES = """examples:
-  gru-serve diff models/sentiment/3 models/sentiment/4
-  gru-serve diff models/sentiment/3 staging/sentiment --json
+  gru-serve diff models/tickets/1 staging/tickets
+  gru-serve diff models/tickets/1 staging/tickets/1 --json
 
 Both versions answer the golden requests of both. A signature whose inputs differ (such as a
 step with another state) is named and not compared.
@@ -35,19 +35,23 @@ def main(argv: Sequence[str]) -> int:
     """Compare; returns the exit status, as the help says."""
     parser = argparse.ArgumentParser(
         prog="gru-serve diff",
-        description="Compare two versions: signatures, and answers to the golden requests of both.",
+        description="Compare the signatures of two versions, and their answers to the golden "
+        "requests of both.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    for name, which in (("old", "one version"), ("new", "the other")):
+    for name, which in (("old", "the older version"), ("new", "the newer one")):
         parser.add_argument(
-            name, type=Path, metavar=name.upper(), help=f"{which}; a base path for its highest"
+            name,
+            type=Path,
+            metavar=name.upper(),
+            help=f"{which}; a base path stands for its highest",
         )
     parser.add_argument(
         "--tolerance",
         type=float,
         default=TOLERANCE,
-        help="largest difference that counts as equal (%(default)g)",
+        help="largest difference that counts as equal (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

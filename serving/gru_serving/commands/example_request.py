@@ -35,10 +35,10 @@ KINDS = {
 }
 
 _EXAMPLES = """examples:
-  gru-serve example-request models/sentiment
-  gru-serve example-request models/sentiment --signature step --only curl | sh
-  gru-serve example-request models/sentiment --only grpc --label stable > ask.py
-  gru-serve example-request models/sentiment --only h2load | sh
+  gru-serve example-request models/tickets
+  gru-serve example-request models/tickets --signature step --only curl | sh
+  gru-serve example-request models/tickets --only grpc --label stable > ask.py
+  gru-serve example-request models/tickets --only h2load | sh
 """
 
 
@@ -46,7 +46,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the lines; returns the exit status, 2 where the version has no golden requests."""
     parser = argparse.ArgumentParser(
         prog="gru-serve example-request",
-        description="Print working examples that query a model with one of its golden requests.",
+        description="Print commands and programs that query a served model with one of its golden "
+        "requests.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -56,12 +57,26 @@ def main(argv: Sequence[str]) -> int:
         metavar="MODEL",
         help="directory of a version, or a base path for its highest",
     )
-    parser.add_argument("--signature", default=DEFAULT_SIGNATURE, help="(default: %(default)s)")
+    parser.add_argument("--only", choices=tuple(KINDS), help="print only this kind of example")
     parser.add_argument("--model", help="name on the server (default: the base path's name)")
-    parser.add_argument("--label", default="", help="request this version label")
-    parser.add_argument("--rest", default="http://localhost:8501", help="(default: %(default)s)")
-    parser.add_argument("--grpc", default="localhost:8500", help="(default: %(default)s)")
-    parser.add_argument("--only", choices=tuple(KINDS), help="print only this kind")
+    parser.add_argument("--label", default="", help="version label to ask (default: none)")
+    parser.add_argument(
+        "--signature",
+        default=DEFAULT_SIGNATURE,
+        help="entry point of the model (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rest",
+        default="http://localhost:8501",
+        metavar="URL",
+        help="REST address of the server (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--grpc",
+        default="localhost:8500",
+        metavar="HOST:PORT",
+        help="gRPC address of the server (default: %(default)s)",
+    )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     try:

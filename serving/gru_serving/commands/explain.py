@@ -50,17 +50,14 @@ def main(argv: Sequence[str]) -> int:
     """Explain; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
     parser = argparse.ArgumentParser(
         prog="gru-serve explain",
-        description="Show what the gates of a served model did at each token of a text, with the "
-        "answer after it, or at each segment of a series; or which words of a text its answer is "
-        "due to.",
+        description="Show the gates of a served model at each token of a text or segment of a "
+        "series, with the answer after it; with --attribution, the words that the answer is due "
+        "to.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", nargs="?", metavar="TEXT")
-    add_csv_arguments(parser)
-    parser.add_argument(
-        "--gru", type=int, default=0, metavar="N", help="which GRU, for a model with one per column"
-    )
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="text to explain")
+    add_target_arguments(parser)
     parser.add_argument(
         "--attribution", action="store_true", help="show which words the answer is due to"
     )
@@ -73,13 +70,25 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write the attribution as a page, words marked"
     )
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")
     parser.add_argument(
-        "--output", choices=("map", "json"), default="map", help="(default: %(default)s)"
+        "--picture", type=Path, metavar="FILE", help="draw the gates in a .png, .svg or .pdf file"
+    )
+    add_csv_arguments(parser)
+    parser.add_argument(
+        "--gru",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of the GRU, for a model with one per column (default: 0)",
+    )
+    parser.add_argument(
+        "--output",
+        choices=("map", "json"),
+        default="map",
+        help="form of the answer (default: %(default)s)",
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     arguments = parser.parse_args(argv)
     from gru_serving.commands.explanations import picture
 

@@ -21,9 +21,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="gru-serve export",
         description="Write a run's best model as the next version of a served model: a SavedModel "
-        "that takes raw texts, or a series in its own units, checked against the Keras model in a "
-        "fresh process.",
-        epilog="example: gru-serve export runs/my-run --to models/sentiment",
+        "that takes raw texts or a series in its own units. A fresh process checks its answers "
+        "against those of the Keras model.",
+        epilog="example: gru-serve export runs/tickets --to models/tickets",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory of gru-train")
     parser.add_argument(

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from gru_serving.codecs.dtypes import by_number
@@ -25,11 +26,13 @@ from gru_serving.storage.publishing import find_version
 
 _CARD = Path("assets.extra") / "model_card.json"
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
+_LONGEST_EXAMPLE = 1_000
+"""Characters of the longest request that is printed."""
 _MOST_OPS = 8
 
 _EXAMPLES = """examples:
-  gru-serve inspect models/sentiment          # its highest version
-  gru-serve inspect models/sentiment/1 --json | jq .signatures
+  gru-serve inspect models/tickets          # its highest version
+  gru-serve inspect models/tickets/1 --json | jq .signatures
 
 exit status: 0; 1 where a signature is not portable or not pure; 2 where there is no SavedModel
 """
@@ -200,7 +203,7 @@ def _print(version: Path, found: dict[str, Any]) -> None:
 
 def _print_card(card: dict[str, Any]) -> None:
     for key, value in card.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict | list):
             value = json.dumps(value, ensure_ascii=False)
             value = value if len(value) <= 160 else f"{value[:157]}..."
         print(safe_text(f"  {key}: {value}"))
@@ -211,6 +214,9 @@ def _print_example(version: Path) -> None:
         request = example_request(version, DEFAULT_SIGNATURE)
     except VerificationError:
         return
-    model = version.resolve().parent.name
+    folder = version.resolve().parent
+    shown = render("curl", request, folder.name, "", "http://localhost:8501", "")
+    if len(shown) > _LONGEST_EXAMPLE:  # a history of many rows
+        shown = f"gru-serve example-request {quote(str(version))} --only curl"
     print("\nexample (more with gru-serve example-request)")
-    print(f"  {render('curl', request, model, '', 'http://localhost:8501', '')}")
+    print(f"  {shown}")

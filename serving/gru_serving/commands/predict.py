@@ -77,8 +77,8 @@ def likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     return texts
 
 
-_WIDEST = 1 << 20
-_FIRST = ("label", "labels", "value", "probability", "scores")
+_MAX_WIDTH = 1 << 20
+_LEADING_OUTPUTS = ("label", "labels", "value", "probability", "scores")
 
 
 def print_answers(
@@ -96,7 +96,7 @@ def print_answers(
     from rich.text import Text
 
     shown = {name: array for name, array in inputs.items() if array.dtype == object}
-    order: list[str] = [name for name in _FIRST if name in outputs]
+    order: list[str] = [name for name in _LEADING_OUTPUTS if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
     if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
@@ -146,7 +146,7 @@ def print_forecasts(forecasts: Sequence[Forecast]) -> None:
             table.add_row(str(step), *cells)
         # Numbers must not be cut: the terminal folds lines that are too wide.
         screen = Console()
-        wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
+        wide = screen.measure(table, options=screen.options.update(width=_MAX_WIDTH)).maximum
         Console(width=max(screen.width, wide)).print(table)
 
 
@@ -185,7 +185,7 @@ _EXAMPLES = """examples:
       request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
                 or  {"instances": [{"history": [[310.2], [310.9]]}]}
   gru-serve predict --model tickets --data june.csv --output june-scored.parquet
-  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \
+  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \\
       --output labels.csv
   echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
 """
@@ -212,14 +212,14 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
-        description="Query a running server over REST or gRPC. The inputs are the texts given, the "
-        "history in a CSV file, a JSON request in TF Serving's form, or a file of texts of any "
-        "size, whose answers go into another file.",
+        description="Ask a running server, over REST or gRPC, about texts, a series in a file, or "
+        "a JSON request in TF Serving's form; or score a file of texts of any size into another "
+        "file.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
-    parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="texts to ask about, one each")
+    add_target_arguments(parser)
     add_csv_arguments(parser)
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
@@ -228,10 +228,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="table|json|FILE",
         help="how to print the answer; with --data the file for the answers (default: table)",
     )
+    parser.add_argument(
+        "--signature", default="", help="entry point of the model (default: serving_default)"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     _add_file_arguments(parser)
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     return parser
 
 
@@ -336,7 +338,7 @@ def _read(name: str) -> bytes:
 
 def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
     try:
-        inputs, _ = decode_inputs(parse(raw), signature)
+        inputs, _ = decode_inputs(parse(raw), signature, strict=True)
     except ServingError as error:
         where = "standard input" if name == "-" else name
         raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error

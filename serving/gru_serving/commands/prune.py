@@ -13,8 +13,8 @@ from gru_serving.errors import ServingError
 from gru_serving.storage.publishing import PublishError, remove_old
 
 _EXAMPLES = """examples:
-  gru-serve prune models/sentiment --keep 3 --dry-run
-  gru-serve prune models/sentiment --keep 3 --config models.config
+  gru-serve prune models/tickets --keep 3 --dry-run
+  gru-serve prune models/tickets --keep 3 --config models.config
 
 Versions that a label points to, or that a version policy names, are needed by the server: with
 --config they stay, however old. A server that still has a removed version in memory unloads it as

@@ -28,8 +28,8 @@ from gru_serving.storage.publishing import (
 )
 
 _EXAMPLES = """examples:
-  gru-serve publish staging/sentiment --to /models/sentiment            # its highest version
-  gru-serve publish staging/sentiment/7 --to /models/sentiment --as 7 --keep 3
+  gru-serve publish staging/tickets --to models/tickets             # its highest version
+  gru-serve publish staging/tickets/1 --to models/tickets --as 7 --keep 3
 
 The copy is made beside its place and compared with the digests written at export; its golden and
 warmup requests are run on it, and only then is it renamed to its number: a server that watches the
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     """Publish; returns the exit status, as the help says."""
     parser = argparse.ArgumentParser(
         prog="gru-serve publish",
-        description="Copy an exported version into another base path, checked, under the next "
+        description="Check an exported version and copy it to another base path, under the next "
         "free number.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
@@ -58,7 +58,11 @@ def main(argv: Sequence[str]) -> int:
         "--to", type=Path, required=True, metavar="DIRECTORY", help="base path to publish to"
     )
     parser.add_argument(
-        "--as", dest="number", type=int, metavar="N", help="number (default: the next free one)"
+        "--as",
+        dest="number",
+        type=int,
+        metavar="N",
+        help="number of the copy (default: the next free one)",
     )
     parser.add_argument(
         "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"

@@ -33,7 +33,7 @@ from gru_serving.release.rollout_history import Move
 from gru_serving.release.version_gates import VersionGates
 
 _GATES = ("golden", "latency", "drift", "outcomes")
-_LIVE = ("drift", "outcomes")
+_LIVE_GATES = ("drift", "outcomes")
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +154,7 @@ def _watch(rollout: Rollout, live: LiveGates, move: Move, known: frozenset[str])
 
 
 def _live(arguments: argparse.Namespace) -> LiveGates | None:
-    asked = [gate for gate in _LIVE if gate in arguments.gates]
+    asked = [gate for gate in _LIVE_GATES if gate in arguments.gates]
     if not asked:
         return None
     if arguments.logs is None:
@@ -173,7 +173,7 @@ def _live(arguments: argparse.Namespace) -> LiveGates | None:
     )
 
 
-_COMMON = """
+_LABELS_HELP = """
 Labels live in the model config file of the server (--model_config_file). The commands rewrite it
 in the order that TensorFlow Serving demands: first the new version is asked for and loaded, then
 the label moves; if the version does not load, the file is put back. Over gRPC the server is told
@@ -190,8 +190,9 @@ def promote(argv: Sequence[str]) -> int:
     """Point a label to a newer version."""
     parser = _parser(
         "promote",
-        "Point a label (stable) to a version (the newest). The version it leaves stays loaded, so "
-        "that a rollback takes no time; unlabelled versions below that stop being served.",
+        "Point a label of a server, stable by default, to a version, the newest by default. The "
+        "version that the label leaves stays loaded, so that a rollback takes no time; unlabelled "
+        "versions below it stop being served.",
         """examples:
   gru-serve promote --config models.config --model sentiment --url grpc://localhost:8500
   gru-serve promote --config models.config --model sentiment --to 4 --url grpc://localhost:8500
@@ -201,12 +202,17 @@ def promote(argv: Sequence[str]) -> int:
       --logs logs --watch 600        # put back where a gate does not pass
 """,
     )
-    add_gate_arguments(parser)
-    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
     parser.add_argument("--label", default="stable", help="label to move (default: stable)")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--to", type=int, metavar="VERSION", help="version (default: the newest)")
-    which.add_argument("--from", dest="source", metavar="LABEL", help="the version of this label")
+    which.add_argument(
+        "--to", type=int, metavar="VERSION", help="version to point to (default: the newest)"
+    )
+    which.add_argument(
+        "--from", dest="source", metavar="LABEL", help="point to the version of this label"
+    )
+    parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
+    add_gate_arguments(parser)
+    _add_server_arguments(parser)
 
     def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
         version = arguments.to
@@ -228,15 +234,22 @@ def rollback(argv: Sequence[str]) -> int:
     """Point a label back to where it was."""
     parser = _parser(
         "rollback",
-        "Point a label (stable) back to the version it had before its last promotion, as recorded "
-        "in the history next to the config file. A second rollback goes back one more version.",
+        "Point a label of a server, stable by default, back to the version that it had before its "
+        "last promotion, as recorded in the history next to the config file. A second rollback "
+        "goes back one more version.",
         """examples:
   gru-serve rollback --config models.config --model sentiment --url grpc://localhost:8500
   gru-serve rollback --config models.config --model sentiment --to 2 --url grpc://localhost:8500
 """,
     )
     parser.add_argument("--label", default="stable", help="label to move (default: stable)")
-    parser.add_argument("--to", type=int, metavar="VERSION", help="a certain version")
+    parser.add_argument(
+        "--to",
+        type=int,
+        metavar="VERSION",
+        help="version to go back to (default: the one before the last promotion)",
+    )
+    _add_server_arguments(parser)
 
     def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
         version = arguments.to
@@ -258,7 +271,8 @@ def label(argv: Sequence[str]) -> int:
     """Set and remove labels."""
     parser = _parser(
         "label",
-        "Show, set and remove labels. Labels that are set have their versions loaded first.",
+        "Show, set or remove the version labels of a server. A version is loaded before a label "
+        "points to it.",
         """examples:
   gru-serve label --config models.config --model sentiment          # show
   gru-serve label --config models.config --model sentiment stable=3 canary=4 \\
@@ -267,9 +281,21 @@ def label(argv: Sequence[str]) -> int:
       --url grpc://localhost:8500
 """,
     )
-    parser.add_argument("labels", nargs="*", metavar="LABEL=VERSION")
-    parser.add_argument("--remove", action="append", default=[], metavar="LABEL")
+    parser.add_argument(
+        "labels",
+        nargs="*",
+        metavar="LABEL=VERSION",
+        help="labels to set, such as stable=3 (default: show all labels)",
+    )
+    parser.add_argument(
+        "--remove",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="label to remove; can be given several times",
+    )
     parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
+    _add_server_arguments(parser)
 
     def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
         wanted: dict[str, int | None] = dict.fromkeys(arguments.remove)
@@ -299,22 +325,32 @@ def _parser(command: str, description: str, examples: str) -> argparse.ArgumentP
     parser = argparse.ArgumentParser(
         prog=f"gru-serve {command}",
         description=description,
-        epilog=examples + _COMMON,
+        epilog=examples + _LABELS_HELP,
         formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="model config file of the server"
     )
-    parser.add_argument("--model", required=True, metavar="NAME", help="name in that file")
     parser.add_argument(
-        "--wait", type=float, default=300.0, help="seconds for loading (default: 300)"
+        "--model", required=True, metavar="NAME", help="name of the model in that file"
+    )
+    return parser
+
+
+def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the loading time, the ways without a server, and the connection."""
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="time for loading a version (default: %(default)g)",
     )
     parser.add_argument(
         "--offline", action="store_true", help="write the file only: the server is not running"
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser, "grpc://localhost:8500")
-    return parser
 
 
 def _run(

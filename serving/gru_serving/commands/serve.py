@@ -19,7 +19,7 @@ from gru_serving.telemetry.server_log import start_log
 
 log = logging.getLogger(__name__)
 
-FAILED = 255
+FAILURE_STATUS = 255
 # Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
 # begins only when the loop is idle, and then the loop waits for the batch.
 BATCHING_TURN_SECONDS = 0.0005
@@ -38,10 +38,10 @@ def main(argv: Sequence[str]) -> int:
         flags = parse_flags(argv)
     except HelpRequested:
         print(usage())
-        return FAILED
+        return FAILURE_STATUS
     except InvalidArgument as error:
         print(f"{error}\n{usage()}")
-        return FAILED
+        return FAILURE_STATUS
     if flags.version:
         print(_versions())
         return 0
@@ -65,10 +65,10 @@ def main(argv: Sequence[str]) -> int:
         run(Server(flags).run())
     except ServingError as error:
         print(f"Failed to start server. Error: {error.status}", flush=True)
-        return FAILED
+        return FAILURE_STATUS
     except MemoryError:
         print(f"Failed to start server. Error: RESOURCE_EXHAUSTED: {NO_MEMORY}", flush=True)
-        return FAILED
+        return FAILURE_STATUS
     return 0
 
 

@@ -58,26 +58,33 @@ def main(argv: Sequence[str]) -> int:
     """Stream; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
     parser = argparse.ArgumentParser(
         prog="gru-serve stream",
-        description="Feed a text word by word, or a series tick by tick, to the signature `step` "
-        "and show the answer after each.",
+        description="Feed a text word by word, or a series row by row, to a served model, and show "
+        "the answer after each. The model needs the signature `step`.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", nargs="?", help="words to feed (default: standard input)")
+    parser.add_argument(
+        "text", nargs="?", metavar="TEXT", help="words to feed (default: standard input)"
+    )
+    add_target_arguments(parser)
+    add_csv_arguments(parser)
     parser.add_argument(
         "--ticks", action="store_true", help="read lines of JSON numbers instead of words"
     )
-    add_csv_arguments(parser)
     parser.add_argument(
         "--state",
         type=Path,
         metavar="FILE",
         help="continue from the state in this file, and save it there",
     )
-    parser.add_argument("--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--output",
+        choices=("table", "json"),
+        default="table",
+        help="form of the answers (default: %(default)s)",
+    )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    add_target_arguments(parser)
     arguments = parser.parse_args(argv)
     try:
         with connect_as_told(arguments) as client:

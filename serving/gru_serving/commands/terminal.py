@@ -1,53 +1,31 @@
-r"""The output of commands: text made safe, help that is wrapped, a line during a long wait.
-
-Text comes from servers and models. A terminal obeys escape sequences, which may hide or rewrite its
-contents, and direction marks show a line in another order. They are printed as `\u001b`, which in
-JSON is the same text as before.
-"""
+"""The output of commands: text made safe, help that is wrapped, a line during a long wait."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LONGEST = 20_000
-# C0 with DEL, C1, the two line separators, marks of direction, halves of pairs, invisible tags.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+from gru_serving.printable import escaped, printable
+
+_MAX_CHARACTERS = 20_000
 
 
-def safe_text(text: object, longest: int = _LONGEST) -> str:
-    """One line that shows the text and does nothing else; cut where it is longer than that."""
-    given = str(text)
-    if len(given) > longest:
-        given = f"{given[:longest]}... ({len(given):,} characters)"
-    return _UNSAFE.sub(_escaped, given)
+def safe_text(text: object, longest: int = _MAX_CHARACTERS) -> str:
+    """Show text of a server or model on one line, cut where it is longer than that."""
+    return printable(str(text), longest)
 
 
 def safe_json(text: str) -> str:
-    """JSON that says the same; its own line breaks stay."""
-    return "\n".join(_UNSAFE.sub(_escaped, line) for line in text.split("\n"))
+    """Escape JSON for a terminal: it says the same, and its own line breaks stay."""
+    return "\n".join(map(escaped, text.split("\n")))
 
 
 def share_bar(share: float, width: int) -> str:
     """A bar for a share of 1: none where it is not a number."""
     return "█" * round(width * min(1.0, max(0.0, share))) if share == share else ""
-
-
-def _escaped(match: re.Match[str]) -> str:
-    character = match[0]
-    if character in _SHORT:
-        return _SHORT[character]
-    # Beyond 16 bits as a pair of halves, as JSON has it.
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

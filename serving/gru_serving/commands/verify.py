@@ -36,10 +36,10 @@ from gru_serving.release.verify import verify_files
 from gru_serving.storage.publishing import find_version
 
 _EXAMPLES = """examples:
-  gru-serve verify models/sentiment/1
+  gru-serve verify models/tickets/1
       load the version in this process: is the export intact?
-  gru-serve verify models/sentiment/1 --url http://localhost:8501
-  gru-serve verify models/sentiment --url grpcs://models.example.com:443 --label stable --json
+  gru-serve verify models/tickets/1 --url http://localhost:8501
+  gru-serve verify models/tickets --url grpcs://models.example.com:443 --label stable --json
       ask a server: does what it serves answer as this version did at export?
 
 exit status, for CI:
@@ -81,8 +81,8 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve verify",
-        description="Compare the answers of a version with those that the Keras model gave at "
-        "export: the files loaded in this process, or a server with --url.",
+        description="Check that a version still answers as it did at export: its files, loaded in "
+        "this process, or the server at --url.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance",
         type=float,
         default=TOLERANCE,
-        help="largest difference (default: %(default)g)",
+        help="largest difference that counts as equal (default: %(default)g)",
     )
     parser.add_argument(
         "--warmup", action="store_true", help="without --url: also run the warmup requests"
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         "--runtime",
         choices=("tensorflow", "onnx"),
         default="tensorflow",
-        help="without --url: what runs the version (%(default)s)",
+        help="without --url: library that runs the version (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -25,7 +25,7 @@ from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, w
 from gru_serving.drift.exposition import exposition
 from gru_serving.drift.outcomes import Accuracy
 from gru_serving.drift.prediction_logs import log_files, read_log
-from gru_serving.drift.stability import MOVED, OUTSIDE, SHIFTED, SHIFTED_OUTSIDE
+from gru_serving.drift.stability import MOVED, OUTSIDE_SHARE, SHIFTED, SHIFTED_OUTSIDE
 from gru_serving.drift.watch import Report, Watch
 from gru_serving.errors import InvalidArgument, NotFound, ServingError
 from gru_serving.named_files import naming_file
@@ -239,8 +239,8 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     say("Numbers: the median, and in brackets the range of 98 % of the rows.")
     if any(one.outside for one in report.findings):
         say(
-            f"outside: rows outside of that range of the held-out rows, {OUTSIDE:.0%} if nothing "
-            "has changed; far ones are farther from it than it is wide."
+            f"outside: rows outside of that range of the held-out rows, {OUTSIDE_SHARE:.0%} if "
+            "nothing has changed; far ones are farther from it than it is wide."
         )
     if report.accuracy is not None:
         say(_accuracy(report.accuracy))

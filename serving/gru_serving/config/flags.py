@@ -149,6 +149,12 @@ class Flags:
         "versions or the configuration change",
         Honour.OURS,
     )
+    servable_versions_always_present: bool = flag(
+        False,
+        "keep the last versions of a model in service when none is left under its base path, "
+        "rather than unload them as tensorflow_model_server does",
+        Honour.OURS,
+    )
     trial_load: str = flag(
         "auto",
         "load a version in a separate process first: auto for versions without digests of their "
@@ -159,6 +165,12 @@ class Flags:
         "auto",
         "what runs models: onnx for ONNX Runtime, tensorflow, or auto for ONNX Runtime where an "
         "export has graphs for it that answer its golden requests, and TensorFlow elsewhere",
+        Honour.OURS,
+    )
+    strict_integers: bool = flag(
+        False,
+        "refuse REST requests with integers beyond the type of their input, as 256 for uint8, "
+        "which otherwise wrap around, to 0, as in tensorflow_model_server",
         Honour.OURS,
     )
     load_timeout_seconds: int = flag(
@@ -362,10 +374,8 @@ def usage() -> str:
         "usage: gru-serve serve --model_base_path=/models/sentiment --model_name=sentiment",
         "                       --rest_api_port=8501 [--flag=value ...]",
         "",
-        "Serves SavedModels with the gRPC and REST APIs of TF Serving, and takes its flags.",
+        "Serve SavedModels over gRPC and REST, with the APIs and the flags of TF Serving.",
         "The base path holds one directory per version, named by a number (1/, 2/, ...).",
-        'Ask it:  gru-serve predict --url http://localhost:8501 --model sentiment "a text"',
-        "Status:  curl http://localhost:8501/v1/models/sentiment",
         "",
         "Flags:",
     ]
@@ -377,4 +387,13 @@ def usage() -> str:
         lines.append(f"    --{one.name}={shown!r}" if shown == "" else f"    --{one.name}={shown}")
         note = "" if one.metadata["honour"] is Honour.YES else f" ({one.metadata['honour'].value})"
         lines.append(f"        {one.metadata['help']}{note}")
+    lines += [
+        "",
+        "examples:",
+        "  gru-serve serve --model_base_path=/models/sentiment --model_name=sentiment "
+        "--rest_api_port=8501",
+        "  curl http://localhost:8501/v1/models/sentiment    # what is served",
+        '  gru-serve predict --url http://localhost:8501 --model sentiment "a text"',
+        "  gru-serve serve --model_config_file=models.config --rest_api_port=8501",
+    ]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from gru_serving.errors import InvalidArgument, NotFound, ServingError
 from gru_serving.preprocessing.examples import text_feature
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
 
-_WATCHED = (DEFAULT_SIGNATURE, "", "by_name", "classify", "regress")
+_SIGNATURES = (DEFAULT_SIGNATURE, "", "by_name", "classify", "regress")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def read_log(file: Path, text: str = "text") -> Iterator[Logged]:
 def _logged(log: PredictionLog, text: str) -> Logged | None:
     kind = log.WhichOneof("log_type")
     spec = log.log_metadata.model_spec
-    if kind not in _ARRAYS or spec.signature_name not in _WATCHED:
+    if kind not in _ARRAYS or spec.signature_name not in _SIGNATURES:
         return None
     found = _ARRAYS[kind](getattr(log, kind), text)
     if found is None:

@@ -27,7 +27,7 @@ from gru_serving.drift.text_reader import TextReader
 COLUMNS = 30
 """Number of columns watched one by one; in wider series those after them are not."""
 SCORES = "scores"
-_LEFT_OUT = frozenset({"probability", "timestamp", "thresholds"})
+_EXCLUDED_OUTPUTS = frozenset({"probability", "timestamp", "thresholds"})
 _NAMES_OF = {"history": "columns", "future": "future_columns", "forecast": "forecast_columns"}
 
 Arrays = Mapping[str, np.ndarray]
@@ -73,7 +73,7 @@ class Quantities:
         texts: list[str] = []
         said: list[tuple[str, ...]] = []
         for name, array in inputs.items():
-            if array.dtype == object and array.ndim == 1 and name not in _LEFT_OUT:
+            if array.dtype == object and array.ndim == 1 and name not in _EXCLUDED_OUTPUTS:
                 texts = [_text(value) for value in array]
                 counts, unknown = self._reader(list(array))
                 numbers[f"{name}: words"] = counts
@@ -83,7 +83,7 @@ class Quantities:
                 numbers |= self._of_series(name, array, inputs)
         rows = {len(array) for array in inputs.values() if array.ndim}
         for name, array in outputs.items():
-            if name in _LEFT_OUT or not array.ndim or {len(array)} != rows:
+            if name in _EXCLUDED_OUTPUTS or not array.ndim or {len(array)} != rows:
                 continue  # not one for each row
             if array.dtype == object:
                 numbers |= _counted(name, array)

@@ -15,7 +15,7 @@ _CHANCE = 0.999
 Verdict = Literal["stable", "moved", "shifted"]
 
 
-OUTSIDE = 0.02
+OUTSIDE_SHARE = 0.02
 """The share of held-out rows outside of the range that holds 98 % of them."""
 MOVED_OUTSIDE, SHIFTED_OUTSIDE = 0.05, 0.1
 """Shares of later rows outside of that range, above which a quantity has moved or shifted: a group
@@ -36,9 +36,9 @@ def share_verdict(outside: int, rows: int, held_out: int) -> Verdict:
     share = outside / rows
     if share <= MOVED_OUTSIDE:
         return "stable"
-    common = (outside + OUTSIDE * held_out) / (rows + held_out)
+    common = (outside + OUTSIDE_SHARE * held_out) / (rows + held_out)
     statistic = 2 * (rows * _relative_entropy(share, common)
-                     + held_out * _relative_entropy(OUTSIDE, common))  # fmt: skip
+                     + held_out * _relative_entropy(OUTSIDE_SHARE, common))  # fmt: skip
     if statistic <= _chi_squared(1):
         return "stable"
     return "moved" if share <= SHIFTED_OUTSIDE else "shifted"

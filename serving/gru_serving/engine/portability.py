@@ -71,7 +71,7 @@ def _shape(proto: Any) -> Shape:
     return tuple(None if dim.size < 0 else dim.size for dim in proto.dim)
 
 
-_FORBIDDEN = {
+_FORBIDDEN_OPERATIONS = {
     "Cudnn": "runs on an NVIDIA GPU only",
     "PyFunc": "needs the Python process that made it",
     "EagerPyFunc": "needs the Python process that made it",
@@ -189,7 +189,7 @@ def _reason(node: Any, scope: Scope) -> str | None:
     for attribute in _XLA_ATTRIBUTES:
         if attribute in node.attr and (node.attr[attribute].b or node.attr[attribute].s):
             return "needs XLA, which is disabled in TensorFlow Serving"
-    for part, reason in _FORBIDDEN.items():
+    for part, reason in _FORBIDDEN_OPERATIONS.items():
         if part in node.op:
             return reason
     return None

@@ -41,7 +41,7 @@ from gru_serving.errors import (
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 _Parts = Mapping[Any, tuple[Any, Any]]
-_NONE: _Parts = {}
+_NO_PARTS: _Parts = {}
 
 
 class FlatStrings:
@@ -91,7 +91,7 @@ class FlatStrings:
     def choose(self, feeds: Mapping[Any, np.ndarray]) -> _Parts:
         """The outputs to be fetched in parts in a run with these inputs."""
         if not self._parts:
-            return _NONE
+            return _NO_PARTS
         as_declared = all(self._fits(handle, array.shape) for handle, array in feeds.items())
         return self._unsure if as_declared else self._parts
 
@@ -312,7 +312,7 @@ def _is_cut_text(content: bytes, error: Exception) -> bool:
 
 
 _POOLS_PER_CPU = 4
-_MANY_ROWS = 8
+_MIN_SPLIT_ROWS = 8
 # TensorFlow's words for an output with more dimensions than NumPy has.
 _NO_ARRAY = "Could not allocate ndarray"
 
@@ -354,7 +354,7 @@ class _RunPools:
             if array.ndim:
                 rows = max(rows, len(array))
         number = 0
-        if self._frugal or not alone or rows < _MANY_ROWS:
+        if self._frugal or not alone or rows < _MIN_SPLIT_ROWS:
             with contextlib.suppress(IndexError):
                 number = self._free.pop()
         try:

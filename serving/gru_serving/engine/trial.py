@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gru_serving.config.cpus import schedulable_cpus
-from gru_serving.engine.trial_process import NOT_BEGUN, REFUSED, LastWords, TrialOutcome
+from gru_serving.engine.trial_process import REFUSAL_STATUS, START_FAILURE, LastWords, TrialOutcome
 from gru_serving.errors import Code, RefusedVersion, ResourceExhausted
 from gru_serving.storage.digests import digest_of
 from gru_serving.storage.version_files import files_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PACKAGES = Path(__file__).resolve().parents[2]
-_SHOWN = 500
+_MAX_CHARACTERS = 500
 _IDLE_SECONDS = 30.0
 _MOST_REMEMBERED = 1000
 _RUNTIMES = ("tensorflow", "tensorflow-cpu", "onnxruntime", "ai-edge-litert", "keras-gru")
@@ -82,10 +82,10 @@ class Trials:
             outcome = self._outcome(directory, options, watch)
         finally:
             self._slots.release()
-        if outcome.status == NOT_BEGUN:
+        if outcome.status == START_FAILURE:
             raise ResourceExhausted(f"cannot try {directory}: {outcome.words}")
-        if outcome.status not in (0, REFUSED):
-            words = "".join(c if c.isprintable() else " " for c in outcome.words)[:_SHOWN]
+        if outcome.status not in (0, REFUSAL_STATUS):
+            words = "".join(c if c.isprintable() else " " for c in outcome.words)[:_MAX_CHARACTERS]
             raise RefusedVersion(
                 f"loading {directory} in a trial process ended with {_name(outcome.status)}: "
                 f"{words}",
@@ -187,7 +187,7 @@ class _Process:
             with contextlib.suppress(OSError):
                 self._control.send((number, None))
         if outcome is not None:
-            outcome.set_result(TrialOutcome(number, REFUSED, "it was ended"))
+            outcome.set_result(TrialOutcome(number, REFUSAL_STATUS, "it was ended"))
 
     def close(self, seconds: float) -> None:
         """Have the process and all its trials end; wait so many seconds for it."""

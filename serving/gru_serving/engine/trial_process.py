@@ -23,9 +23,9 @@ from gru_serving.errors import ServingError
 if TYPE_CHECKING:
     from gru_serving.engine.load_options import LoadOptions
 
-REFUSED = 3
+REFUSAL_STATUS = 3
 """Exit status where the version was refused with an error."""
-NOT_BEGUN = 4
+START_FAILURE = 4
 """Status of a trial for which there was no process."""
 
 # macOS's own libraries do not outlive a fork.
@@ -122,7 +122,7 @@ def serve(control: Connection) -> None:
                 elif (trial := _start(control, *version)) is not None:
                     trials[number] = trial
                 else:
-                    control.send((number, NOT_BEGUN, "no process could be started"))
+                    control.send((number, START_FAILURE, "no process could be started"))
             for number, trial in list(trials.items()):
                 if trial.words.is_open and trial.words.descriptor in ready:
                     trial.words.read()
@@ -191,7 +191,7 @@ def _try(
         VersionLoader(options)(directory)
     except ServingError as error:
         sys.stderr.write(f"Error: {error.status}\n")
-        status = REFUSED
+        status = REFUSAL_STATUS
     except BaseException as error:
         sys.stderr.write(f"Error: {error!r}\n")
         status = 1
@@ -201,7 +201,7 @@ def _try(
 
 def _end_after(wait_for_parent: Callable[[], None]) -> None:
     wait_for_parent()
-    os._exit(REFUSED)
+    os._exit(REFUSAL_STATUS)
 
 
 if __name__ == "__main__":

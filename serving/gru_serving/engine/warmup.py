@@ -42,7 +42,7 @@ from gru_serving.telemetry.metrics import Metrics
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_RECORDS = 1000
-_SHOWN = 1024
+_MAX_CHARACTERS = 1024
 
 
 def load_warm(
@@ -183,7 +183,7 @@ def _parsed(record: bytes, path: Path) -> PredictionLog:
         return PredictionLog.FromString(record)
     except DecodeError:
         # A file may contain megabytes that are useless in the log.
-        text = record[:_SHOWN].decode("utf-8", "replace")
+        text = record[:_MAX_CHARACTERS].decode("utf-8", "replace")
         raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
 
 

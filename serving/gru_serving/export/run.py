@@ -115,7 +115,7 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
 
 
 def _open(path: Path) -> tuple[Task, TaskRun]:
-    """The run and its task; says what does not fit before anything costs time."""
+    """Open the run and its task, and refuse what does not fit before anything takes time."""
     name = RunDirectory.open(path).task
     if name not in TASKS:
         raise ExportError(

@@ -17,7 +17,7 @@ from gru_serving.codecs.inference_messages import Answering
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.engine.worker_threads import WorkerThreads
-from gru_serving.inference.turns import LONG, Turn, Turns
+from gru_serving.inference.turns import LONG_BYTES, Turn, Turns
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 from gru_serving.protos.model_pb2 import ModelSpec
@@ -240,14 +240,14 @@ class Inference:
             return job
         left = self._run(job)
         # It is in a thread already, unless it is long: then it waits for its turn.
-        return left.write() if isinstance(left, _Answer) and left.size <= LONG else left
+        return left.write() if isinstance(left, _Answer) and left.size <= LONG_BYTES else left
 
     def _run(self, job: _Job) -> _Answer | bytes:
         """Run the model; an answer that is neither small nor long is written here as well."""
         started = time.perf_counter()
         outputs = job.work.run.run(job.request.timeout_ms())
         answer = self._ran(job, outputs, started)
-        return answer.write() if job.request.limits.write < answer.size <= LONG else answer
+        return answer.write() if job.request.limits.write < answer.size <= LONG_BYTES else answer
 
     async def _run_in_batch(self, job: _Job) -> _Answer:
         started = time.perf_counter()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from types import TracebackType
 
-LONG = 1 << 20
+LONG_BYTES = 1 << 20
 """Bytes beyond which a request or an answer waits for its turn."""
 
 _TURNS = 2
@@ -28,7 +28,7 @@ class Turns:
         Args:
             size: Bytes to be read or written.
         """
-        return Turn(self._free if size > LONG else None)
+        return Turn(self._free if size > LONG_BYTES else None)
 
 
 class Turn:

@@ -48,7 +48,9 @@ class Arrays:
     @staticmethod
     def take(values: Any, places: Any) -> Any:
         """Return some places of the last axis, or one without the axis."""
-        return values[..., places] if isinstance(places, int) else np.take(values, places, axis=-1)
+        if isinstance(places, int) and values.ndim > 1:
+            return values[..., places]  # of one axis that would be no text, but an array of one
+        return np.take(values, places, axis=-1)
 
     @staticmethod
     def whole(values: Any) -> bool:

@@ -15,7 +15,7 @@ from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
 from gru_serving.release.version_gates import GateError
 
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class LiveGates:
         began, deadline = time.time(), time.monotonic() + self.seconds
         rollout.say(f"watching version {move.after} for {self.seconds:g} s")
         while True:
-            time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+            time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
             over = time.monotonic() >= deadline
             report = self._report(rollout, move.after, began)
             if report.rows >= self.least_rows:

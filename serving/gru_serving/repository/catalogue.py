@@ -25,6 +25,7 @@ from gru_serving.errors import (
     Unavailable,
 )
 from gru_serving.protos.logging_config_pb2 import LoggingConfig
+from gru_serving.storage.digests import Digest, altered_files
 from gru_serving.storage.version_files import Contents
 
 
@@ -63,7 +64,8 @@ class Version:
         retrying: Whether its load failed, and is tried again.
         tried: Files when it was loaded last.
         seen: Files when they were looked at last.
-        changed: Whether its load failed, and its files have changed since.
+        changed: Whether its files have changed since its load, and are not being changed any more.
+        listed: Digests of its files when it was loaded last; empty where it has none.
     """
 
     number: int
@@ -77,15 +79,24 @@ class Version:
     tried: Contents | None = None
     seen: Contents | None = None
     changed: bool = False
+    listed: Mapping[str, Digest] = field(default_factory=dict)
 
     def look(self, contents: Contents | None) -> None:
-        """Note the files of a version that failed.
+        """Note the files of a version that failed, or that serves.
 
         It has changed once they differ from those at its load and are the same at two scans: a
         version that is being copied is not tried at every scan.
         """
         self.changed = contents != self.tried and contents == self.seen
         self.seen = contents
+
+    def altered(self) -> list[str]:
+        """Return the files that are not those it was loaded with, once for each change."""
+        if not self.changed:
+            return []
+        before, now = (files or frozenset() for files in (self.tried, self.seen))
+        self.tried, self.changed = self.seen, False
+        return altered_files(self.path, self.listed, sorted({name for name, _ in before ^ now}))
 
     def is_refused(self) -> bool:
         """Whether it must not be loaded as it is."""

@@ -6,10 +6,11 @@ version serves before the old one goes (availability-preserving policy).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from gru_serving.errors import (
     Unknown,
 )
 from gru_serving.repository.catalogue import Catalogue, ModelVersions, State, Version
+from gru_serving.storage.digests import has_digests, read_digests
 from gru_serving.storage.version_files import contents_of
 from gru_serving.storage.version_scan import is_version, scan
 from gru_serving.telemetry.server_log import still
@@ -48,6 +50,7 @@ class RepositoryOptions:
         allow_labels_for_unavailable: Whether new labels may point to versions not loaded yet.
         isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
             other from being served.
+        always_present: Whether the versions that serve go on where no version is left on disk.
     """
 
     poll_seconds: float = 1.0
@@ -58,6 +61,7 @@ class RepositoryOptions:
     unload_threads: int = 0
     allow_labels_for_unavailable: bool = False
     isolate_models: bool = False
+    always_present: bool = False
 
 
 def load_with_retries(
@@ -153,16 +157,24 @@ class VersionChanges:
         catalogue = self._catalogue
         with catalogue.changed:
             configured = [one for one in catalogue.models.values() if not one.retired]
-            looked_for = [(model.config, model.failed()) for model in configured]
+            looked_for = [
+                (model.config, model.failed(), model.in_state(State.AVAILABLE))
+                for model in configured
+            ]
         found = []
-        for config, failed in looked_for:
+        for config, failed, serving in looked_for:
             # Files that are being copied change from one scan to the next.
             contents = {version.number: contents_of(version.path) for version in failed}
             for version in failed:
                 version.look(contents[version.number])
             refused = {version.number for version in failed if version.is_refused()}
             try:
-                found.append((config, scan(config, refused)))
+                versions = scan(config, refused)
+                if serving and not versions and self._options.always_present:
+                    log.error("Refusing to unload all versions for Servable: %s", config.name)
+                    continue
+                found.append((config, versions))
+                _say_altered(config.name, serving, versions)
             except NotFound as error:
                 log.error(
                     "FileSystemStoragePathSource encountered a filesystem access error: %s", error
@@ -257,6 +269,10 @@ class VersionChanges:
     def _load_noted(self, version: Version) -> Predictor:
         """Load a version, and note which files it had."""
         version.tried = version.seen = contents_of(version.path)
+        version.listed = {}
+        if has_digests(version.path):
+            with contextlib.suppress(RefusedVersion):  # the load says so
+                version.listed = read_digests(version.path)
         return self._load(version.path)
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
@@ -282,6 +298,25 @@ class VersionChanges:
         log.info(
             "Unloaded servable version {name: %s version: %d}", model.config.name, version.number
         )
+
+
+def _say_altered(model: str, serving: Sequence[Version], wanted: Mapping[int, Path]) -> None:
+    """Log which of the versions that serve have other files than they were loaded with."""
+    for version in serving:
+        if version.number not in wanted:
+            continue
+        version.look(contents_of(version.path))
+        if names := version.altered():
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            log.warning(
+                "Version %d of servable %s was altered after it was loaded (%s%s): this server "
+                "answers with the files as they were, but not after a restart, and no other "
+                "replica does; publish changes as a new version",
+                version.number,
+                model,
+                names[0],
+                more,
+            )
 
 
 def _was_tried(version: Version) -> bool:

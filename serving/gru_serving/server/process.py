@@ -80,6 +80,7 @@ def repository_options(flags: Flags) -> RepositoryOptions:
         initial_threads=4 * schedulable_cpus(),
         load_threads=max(0, flags.num_load_threads),
         isolate_models=flags.isolate_models,
+        always_present=flags.servable_versions_always_present,
         unload_threads=max(0, flags.num_unload_threads),
         allow_labels_for_unavailable=flags.allow_version_labels_for_unavailable_models,
     )

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
         raise RefusedVersion(f"{where}: cannot be read: {error.strerror or error}") from None
     for path in files:
         relative = path.relative_to(version)
-        if relative.as_posix() not in listed and not _may_be_added(relative):
+        if relative.as_posix() not in listed and not may_be_added(relative):
             raise RefusedVersion(f"{path}: not listed in {FILE}: the file was added later")
     return sum(digest.size for digest in listed.values())
 
@@ -172,7 +172,29 @@ def digest_of(
     return Digest(size, digest.hexdigest())
 
 
-def _may_be_added(path: Path) -> bool:
+def altered_files(version: Path, listed: Mapping[str, Digest], names: Iterable[str]) -> list[str]:
+    """Return those of some files of a version that are not what its list says, in their order.
+
+    Args:
+        version: Directory of the version.
+        listed: List of the version as it once was; empty where there was none, and then all
+            count.
+        names: Paths inside the version; those that may be added later never count.
+    """
+    found = []
+    for name in names:
+        if may_be_added(Path(name)):
+            continue
+        try:
+            if name in listed and digest_of(version / name) == listed[name]:
+                continue
+        except OSError:
+            pass
+        found.append(name)
+    return found
+
+
+def may_be_added(path: Path) -> bool:
     """Whether a file may be added later: TensorFlow does not read it, or this server parses it."""
     return (
         path.parts[0] == FILE.parts[0]  # assets.extra: warmup and golden requests, notes

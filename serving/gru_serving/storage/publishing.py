@@ -19,7 +19,7 @@ from gru_serving.storage.file_lock import LockedError, file_lock
 from gru_serving.storage.version_scan import is_version, versions_on_disk
 
 LOCK = ".publishing"
-_ASIDE = ".publish-"
+_TEMPORARY_PREFIX = ".publish-"
 
 
 class PublishError(Exception):
@@ -49,9 +49,9 @@ def publisher(base: Path) -> Iterator[Path]:
     try:
         base.mkdir(parents=True, exist_ok=True)
         with file_lock(base / LOCK):
-            for left in base.glob(f"{_ASIDE}*"):  # of a process that was killed
+            for left in base.glob(f"{_TEMPORARY_PREFIX}*"):  # of a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
-            aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=base))
+            aside = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX, dir=base))
             try:
                 yield aside
             finally:

@@ -16,7 +16,7 @@ from gru_serving.telemetry.background_writer import BackgroundWriter
 from gru_serving.telemetry.request_record import RequestRecord
 
 STDOUT = "-"
-_LONGEST = 1024
+_MAX_CHARACTERS = 1024
 _EMPTY_ENTRY = 500  # bytes, roughly
 _FIELDS = (
     *("transport", "method", "route", "model", "version", "signature", "status", "http_status"),
@@ -105,9 +105,9 @@ class AccessLog:
 
 def _cut(value: Any) -> Any:
     """A field, cut where it is a long name."""
-    if not isinstance(value, str) or len(value) <= _LONGEST:
+    if not isinstance(value, str) or len(value) <= _MAX_CHARACTERS:
         return value
-    return f"{value[:_LONGEST]}... ({len(value)} characters)"
+    return f"{value[:_MAX_CHARACTERS]}... ({len(value)} characters)"
 
 
 def _line(began: float, fields: dict[str, Any]) -> str:

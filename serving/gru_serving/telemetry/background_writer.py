@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_SAY_AGAIN_SECONDS = 60.0
+_REPEAT_SECONDS = 60.0
 
 
 class BackgroundWriter(Generic[T]):
@@ -50,7 +50,7 @@ class BackgroundWriter(Generic[T]):
         self._bytes = 0
         self._changed = threading.Condition()
         self._closing = False
-        self._said_at = -_SAY_AGAIN_SECONDS
+        self._said_at = -_REPEAT_SECONDS
         self._said = 0
         self._reason = ""
         self.dropped = 0
@@ -114,7 +114,7 @@ class BackgroundWriter(Generic[T]):
         """Seconds until unreported losses are due to be reported; None if there are none."""
         if self._said == self.dropped:
             return None
-        return max(0.0, self._said_at + _SAY_AGAIN_SECONDS - time.monotonic())
+        return max(0.0, self._said_at + _REPEAT_SECONDS - time.monotonic())
 
     def _say(self, at_once: bool = False) -> None:
         seconds = self._until_said()

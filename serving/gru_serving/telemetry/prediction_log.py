@@ -24,8 +24,8 @@ from gru_serving.protos.prediction_log_pb2 import PredictionLog
 from gru_serving.telemetry.background_writer import BackgroundWriter
 from gru_serving.telemetry.request_record import RequestRecord
 
-_WAITING = 1000
-_WAITING_BYTES = 256 << 20
+_MAX_QUEUE = 1000
+_MAX_QUEUE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class PredictionLogger:
         self._tags = tuple(tags)
         self._count = count
         self._files: dict[str, _RotatingFile] = {}
-        self._writer = BackgroundWriter("prediction log", self._write, _WAITING, _WAITING_BYTES, 1)
+        self._writer = BackgroundWriter(
+            "prediction log", self._write, _MAX_QUEUE, _MAX_QUEUE_BYTES, 1
+        )
 
     def __call__(self, record: RequestRecord) -> None:
         """Log a request, if it succeeded and is sampled."""

@@ -14,7 +14,7 @@ from gru_serving.printable import printable
 log = logging.getLogger(__name__)
 
 STILL_SECONDS = 5.0
-_LONGEST = 4096
+_MAX_CHARACTERS = 4096
 
 
 class OneLine(logging.Formatter):
@@ -22,7 +22,7 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """The line without a traceback."""
-        record.message = printable(record.message, _LONGEST)
+        record.message = printable(record.message, _MAX_CHARACTERS)
         return super().formatMessage(record)
 
 

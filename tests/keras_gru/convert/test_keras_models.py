@@ -72,6 +72,7 @@ def test_there_and_back(make, tmp_path):
     assert_same(model, back, x)
 
 
+@pytest.mark.slow
 def test_the_same_training_steps(tmp_path):
     x = sequences_with_gaps()[0]
     model = sequential({"dropout": 0.3, "recurrent_dropout": 0.4, "seed": 3}.items())

@@ -69,6 +69,7 @@ def test_float32(name, batch, steps):
         np.testing.assert_allclose(run(content, fed), model(fed), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quantize", "share", "close"), [("float16", 0.6, 2e-3), ("int8", 0.4, 3e-2)]
 )
@@ -94,6 +95,7 @@ def test_files_are_no_larger_than_those_of_keras(wrap, steps, quantize):
     assert sizes[0] <= 1.02 * sizes[1]
 
 
+@pytest.mark.slow
 def test_several_inputs_keep_their_names():
     inputs, state = keras.Input((None, D), name="x"), keras.Input((U,), name="h")
     model = keras.Model({"x": inputs, "h": state}, GRU(U)(inputs, initial_state=state))
@@ -104,6 +106,7 @@ def test_several_inputs_keep_their_names():
     np.testing.assert_allclose(got, model({"x": x, "h": h}), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_sequential_that_was_never_called():
     model = keras.Sequential([keras.Input((7, D), batch_size=1), GRU(U)])
     x, _ = sequences_with_gaps()

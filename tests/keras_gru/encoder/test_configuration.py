@@ -76,6 +76,7 @@ def functional_model(bidirectional):
     return model, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_functional_model_file(bidirectional, tmp_path):
     model, values = functional_model(bidirectional)
@@ -140,6 +141,7 @@ def test_output_shapes_are_those_of_a_call(options):
     assert encoder.compute_output_shape((3, 7, 4)) == called
 
 
+@pytest.mark.slow
 def test_fit_learns_and_trains_every_weight():
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(4)
@@ -156,6 +158,7 @@ def test_fit_learns_and_trains_every_weight():
     assert all((a != b).any() for a, b in zip(model.get_weights(), before, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed:UserWarning")  # Keras' own call
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_keras_own_layer_checks(bidirectional):

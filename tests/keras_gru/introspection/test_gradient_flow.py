@@ -167,6 +167,7 @@ class TestComparison:
         with pytest.raises(ValueError, match=r"steps.*at least 2.*1"):
             adding_problem(steps=1)
 
+    @pytest.mark.slow
     def test_reach_is_a_matter_of_biases(self):
         """The docstring's claims about the initial values."""
         flows = compare_gradient_flow(
@@ -189,6 +190,7 @@ class TestComparison:
             assert flow.loss.shape == (8, 61)
             np.testing.assert_allclose(flow.spectral[:, -1], 1)
 
+    @pytest.mark.slow
     def test_defaults_seeds_and_training(self):
         task = adding_problem(batch=4, steps=5)
         flows = compare_gradient_flow(*task, units=3)

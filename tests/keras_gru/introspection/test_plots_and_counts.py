@@ -51,6 +51,7 @@ def test_docstring_examples(module):
 
 
 class TestPlots:
+    @pytest.mark.slow
     def test_gradient_flow(self):
         pytest.importorskip("matplotlib")
         flows = compare_gradient_flow(*adding_problem(batch=4, steps=5), units=3)

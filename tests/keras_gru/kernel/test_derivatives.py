@@ -9,6 +9,7 @@ from keras_gru.functional import Convention
 from tests.keras_gru.kernel.sequence_problem import assert_close, problem, sequence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset_after", [True, False])
 @pytest.mark.parametrize("path", ["xla", "plain"])
 def test_second_derivatives(path, reset_after):
@@ -40,6 +41,7 @@ def test_second_derivatives(path, reset_after):
     assert_close(product(*sources), numeric, 1e-6)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_forward_mode(reset_after):
     """In eager code: derivatives of states and of their gradient, against central differences."""

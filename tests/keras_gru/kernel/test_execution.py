@@ -138,6 +138,7 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
     assert len(traces) == 1
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("path", PATHS)
 def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)
@@ -195,6 +196,7 @@ def test_a_small_batch_is_one_block_of_a_fixed_size(monkeypatch):
     assert [execution.rows_of_one_block(units) for units in (16, 64, 128, 512)] == [16, 16, 4, 1]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("path", PATHS)
 def test_runs_are_deterministic(path):
     inputs, upstream = problem(64, 7, 4, 40, reset_after=True)
@@ -204,6 +206,7 @@ def test_runs_are_deterministic(path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
     """Closer to the float32 layer than Keras' layer with the same policy, over a long sequence."""

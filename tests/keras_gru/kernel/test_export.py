@@ -83,6 +83,7 @@ def test_every_length_equals_the_oracle(
     assert len(ran) == 1
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("steps", [1, 2, 8, 21])
 @pytest.mark.parametrize("zoneout", [None, "share", "shares"])
 @pytest.mark.parametrize(
@@ -171,6 +172,7 @@ def test_blocks_of_rows_equal_one_block(monkeypatch, rows, return_sequences):
         np.testing.assert_allclose(actual[0], eager.states, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path):
     """No conditionals; the number of functions does not grow with the number of layers."""
 

@@ -34,6 +34,7 @@ def mask_of(kind, rows, steps):
     }[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small_state", [0, execution.SMALL_BLOCK_STATE])
 @pytest.mark.parametrize(("reset_after", "go_backwards"), [(True, False), (False, True)])
 def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, small_state):
@@ -77,6 +78,7 @@ def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, 
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_many_known_lengths_are_padded_too(monkeypatch, go_backwards):
     """From the fifth length on, bit for bit as they would have been without padding."""

@@ -32,6 +32,7 @@ def by_oracle(inputs, mask, go_backwards, **convention):
     )
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("how", "masked", "reset_after", "update_gate"),
     covering(3, RUNS, (False, True), (True, False), ("keep", "replace")),
@@ -73,6 +74,7 @@ def test_every_way_equals_the_oracle(monkeypatch, how, masked, reset_after, upda
     np.testing.assert_allclose(final, wanted[:, -1], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recurrent_dropout", [False, True])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
 def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dropout):
@@ -152,6 +154,7 @@ def test_layer_equals_the_loop_of_the_cell(monkeypatch, reset_after, update_gate
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision_is_near_the_exact_result(dtype):
     exact = GRU(U, layer_norm=True, dtype="float64", return_sequences=True)

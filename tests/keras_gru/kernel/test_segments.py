@@ -28,6 +28,7 @@ def short_segments(monkeypatch):
     monkeypatch.setattr(segments, "SEGMENT", 4)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("run", "steps", "masked", "go_backwards", "reset_after", "update_gate"),
     covering(
@@ -78,6 +79,7 @@ def test_equal_to_one_piece(run, options):
             np.testing.assert_allclose(actual, wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_half_precision_carries_exact_states_between_segments():
     """As without segments: only outputs are rounded, not the states that go on."""
     inputs, upstream = problem(3, 21, reset_after=True)
@@ -95,6 +97,7 @@ def test_half_precision_carries_exact_states_between_segments():
         )
 
 
+@pytest.mark.slow
 def test_second_derivatives():
     """A product with the Hessian, compared with that of one piece."""
     inputs, _ = problem(2, 9, 2, 3, reset_after=True, seed=7)
@@ -115,6 +118,7 @@ def test_second_derivatives():
     assert_close(product(True), product(False), 1e-9)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_graph_without_a_tape():
     inputs, _ = problem(2, 9, reset_after=True)
     with tf.Graph().as_default():
@@ -130,6 +134,7 @@ def test_gradients_of_a_graph_without_a_tape():
     assert_close(actual, tape.gradient(loss, sources), 1e-9)
 
 
+@pytest.mark.slow
 def test_nothing_as_long_as_the_sequence_is_kept():
     """In the graph of a training step there are only the inputs and their gradients."""
     inputs, _ = problem(2, 21, 4, 6, reset_after=True)
@@ -148,6 +153,7 @@ def test_nothing_as_long_as_the_sequence_is_kept():
     assert long == {(2, 21, 4)}
 
 
+@pytest.mark.slow
 def test_a_function_with_a_tape_of_its_own_within_another():
     """What the inner tape does not watch, the outer one may."""
     inputs, _ = problem(2, 9, reset_after=True)

@@ -69,6 +69,7 @@ def test_small_shapes(shape, path, use_bias, reset_after):
     assert_close(actual[2], grads if use_bias else grads[:4], 1e-11)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     "run",
     [lambda f: f, tf.function, lambda f: tf.function(f, jit_compile=True)],
@@ -88,6 +89,7 @@ def test_runs_the_same_everywhere(reset_after, run):
     assert_close(actual[2], grads, 1e-4)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("way", "mask", "reset_after", "update_gate", "recurrent_dropout", "go_backwards"),
     covering(
@@ -125,6 +127,7 @@ def test_every_way_of_xla_equals_plain_eager_code(
     assert_close(actual[2], wanted[2], 1e-11)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("steps", "go_backwards", "reset_after"),
     covering(2, (1, 4, 5), (False, True), (True, False)),

@@ -25,6 +25,7 @@ def test_a_graph_that_knows_no_size(path):
     np.testing.assert_allclose(traced(layer)(x), layer(x), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("wrap", [GRU, lambda *a, **k: keras.layers.RNN(GRUCell(*a, **k))])
 @pytest.mark.parametrize("options", [{}, {"activation": "softsign"}], ids=["fused", "loop"])
 def test_dropout_masks_belong_to_a_call(wrap, options):
@@ -70,6 +71,7 @@ def test_a_stateful_layer_names_itself_and_its_batch():
         layer(np.zeros((2, 3, 2), "float32"))
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_a_mask_of_one_step_is_not_that_of_all(dynamic):
     layer = GRU(5, name="encoder")

@@ -121,6 +121,7 @@ def test_fit_learns(jit_compile):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 def test_unrolled_layer_converts_to_tensorflow_lite(tmp_path):
     model = keras.Sequential([keras.Input((6, 3)), GRU(4, unroll=True, update_gate="replace")])

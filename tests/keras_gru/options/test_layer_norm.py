@@ -40,6 +40,7 @@ def test_layer_norm_equals_numpy(reset_after, update_gate, path):
         np.testing.assert_allclose(outputs[i], oracle.shown(states, MASK[i]), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_layer_norm_gradients(reset_after):
     layer = GRU(2, layer_norm=True, reset_after=reset_after, return_sequences=True, dtype="float64")

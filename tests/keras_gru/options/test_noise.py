@@ -44,6 +44,7 @@ def test_zoneout_keeps_its_expectation_at_inference(unroll, reset_after, update_
         np.testing.assert_allclose(outputs[i], oracle.shown(states, MASK[i]), atol=1e-12)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("training", [True, False])
 def test_zoneout_gradients(training):
     rng = np.random.default_rng(5)

@@ -119,6 +119,7 @@ def test_training_stops_when_solved_and_counts_updates():
     assert seconds > 0
 
 
+@pytest.mark.slow
 def test_a_gru_learns_the_word_and_a_memoryless_cell_cannot(monkeypatch):
     config = ComparisonConfig(updates=400, learning_rate=0.05)
     run = word_run(config, "GRU", 0, silent)
@@ -147,6 +148,7 @@ def test_a_gru_solves_short_additions():
     assert run.gradient_after[-1] == 1.0
 
 
+@pytest.mark.slow
 def test_a_corpus_run_is_judged_on_held_out_text():
     config = ComparisonConfig(updates=150, units=24, learning_rate=0.02, batch_size=16)
     run = corpus_run(config, "GRU", 0, TEXT, silent)

@@ -129,6 +129,7 @@ def test_piped_input_is_checked_and_its_end_ends_the_command(capsys, monkeypatch
     assert out.endswith("Stopped. 1 of 2 right, 1 left.\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_terminal_ends_it():
     parent, child = pty.openpty()
     process = subprocess.Popen(

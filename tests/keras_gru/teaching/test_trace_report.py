@@ -218,6 +218,7 @@ def test_the_network_of_the_guide_runs(tmp_path, capsys):
     assert 'Backward, step 1: "second"' in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_ends_quietly_when_nobody_reads_on():
     command = [sys.executable, "-m", "keras_gru", "trace", "good_movie", "--json"]
     with subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE,

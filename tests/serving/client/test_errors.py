@@ -14,6 +14,7 @@ from gru_serving.commands.connection_arguments import check_texts
 from gru_serving.errors import ServingError, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
+from tests.serving.client.odd_answers import RIGHT, over_rest
 from tests.serving.conftest import REPOSITORY
 from tests.serving.strange_servers import bytes_over_grpc, rpc, secure, web
 
@@ -112,6 +113,13 @@ def website(_, server, transport, tmp_path):
 def other_json(_, server, transport, tmp_path):
     with web(200, b'{"status": "ok"}', "application/json") as (_, url), connect(url) as client:
         client.metadata("m")
+
+
+@produces("answer of other rows or columns than its signature", "number beyond its type")
+def other_answer(situation, server, transport, tmp_path):
+    wrong = {"pair": [[1.0]]} if situation.startswith("answer") else {"y": [1e39]}
+    with over_rest({**RIGHT, **wrong}) as (_, url), connect(url) as client:
+        client.predict({"x": [1.0]}, "m")
 
 
 @produces("REST client at a gRPC port")

@@ -67,6 +67,7 @@ def test_answers_that_are_none(kind):
                 ask()
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_read():
     """The time limit holds for the whole call, including sending."""
     values = np.zeros(8_000_000, np.float32)
@@ -210,6 +211,7 @@ print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
+@pytest.mark.slow
 def test_memory_by_default(figures):
     """By default a client takes at most a few times the limit, whatever is sent."""
     bomb = zlib.compressobj(9, wbits=31)

@@ -16,10 +16,42 @@ from gru_serving.errors import Code, InvalidArgument, ServingError, Unimplemente
 from tests.serving.codecs.signatures import signature
 
 
-def decode(text, **inputs):
+def decode(text, strict=False, **inputs):
     document = parse(text if isinstance(text, bytes) else text.encode())
     name = json_inputs.signature_name(document)
-    return json_inputs.decode_inputs(document, signature(**inputs), name)
+    return json_inputs.decode_inputs(document, signature(**inputs), name, strict)
+
+
+@given(
+    st.sampled_from(["int8", "uint8", "int16", "int32"]),
+    st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=1, max_size=5),
+    st.sampled_from(['{{"instances": {}}}', '{{"inputs": {}}}', '{{"inputs": {{"x": {}}}}}']),
+)
+def test_integers_beyond_the_type_wrap_or_are_refused(dtype, values, form):
+    """Modulo 2 to the power of the bits, as C++ casts; strictly, only what fits is taken."""
+    text = form.format(json.dumps(values))
+    array = decode(text, x=dtype)[0]["x"]
+    bits = 8 * array.itemsize
+    assert [(int(got) - value) % (1 << bits) for got, value in zip(array, values, strict=True)] == [
+        0
+    ] * len(values)
+    limits = np.iinfo(dtype)
+    if all(limits.min <= value <= limits.max for value in values):
+        assert decode(text, strict=True, x=dtype)[0]["x"].tolist() == values
+    else:
+        with pytest.raises(InvalidArgument, match=f"is not of expected type: {dtype}"):
+            decode(text, strict=True, x=dtype)
+
+
+def test_strict_integers_hold_for_rows_of_objects_and_long_lists():
+    rows = '{"instances": [{"x": 1, "y": 2}, {"x": 300, "y": 2}]}'
+    assert decode(rows, x="uint8", y="uint8")[0]["x"].tolist() == [1, 44]
+    with pytest.raises(InvalidArgument, match=r"element: 1 key: x .* of expected type: uint8"):
+        decode(rows, strict=True, x="uint8", y="uint8")
+    long = json.dumps({"instances": [1] * 200_000 + [300]})
+    assert decode(long, x="uint8")[0]["x"][-1] == 44
+    with pytest.raises(InvalidArgument, match=r"element: 200000 .* of expected type: uint8"):
+        decode(long, strict=True, x="uint8")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def rows_of(path):
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.slow_cases
 def test_rows_keep_their_order_and_get_the_columns_of_a_classifier(url, tmp_path, capsys):
     counted = write(tmp_path / "in.csv")
     output = tmp_path / "out.parquet"
@@ -155,6 +156,7 @@ def test_killed_and_interrupted_it_goes_on(url, tmp_path):
     assert [row["id"] for row in rows_of(tmp_path / "out.csv")] == [str(i) for i in range(60_000)]
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_meanwhile_is_named_and_its_answers_are_kept(models, tmp_path):
     write(tmp_path / "in.csv", 60_000)
     flags = ("--model_name=text", f"--model_base_path={models}/text")

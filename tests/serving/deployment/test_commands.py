@@ -19,6 +19,7 @@ from gru_serving.storage.digests import FILE as DIGESTS
 from tests.serving.deployment.classifier import TEXT, retouch
 
 
+@pytest.mark.slow_cases
 def test_explain_command(url, tmp_path, capsys):
     for name in ("one", "both"):
         picture = tmp_path / f"{name}.png"

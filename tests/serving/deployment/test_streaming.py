@@ -35,6 +35,7 @@ def test_typed_results(url):
             Sentiment.from_outputs(outputs)
 
 
+@pytest.mark.slow_cases
 def test_session_equals_the_sequence(url, exports):
     words = TEXT.split()
     with connect(url) as client:
@@ -67,6 +68,7 @@ def test_session_is_kept_and_resumed_by_another_client(deployed, exports):
         StreamState.from_json('{"model": "one"}')
 
 
+@pytest.mark.slow_cases
 def test_async_session_and_client(url, exports):
     import asyncio
 

@@ -146,6 +146,7 @@ def test_few_rows_outside_may_be_chance():
     assert share_verdict(60, 300, 2000) == "shifted"
 
 
+@pytest.mark.slow
 def test_golden_requests_are_no_traffic(exports, tmp_path, capsys):
     """What `verify --url` asks is logged, and is the hardest rows of the held-out ones."""
     logs = tmp_path / "logs"

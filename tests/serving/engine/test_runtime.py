@@ -70,6 +70,7 @@ def texts(*values):
     return {"text": array}
 
 
+@pytest.mark.slow
 def test_an_export_runs_in_onnx_runtime(exports, caplog):
     caplog.set_level(logging.INFO)
     loader = VersionLoader()
@@ -86,6 +87,7 @@ def test_an_export_runs_in_onnx_runtime(exports, caplog):
     asked.close()
 
 
+@pytest.mark.slow
 def test_a_graph_that_answers_otherwise_is_not_served(copy, caplog):
     golden = json.loads((copy / GOLDEN).read_text())
     golden[0]["outputs"]["scores"][0][0] += 1e-3
@@ -130,6 +132,7 @@ def test_without_tensorflow(exports, models):
     )
 
 
+@pytest.mark.slow
 def test_signatures_that_are_left_to_tensorflow(copy):
     Description.read(copy).without({"gates": "it has no graph"}).write(copy / FOLDER)
     both, alone = opened(copy), opened(copy, "onnx")
@@ -362,6 +365,7 @@ def test_an_endless_loop_in_a_model_onnx_ends_at_its_deadline(tmp_path):
     predictor.close()
 
 
+@pytest.mark.slow
 def test_reloads_leave_nothing_behind(exports, figures):
     """Fifty loads and unloads of one version."""
 

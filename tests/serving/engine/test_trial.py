@@ -68,6 +68,7 @@ def status_of(client, version):
     return next((one for one in client.status("m") if one.version == version), None)
 
 
+@pytest.mark.slow
 def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(base, tmp_path):
     flags = ("--model_name=m", f"--model_base_path={base}", "--trial_load=auto")
     log = tmp_path / "log"
@@ -123,6 +124,7 @@ def test_a_crash_ends_its_own_trial_alone(models, killer, trials):
     assert trials.try_version(models / "affine" / "1", LoadOptions(), LoadWatch())
 
 
+@pytest.mark.slow
 def test_an_idle_process_ends_and_another_one_is_started(models):
     trials = Trials(idle_seconds=0.1)
     try:

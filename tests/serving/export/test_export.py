@@ -46,6 +46,7 @@ def test_labels_of_all_held_out_rows_equal_the_keras_model(run, version):
     np.testing.assert_array_equal(answers["probability"], answers["scores"].max(-1))
 
 
+@pytest.mark.slow
 def test_scores_of_every_signature_are_divided_by_the_temperature(run, version):
     text = next(row.text for row in run.test_predictions())
     logits = run.load_model()(run.preprocessor()(tf.constant([text]))).numpy()[0]
@@ -84,6 +85,7 @@ def test_answer_does_not_depend_on_neighbours(run, version):
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_answer_does_not_depend_on_who_shares_its_batch(run, version):
     texts = [row.text.encode() for row in run.test_predictions()][:60]
     texts += [b"", b"\xff\xfe", "très bon 映画".encode(), b"word " * 300]
@@ -152,6 +154,7 @@ def test_every_signature_has_golden_and_warmup_requests(version):
     assert warmup.replay(Predictor(version), version) >= 10
 
 
+@pytest.mark.slow_cases
 def test_gates_are_those_of_introspection(run, version):
     text = next(row.text for row in run.test_predictions())
     answer = Predictor(version).predict({"text": np.array([text.encode()], object)}, "gates")
@@ -173,6 +176,7 @@ def test_gates_are_those_of_introspection(run, version):
             np.testing.assert_allclose(answer[output][:, :, 0, number], wanted, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_attributions_add_up_and_do_not_depend_on_neighbours(run, version):
     predictor = Predictor(version)
     texts = [*[row.text.encode() for row in run.test_predictions()][:8], b"", b"unknownword"]
@@ -192,6 +196,7 @@ def test_attributions_add_up_and_do_not_depend_on_neighbours(run, version):
     assert found["texts"] == 32
 
 
+@pytest.mark.slow
 def test_streaming_equals_the_sequence_at_every_word(exports):
     predictor = Predictor(exports.version("one"))
     size = predictor.signatures["step"].inputs["state"].shape[1]

@@ -208,6 +208,7 @@ def test_both_runtimes_answer_windows_with_gaps_alike(fleet, name):
         predictor.close()
 
 
+@pytest.mark.slow
 def test_both_runtimes_refuse_alike(fleet):
     root, _ = fleet
     tensorflow, onnx = in_both_runtimes(root, "stream")

@@ -48,6 +48,7 @@ def url(request, server):
     return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_tensorflow(made):
     root, _ = made
     described = Description.read(root / "load" / "1")
@@ -55,6 +56,7 @@ def test_nothing_is_left_to_tensorflow(made):
     assert {"serving_default", "by_name", "columns"} <= described.signatures.keys()
 
 
+@pytest.mark.slow_cases
 def test_answers_are_those_of_the_run(made, url):
     _, run = made
     histories, futures = run.test_windows(6), run.test_futures(6)

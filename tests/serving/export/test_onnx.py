@@ -65,12 +65,14 @@ def test_everything_is_in_graphs(exports):
         assert json.loads(card.read_text())["onnx"]["left_to_tensorflow"] == described.left
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.lists(drawn, min_size=1, max_size=60))
 def test_any_texts_are_answered_alike(pair, data):
     compare(pair, {"text": strings(*data)}, "serving_default")
 
 
+@pytest.mark.slow_cases
 def test_gates_are_shown_alike(pair):
     texts = ["漢don’t &amp; <b>".encode(), b"\xff.", b"", b"Not bad , not good .", b"a"]
     answer = compare(pair, {"text": strings(*texts)}, "gates")
@@ -108,6 +110,7 @@ def serialized(**feature):
     return decode_input(encode_input(example_values([feature])))[0]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("signature", "inputs"),
     [

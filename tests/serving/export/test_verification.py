@@ -19,6 +19,7 @@ from gru_serving.engine.golden import (
 from gru_serving.engine.predictor import Predictor
 
 
+@pytest.mark.slow
 def test_verify_says_what_differs(exports, tmp_path, capsys):
     version = exports.version("both")
     assert verify([str(version)]) == 0
@@ -43,6 +44,7 @@ def test_debug_shows_where_verification_failed(tmp_path):
         verify(["--debug", str(tmp_path)])
 
 
+@pytest.mark.slow
 def test_replay_sees_shapes_missing_outputs_and_nan(exports):
     golden = read_golden(exports.version("both"))
     right = local_engine(Predictor(exports.version("both")))

@@ -22,7 +22,7 @@ from gru_serving.inference.service import (
     Target,
     Work,
 )
-from gru_serving.inference.turns import LONG
+from gru_serving.inference.turns import LONG_BYTES
 from gru_serving.repository.repository import Repository
 from gru_serving.server.grpc.services import PredictCall
 from gru_serving.server.rest.app import PredictPost
@@ -146,14 +146,15 @@ LOOP, THREAD = "loop", "thread"
         ({"size": 1000}, 1, (LOOP, LOOP, THREAD, LOOP)),
         ({"size": 1000, "answer_size": 1001}, 1, (LOOP, LOOP, THREAD, THREAD)),
         ({"size": 1001}, 1, (THREAD, THREAD, THREAD, THREAD)),
-        ({"size": 2 * LONG}, 1, (THREAD, THREAD, THREAD, THREAD)),
-        ({"size": 1, "answer_size": LONG}, 1, (LOOP, LOOP, THREAD, THREAD)),
-        ({"size": 2 * LONG, "answer_size": LONG + 1}, 2, (THREAD, THREAD, THREAD, THREAD)),
+        ({"size": 2 * LONG_BYTES}, 1, (THREAD, THREAD, THREAD, THREAD)),
+        ({"size": 1, "answer_size": LONG_BYTES}, 1, (LOOP, LOOP, THREAD, THREAD)),
+        ({"size": 2 * LONG_BYTES, "answer_size": LONG_BYTES + 1}, 2,
+         (THREAD, THREAD, THREAD, THREAD)),
         ({"size": 1, "quick": False}, 1, (THREAD, THREAD, THREAD, THREAD)),
         ({"size": 1, "batched": True}, 0, (LOOP, LOOP, LOOP, LOOP)),
         ({"size": 1, "batched": True, "answer_size": 1001}, 1, (LOOP, LOOP, LOOP, THREAD)),
         ({"size": 1001, "batched": True}, 1, (THREAD, THREAD, LOOP, LOOP)),
-        ({"size": 2 * LONG, "batched": True, "answer_size": 2 * LONG}, 2,
+        ({"size": 2 * LONG_BYTES, "batched": True, "answer_size": 2 * LONG_BYTES}, 2,
          (THREAD, THREAD, LOOP, THREAD)),
     ],
 )  # fmt: skip
@@ -168,7 +169,7 @@ def test_where_the_steps_are_taken(repository, options, trips, places):
 
 def test_long_requests_that_run_keep_no_turn(repository):
     """At most two are read at a time, however many may run."""
-    requests = [Steps(repository, size=2 * LONG) for _ in range(5)]
+    requests = [Steps(repository, size=2 * LONG_BYTES) for _ in range(5)]
     for request in requests:
         request.go.clear()
 
@@ -182,7 +183,7 @@ def test_long_requests_that_run_keep_no_turn(repository):
     assert (answers, trips) == ([b"answer"] * 5, 5)
 
 
-@pytest.mark.parametrize("size", [1, 2 * LONG])
+@pytest.mark.parametrize("size", [1, 2 * LONG_BYTES])
 def test_a_request_that_is_cancelled_holds_its_version_until_its_run_ends(repository, size):
     request = Steps(repository, size=size)
     request.go.clear()
@@ -205,7 +206,7 @@ def test_a_request_that_is_cancelled_holds_its_version_until_its_run_ends(reposi
 
 
 @pytest.mark.parametrize("step", ["parse", "decode", "run", "encode"])
-@pytest.mark.parametrize("size", [1, 2 * LONG])
+@pytest.mark.parametrize("size", [1, 2 * LONG_BYTES])
 def test_a_step_that_fails_frees_all(repository, step, size):
     request = Steps(repository, size=size)
 
@@ -233,7 +234,7 @@ def test_notes_for_the_logs(repository):
             await Inference(repository, workers).answer(request, kept)
         return kept
 
-    for size in (1, 2 * LONG):
+    for size in (1, 2 * LONG_BYTES):
         request = Steps(repository, size)
         request.signature_name = "s"
         kept = asyncio.run(ask(request))

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from gru_serving.inference.turns import LONG, Turns
+from gru_serving.inference.turns import LONG_BYTES, Turns
 
 
 def within_a_minute(run):
@@ -23,9 +23,9 @@ def test_long_work_is_done_two_at_a_time():
                 await asyncio.sleep(0.01)
                 at_once -= 1
 
-        await asyncio.gather(*(work(2 * LONG) for _ in range(6)))
+        await asyncio.gather(*(work(2 * LONG_BYTES) for _ in range(6)))
         assert most == 2
-        await asyncio.gather(*(work(LONG) for _ in range(6)))
+        await asyncio.gather(*(work(LONG_BYTES) for _ in range(6)))
         assert most == 6
 
     within_a_minute(run)
@@ -36,20 +36,20 @@ def test_a_turn_can_be_ended_before_the_block_is_left():
 
     async def run():
         turns = Turns()
-        async with turns.take(2 * LONG), turns.take(2 * LONG) as turn:
-            third = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
+        async with turns.take(2 * LONG_BYTES), turns.take(2 * LONG_BYTES) as turn:
+            third = asyncio.ensure_future(turns.take(2 * LONG_BYTES).__aenter__())
             await asyncio.sleep(0.05)
             assert not third.done()
             reader = threading.Thread(target=turn.end)
             reader.start()
             reader.join()
             await third
-            fourth = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
+            fourth = asyncio.ensure_future(turns.take(2 * LONG_BYTES).__aenter__())
             await asyncio.sleep(0.05)
             assert not fourth.done()
         # The block that ends gives one turn back, not two.
         await fourth
-        fifth = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
+        fifth = asyncio.ensure_future(turns.take(2 * LONG_BYTES).__aenter__())
         await asyncio.sleep(0.05)
         assert not fifth.done()
         await (await third).__aexit__(None, None, None)
@@ -61,13 +61,13 @@ def test_a_turn_can_be_ended_before_the_block_is_left():
 def test_who_is_cancelled_while_waiting_takes_no_turn_along():
     async def run():
         turns = Turns()
-        async with turns.take(2 * LONG), turns.take(2 * LONG):
-            waiting = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
+        async with turns.take(2 * LONG_BYTES), turns.take(2 * LONG_BYTES):
+            waiting = asyncio.ensure_future(turns.take(2 * LONG_BYTES).__aenter__())
             await asyncio.sleep(0.05)
             waiting.cancel()
             await asyncio.wait({waiting})
             assert waiting.cancelled()
-        async with turns.take(2 * LONG), turns.take(2 * LONG):
+        async with turns.take(2 * LONG_BYTES), turns.take(2 * LONG_BYTES):
             pass
 
     within_a_minute(run)

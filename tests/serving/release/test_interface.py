@@ -144,7 +144,7 @@ def test_hostile_names_are_shown_and_do_nothing(tmp_path, capsys):
     said = capsys.readouterr().err
     assert not set(said) & set("\x1b\x07")
     assert len(said.splitlines()) == 3
-    assert r"\x1b[2J\x1b]0;owned\x07, a\nb new" in said
+    assert r"\u001b[2J\u001b]0;owned\u0007, a\nb new" in said
 
 
 def test_rollback_says_who_still_gets_what(tmp_path, capsys):

@@ -4,16 +4,18 @@ import logging
 import shutil
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gru_serving.config.files import ServedModel
+from gru_serving.config.files import ServedModel, VersionPolicy
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import NotFound, Unavailable, Unknown
 from gru_serving.repository.repository import RepositoryOptions
+from gru_serving.storage.digests import write_digests
 from gru_serving.storage.version_scan import is_version, versions_on_disk
-from tests.serving.repository.affine_versions import Counted, X, ask, states
+from tests.serving.repository.affine_versions import FAST, Counted, X, ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until
 
@@ -106,6 +108,50 @@ def test_empty_base_path_unloads_everything(models, base, opened, caplog):
     with pytest.raises(NotFound):
         ask(repository)
     assert not repository.ready()
+
+
+@pytest.mark.parametrize("policy", [VersionPolicy(), VersionPolicy("specific", versions=(1,))])
+def test_the_last_version_stays_where_versions_are_always_present(
+    models, base, opened, caplog, policy
+):
+    publish(models, base, 1)
+    options = replace(FAST, always_present=True)
+    repository = opened(ServedModel("m", base, policy), options=options)
+    repository.start()
+    shutil.rmtree(base / "1")
+    wait_until(lambda: "Refusing to unload all versions for Servable: m" in caplog.text)
+    assert ask(repository) == (1, 1.0)
+    publish(models, base, 2)
+    if policy.kind == "latest":
+        wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_version_altered_in_place_is_said_once(models, base, opened, polled, caplog, listed):
+    publish(models, base, 1)
+    if listed:
+        write_digests(base / "1")
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    said = "Version 1 of servable m was altered after it was loaded (saved_model.pb)"
+    model = base / "1" / "saved_model.pb"
+    (base / "1" / "assets.extra").mkdir(exist_ok=True)
+    (base / "1" / "assets.extra" / "notes").write_text("may be added")
+    polled()
+    assert "was altered" not in caplog.text
+    if listed:  # the same content again is no other version
+        content = model.read_bytes()
+        model.unlink()
+        model.write_bytes(content)
+        polled()
+        assert "was altered" not in caplog.text
+    model.write_bytes(model.read_bytes() + b"\0")
+    wait_until(lambda: said in caplog.text)
+    polled()
+    assert caplog.text.count(said) == 1
+    assert ask(repository) == (1, 1.0)
+    model.write_bytes(b"another")
+    wait_until(lambda: caplog.text.count(said) == 2)
 
 
 def test_missing_base_path_changes_nothing(models, base, opened, caplog):

@@ -80,6 +80,7 @@ def narrow(models, tmp_path_factory):
         yield server
 
 
+@pytest.mark.slow
 def test_a_raw_client_with_thousands_of_calls(server):
     """By itself gRPC cancels some beyond a thousand, and all beyond three thousand."""
     assert raw_burst(server, 3500) == {("OK", ""): 3500}

@@ -76,6 +76,7 @@ def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["port", "rest_api_port"])
 def test_a_port_is_held_while_models_load(models, flag, tmp_path):
     """Meanwhile neither another server nor any other process can take it."""

@@ -26,6 +26,7 @@ from tests.serving.scrape import parsed
 MODELS = """
 model_config_list {{
   config {{ name: "affine" base_path: "{root}/affine" model_platform: "tensorflow" }}
+  config {{ name: "echo" base_path: "{root}/echo" model_platform: "tensorflow" }}
   config {{ name: "text" base_path: "{root}/text" model_platform: "tensorflow" }}
   config {{ name: "lite" base_path: "{lite}" model_platform: "tensorflow" }}
 }}
@@ -65,6 +66,7 @@ def optioned(models, tmp_path_factory):
         "--num_unload_threads=2",
         "--grpc_max_threads=32",
         "--rest_api_num_threads=32",
+        "--strict_integers",
     )
     with running(directory / "log", *flags) as server:
         yield server
@@ -75,6 +77,20 @@ def metrics(server):
     return parsed(httpx.get(page, trust_env=False).content)
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("uint8", 256), ("uint8", -1), ("int16", 40000)])
+def test_strict_integers(optioned, server, dtype, value):
+    """As in TF Serving they wrap around, unless the flag refuses them."""
+    body = {"signature_name": dtype, "instances": [value]}
+    wrapped, refused = (
+        httpx.post(f"{one.rest}/v1/models/echo:predict", json=body, trust_env=False)
+        for one in (server, optioned)
+    )
+    assert wrapped.json() == {"predictions": [int(np.array(value).astype(dtype))]}
+    assert refused.status_code == 400
+    assert f"is not of expected type: {dtype}" in refused.json()["error"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_concurrent_requests_are_merged(optioned, transport):
     name = ":tensorflow:serving:batching_session:"

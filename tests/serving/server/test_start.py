@@ -37,6 +37,7 @@ def test_a_start_imports_no_keras(models, tmp_path):
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
 
 
+@pytest.mark.slow
 def test_garbage_collection_passes_over_modules(models, tmp_path):
     """The collector would take 150 ms for their quarter of a million objects, again and again."""
     seen = tmp_path / "seen"
@@ -80,6 +81,7 @@ def test_bad_config_file(tmp_path):
     assert "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1: " in err
 
 
+@pytest.mark.slow
 def test_a_start_says_what_takes_long(models, tmp_path):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "m" / "1")
     flags = ("--model_name=m", f"--model_base_path={version.parent}")

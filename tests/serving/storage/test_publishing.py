@@ -196,6 +196,7 @@ def test_a_version_is_no_base_path(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["saved_model.pb"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [PRUNE, TAKE_LOCK])
 def test_at_once(tmp_path, program):
     for number in range(1, 302):

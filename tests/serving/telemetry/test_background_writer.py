@@ -63,7 +63,7 @@ def test_bytes_count(caplog):
 
 
 def test_losses_are_said_whole_after_a_while(caplog, monkeypatch):
-    monkeypatch.setattr(background_writer, "_SAY_AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr(background_writer, "_REPEAT_SECONDS", 0.5)
 
     def full(items):
         raise OSError("disk full")

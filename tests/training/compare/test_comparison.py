@@ -28,6 +28,7 @@ def compared(outcomes):
     return compare_outcomes(outcomes, {name: {} for name in outcomes}, "rows.csv", 999, 0)
 
 
+@pytest.mark.slow
 def test_verdicts_of_texts(texts):
     comparison = compared(texts)
     found = {each.name: each for each in comparison.contenders}
@@ -52,6 +53,7 @@ def test_verdicts_of_texts(texts):
     assert (comparison.count, comparison.deciding) == (300, "accuracy")
 
 
+@pytest.mark.slow
 def test_verdicts_of_windows():
     rng = np.random.default_rng(1)
     errors = rng.normal(size=400)
@@ -68,6 +70,7 @@ def test_verdicts_of_windows():
     assert all(each.adjusted >= each.p_value for each in found.contenders[1:])
 
 
+@pytest.mark.slow
 def test_a_run_and_its_copy_are_alike(texts):
     found = compared({"a": texts["better"], "b": texts["better"]})
     difference = found.contenders[1].measures["accuracy"].difference
@@ -83,6 +86,7 @@ def test_too_few_windows_are_not_judged():
     assert (contender.p_value, contender.adjusted, contender.verdict) == (None, None, "")
 
 
+@pytest.mark.slow
 def test_rows_are_brought_into_one_order(texts):
     order = np.random.default_rng(3).permutation(300)
     shuffled = {**texts, "better": texts["better"].of_rows(order)}

@@ -38,6 +38,7 @@ def test_a_probability_of_zero_is_not_endless():
     assert answers.measures[2].value == pytest.approx(-np.log(np.finfo(np.float32).eps) / 2)
 
 
+@pytest.mark.slow
 def test_the_bootstrap_is_scipys_of_paired_rows():
     """The same draws; each measure by scikit-learn on the rows drawn."""
     rng = np.random.default_rng(1)

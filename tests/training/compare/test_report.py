@@ -47,6 +47,7 @@ def table_of(markdown, heading):
     return [rows[0], *rows[2:]]
 
 
+@pytest.mark.slow
 def test_markdown_holds_what_was_estimated():
     comparison = texts(["small", "large", "larger"], "rows.csv", ("was trained on this",))
     markdown = write_markdown(comparison)
@@ -69,6 +70,7 @@ def test_markdown_holds_what_was_estimated():
     assert "Diebold" not in markdown
 
 
+@pytest.mark.slow
 def test_the_console_says_the_same(capsys):
     comparison = texts(["small", "large"])
     print_tables(comparison, Console(soft_wrap=True, width=80))
@@ -78,6 +80,7 @@ def test_the_console_says_the_same(capsys):
         assert all(cell in said for cell in row)
 
 
+@pytest.mark.slow
 def test_the_method_fits_the_number_of_windows():
     assert "Harvey, Leybourne and Newbold" in write_markdown(windows(300))
     assert "fewer than 20 windows" in write_markdown(windows(80))
@@ -86,6 +89,7 @@ def test_the_method_fits_the_number_of_windows():
     assert table_of(few, "## Differences from one")[0] == ["against one", "MSE", "MAE"]
 
 
+@pytest.mark.slow
 def test_runs_that_answer_alike_are_remarked_on():
     rng = np.random.default_rng(2)
     outcomes = text_outcomes(rng, rng.integers(0, 3, 50), 1.0)
@@ -95,6 +99,7 @@ def test_runs_that_answer_alike_are_remarked_on():
     assert "None: the runs were made alike." in markdown
 
 
+@pytest.mark.slow
 def test_a_spotless_model_may_still_err():
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 3, 150)
@@ -104,6 +109,7 @@ def test_a_spotless_model_may_still_err():
     assert "up to 2.00% wrong would fit too" in markdown
 
 
+@pytest.mark.slow
 def test_many_settings_stand_below_each_other():
     rng = np.random.default_rng(3)
     outcomes = text_outcomes(rng, rng.integers(0, 3, 50), 1.0)
@@ -119,6 +125,7 @@ def test_aligned():
     assert aligned(table) == ["        long heading   b", "a name             1  22"]
 
 
+@pytest.mark.slow
 def test_the_folder_is_whole_or_not_there(tmp_path):
     comparison = texts(["small", "large"])
     folder = write_comparison(comparison, tmp_path / "found")
@@ -132,6 +139,7 @@ def test_the_folder_is_whole_or_not_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["found"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [2, 12])
 def test_the_picture_grows_with_the_runs_and_is_the_same_again(tmp_path, runs):
     comparison = texts([f"sentiment-tickets-2026-{'x' * 30}-{run}" for run in range(runs)])

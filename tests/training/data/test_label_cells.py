@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gru_training.data.label_cells import LabelCells, names_in, several
 from gru_training.data.problems import Problems
 from gru_training.data.text_files import read_text_rows
-from gru_training.errors import DataError
+from gru_training.errors import DataError, ForeignDataError
 from gru_training.estimators.text_source import Columns, text_source
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import check_sentiment
@@ -97,10 +97,11 @@ def test_numbers_to_estimate_are_spread_over_the_parts(tmp_path):
 
 YES = (
     *("1", "1.0", "1.00", "1,0", "True", "TRUE", "true", "yes", "Yes", "Y", "y", "T", "t"),
-    *("x", "X", "✓", "on", " 1 "),
+    *("x", "X", "✓", "on", " 1 ", "+", "WAHR", "VRAI", "verdadero", "Ja", "oui", "Sí", "✅"),
 )
 NO = (
     *("0", "0.0", "0.00", "0,0", "-0.0", "False", "FALSE", "false", "no", "No", "N", "n", "F"),
+    *("FALSCH", "FAUX", "falso", "Nein", "non", "✗", "❌"),
     *("f", "off", "-", "", "NaN", "nan", "NA", "<NA>", "null", "None", "#N/A", "  "),
 )
 MEANT = st.lists(st.tuples(*[st.booleans()] * 3), min_size=2, max_size=12)
@@ -145,6 +146,7 @@ def test_yes_and_no_in_every_way_of_writing_them(tmp_path, meant, mixed, data):
         assert said == (not any(row[place] for row in meant))
 
 
+@pytest.mark.slow
 @given(meant=MEANT, data=st.data())
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -187,7 +189,7 @@ def test_yes_and_no_as_frames_and_json_hold_them(tmp_path, meant, data):
         # Probabilities, marks, and words of another language.
         (["0.93,0.1", "0.25,0.8"], "line 2: expected the name of a label in column 'urgent', g"),
         (["3,5", "4,1", "2,2"], "line 2: expected the name of a label in column 'urgent', got '3'"),
-        (["ja,nein", "nein,ja"], "line 2: expected the name of a label in column 'urgent', got"),
+        (["bai,ez", "ez,bai"], "line 2: expected the name of a label in column 'urgent', got"),
         # One column of yes and no beside one of names.
         (["1,slow", "0,late", "1,late"], "column 'urgent', got '1'; columns of yes and no have"),
     ],
@@ -230,3 +232,216 @@ def test_empty_cells_beside_no_are_said(tmp_path):
     rows = [f"text {i},{('1.0', '0.0', '')[i % 3]},{i % 2}" for i in range(30)]
     notes = load_sentiment_data(columns_file(tmp_path / "a.csv", rows), 0).notes
     assert "10 empty cells in --label-columns read as no, as 0 is" in notes
+
+
+ANSWERED = {"user_id": "ann", "status": "submitted"}
+TOOLS = {
+    "a list": lambda names: names,
+    "a list in a text": json.dumps,
+    "Python's list": repr,
+    "Label Studio": lambda names: {"choices": names},
+    "Label Studio in CSV": lambda names: json.dumps({"choices": names}),
+    "Argilla": lambda names: [{"value": name, **ANSWERED} for name in names],
+    "Argilla, several labels": lambda names: [{"value": names, **ANSWERED}],
+    "Argilla, two who agree": lambda names: [{"value": name, **ANSWERED} for name in names] * 2,
+    "doccano": lambda names: [{"label": name, "user": 1} for name in names],
+    "spaCy": lambda names: {name: float(name in names) for name in ("bug", "billing", "other")},
+    "spaCy, truth": lambda names: {name: name in names for name in ("bug", "billing", "other")},
+}
+
+
+def tool_file(path, form, labels, column="label"):
+    rows = [{"text": f"text {i}", column: form(names)} for i, names in enumerate(labels)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return SentimentDataConfig(data=path)
+
+
+def labels_of(data):
+    """The names of each text's labels, whatever their kind."""
+    found = {}
+    for part in data.parts().values():
+        for text, label in zip(part.texts, part.labels, strict=True):
+            held = [int(label)] if data.kind == "class" else np.flatnonzero(label)
+            found[text] = {data.classes[number] for number in held}
+    return found
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("several", [False, True])
+def test_labels_as_annotation_tools_write_them(tmp_path, tool, several):
+    """Of one label each they are classes, in a file and in memory; of more they are labels."""
+    drawn = [["bug"], ["billing"], ["bug", "billing"], []]
+    meant = [drawn[i % (4 if several else 2)] for i in range(40)]
+    form = TOOLS[tool]
+    config = tool_file(tmp_path / "a.jsonl", form, meant)
+    expected = {f"text {i}": set(names) for i, names in enumerate(meant)}
+    note = "each list of labels holds one, which is read as the class of the row"
+    texts = list(expected)
+    source = text_source(texts, [form(names) for names in meant], Columns())
+    for data in (
+        load_sentiment_data(config, 0),
+        load_sentiment_data(SentimentDataConfig(), 0, source.table),
+    ):
+        assert data.kind == ("labels" if several else "class")
+        assert labels_of(data) == expected
+        assert any(said.startswith(note) for said in data.notes) != several
+    if not several:
+        as_labels = load_sentiment_data(replace(config, target_type="labels"), 0)
+        assert as_labels.kind == "labels"
+        assert labels_of(as_labels) == expected
+        assert not check_sentiment(
+            SentimentConfig(data=replace(config, target_type="class"))
+        ).errors
+
+
+@pytest.mark.parametrize("column", ["cats", "accept", "annotations", "label.responses", "labels"])
+def test_columns_of_labels_as_annotation_tools_call_them(tmp_path, column):
+    config = tool_file(tmp_path / "a.jsonl", list, [["a"], ["b"]] * 10, column)
+    assert load_sentiment_data(config, 0).classes == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ([{"label": "a", "score": 0.9}], "are given with --soft-data"),
+        ({"a": 0.7, "b": 0.3}, r"not 0\.7; probabilities to learn from are given with --soft-data"),
+        ([{"start": 0, "end": 3, "label": "PER"}], "labels of parts of a text are not read"),
+        ([[0, 3, "PER"]], r"expected a list of labels in column 'label', got \[\[0, 3"),
+        ([0, 1, 0], "yes and no by their place say no names"),
+        ([False, True], "yes and no by their place say no names"),
+    ],
+)
+def test_lists_that_hold_no_labels_are_refused_with_the_way_out(tmp_path, label, message):
+    config = tool_file(tmp_path / "a.jsonl", lambda _: label, [["a"]] * 9)
+    found = check_sentiment(SentimentConfig(data=config))
+    assert re.search(message, "\n".join(found.errors))
+    assert not found.remedies  # no row would be left
+    with pytest.raises(DataError, match="expected labels for each text, got"):
+        text_source([f"text {i}" for i in range(9)], [label] * 9, Columns())
+
+
+def test_what_argilla_holds_back_is_no_label(tmp_path):
+    def form(names):
+        kept = [{"value": "odd", "status": state} for state in ("discarded", "draft")]
+        return [*kept, *({"value": name, **ANSWERED} for name in names)]
+
+    data = load_sentiment_data(tool_file(tmp_path / "a.jsonl", form, [["a"], ["b"]] * 10), 0)
+    assert data.classes == ("a", "b")
+
+
+def test_two_labels_where_one_is_expected_say_how_to_read_both(tmp_path):
+    labels = [["a"], ["b"]] * 10 + [["a", "b"]]
+    config = tool_file(tmp_path / "a.jsonl", list, labels)
+    single = SentimentConfig(data=replace(config, target_type="class"))
+    (error,) = check_sentiment(single).errors
+    assert error.endswith('got ["a", "b"]; --target-type labels reads any number of labels')
+    assert check_sentiment(single).remedies == ("--drop-bad",)
+    assert not check_sentiment(SentimentConfig(data=replace(single.data, drop_bad=True))).errors
+    assert load_sentiment_data(replace(config, target_type="labels"), 0).kind == "labels"
+
+
+def test_a_label_that_prodigy_rejects_is_not_the_label(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [
+        {"text": f"t {i}", "label": "ab"[i % 2], "answer": ("accept", "reject", "ignore")[i % 3]}
+        for i in range(60)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = check_sentiment(SentimentConfig(data=SentimentDataConfig(data=path)))
+    rejected, ignored = found.errors
+    assert "line 2: expected the label in column 'label' to apply to the text" in rejected
+    assert "line 3: expected a text with a label, got Prodigy's 'answer' 'ignore'" in ignored
+    assert found.remedies == ("--drop-bad", "--drop-bad")
+    kept = load_sentiment_data(SentimentDataConfig(data=path, drop_bad=True), 0)
+    assert set(labels_of(kept)) == {f"t {i}" for i in range(0, 60, 3)}
+    yes_or_no = load_sentiment_data(SentimentDataConfig(data=path, label_column="answer"), 0)
+    assert yes_or_no.classes == ("accept", "ignore", "reject")
+
+
+def one_hot(way):
+    names = [NAMES[i % 3] for i in range(30)]
+    texts = pd.DataFrame({"id": range(30), "text": [f"text {i}" for i in range(30)]})
+    return texts.join(way(pd.get_dummies(pd.Series(names)))), names
+
+
+@pytest.mark.parametrize(
+    "way",
+    [lambda d: d, lambda d: d.astype(int), lambda d: d.astype(float), lambda d: d.astype(str)],
+)
+def test_columns_of_yes_and_no_without_a_label_column_are_told(tmp_path, way):
+    """The error has the flags that read them, as classes where each row has one."""
+    frame, names = one_hot(way)
+    path = tmp_path / "a.csv"
+    frame.to_csv(path, index=False)
+    with pytest.raises(ForeignDataError, match="to one of them in each row, which --target") as no:
+        load_sentiment_data(SentimentDataConfig(data=path), 0)
+    flags = ("--target-type", "class", "--label-columns", "bad", "ok", "other")
+    assert no.value.flags == flags
+    config = SentimentDataConfig(
+        data=path, target_type="class", label_columns=("bad", "ok", "other")
+    )
+    data = load_sentiment_data(config, 0)
+    assert data.kind == "class"
+    assert labels_of(data) == {f"text {i}": {name} for i, name in enumerate(names)}
+    with pytest.raises(
+        DataError, match=r"which label=\['bad', 'ok', 'other'\] and target_type=\"c"
+    ):
+        text_source(frame, None, Columns())
+    source = text_source(frame, None, Columns(label=list(NAMES)), settings=config_of("class"))
+    assert [row.label for row in source.table.rows] == names
+    assert source.table.kind == "class"
+
+
+def config_of(kind):
+    return SentimentDataConfig(target_type=kind)
+
+
+def test_one_label_in_each_row_of_columns_is_told(tmp_path):
+    frame, _ = one_hot(lambda dummies: dummies)
+    path = tmp_path / "a.csv"
+    frame.to_csv(path, index=False)
+    config = SentimentDataConfig(data=path, label_columns=NAMES)
+    notes = load_sentiment_data(config, 0).notes
+    assert any(note.startswith("each row has one of --label-columns; --target-") for note in notes)
+    frame.loc[4, list(NAMES)] = [True, True, False]
+    frame.to_csv(path, index=False)
+    assert not any("each row has one" in each for each in load_sentiment_data(config, 0).notes)
+    with pytest.raises(
+        DataError, match=r"expected one of --label-columns ok bad other, got 'ok', "
+    ):
+        load_sentiment_data(replace(config, target_type="class"), 0)
+
+
+def test_lists_of_numbers_are_names_where_they_are_no_places(tmp_path):
+    config = tool_file(tmp_path / "a.jsonl", list, [[0, 1], [0], [1], [3, 0]] * 5)
+    assert load_sentiment_data(config, 0).classes == ("0", "1", "3")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("is_spam", [True, False], "the column 'is_spam' says yes or no"),
+        ("is_spam", ["yes", "no"], "the column 'is_spam' says yes or no"),
+        ("stars", [1, 2, 3, 4, 5], "the column 'stars' holds 5 different values"),
+    ],
+)
+def test_the_only_column_beside_the_texts_is_told(tmp_path, name, values, reason):
+    path = tmp_path / "a.csv"
+    rows = [(f"text {i}", values[i % len(values)]) for i in range(40)]
+    pd.DataFrame(rows, columns=["text", name]).to_csv(path, index=False)
+    with pytest.raises(ForeignDataError, match=reason) as told:
+        load_sentiment_data(SentimentDataConfig(data=path), 0)
+    assert told.value.flags == ("--label-column", name)
+    data = load_sentiment_data(SentimentDataConfig(data=path, label_column=name), 0)
+    assert len(data.classes) == len(values)
+
+
+def test_labels_in_one_cell_name_their_separator(tmp_path):
+    names = ["bug", "billing", "bug#billing", "urgent#bug", "urgent", "urgent#billing"]
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"text {i},{names[i % 6]}\n" for i in range(60)))
+    note = "labels such as 'bug#billing' look like several in one cell; --label-separator '#' reads"
+    config = SentimentDataConfig(data=path)
+    assert any(said.startswith(note) for said in load_sentiment_data(config, 0).notes)
+    data = load_sentiment_data(replace(config, label_separator="#"), 0)
+    assert data.classes == ("billing", "bug", "urgent")

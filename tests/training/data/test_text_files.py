@@ -126,6 +126,7 @@ print(*(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """
 
 
+@pytest.mark.slow
 def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(tmp_path):
     path = zeros_that_unpack_to(tmp_path / "bomb.csv.gz", 2**30)
     assert path.stat().st_size < 1.1 * 2**20

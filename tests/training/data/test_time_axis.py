@@ -20,7 +20,7 @@ def cells(texts):
 
 
 def parsed(texts, time_format=None):
-    return [time_text(time) for time in parse_times(cells(texts), time_format)]
+    return [time_text(time) for time in parse_times(cells(texts), time_format).times]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_day_first_where_only_that_ascends():
 def test_day_and_month_are_told_apart_by_even_steps(pattern, frequency, rows):
     """No day is after the twelfth, so both orders of day and month ascend."""
     times = pd.date_range("2018-04-01", periods=rows, freq=frequency)
-    found = parse_times(cells(list(times.strftime(f"{pattern} %H:%M"))))
+    found = parse_times(cells(list(times.strftime(f"{pattern} %H:%M")))).times
     assert list(pd.DatetimeIndex(found)) == list(times)
 
 
@@ -77,7 +77,7 @@ def test_a_cell_that_is_no_time_is_named():
 )
 def test_times_that_do_not_ascend(texts, message):
     problems = Problems("f.csv")
-    order = in_order(parse_times(cells(texts)), cells(texts), problems)
+    order = in_order(parse_times(cells(texts)).times, cells(texts), problems)
     problems.close_rows()
     with pytest.raises(DataError, match=message):
         problems.raise_errors()

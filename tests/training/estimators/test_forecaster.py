@@ -67,6 +67,7 @@ def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, waves, tmp_pat
     assert file.run_.metrics["model"] == fitted.run_.metrics["model"]
 
 
+@pytest.mark.slow
 def test_the_forecast_is_that_of_the_exported_signature(fitted, frame):
     forecast = fitted.predict()
     assert list(forecast.columns) == COLUMNS
@@ -178,6 +179,7 @@ def test_calendar_columns_are_made_for_newer_values(frame, tmp_path):
     assert forecaster.predict()["unique_id"].unique().tolist() == ["up"]
 
 
+@pytest.mark.slow
 def test_cross_validation_is_the_backtest(fitted, frame, waves, tmp_path):
     table = fitted.cross_validation(folds=3)
     config = BacktestConfig(fitted.run_.path, 3, waves, name="rolled")

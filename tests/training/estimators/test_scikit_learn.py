@@ -83,6 +83,7 @@ class Dataset:
         return self.table.take(self.rows[rows])
 
 
+@pytest.mark.slow
 def test_every_kind_of_input_gives_the_same_array(fitted):
     texts, _ = texts_and_labels(12, seed=3)
     expected = fitted.predict(texts)
@@ -113,6 +114,7 @@ def test_every_kind_of_input_gives_the_same_array(fitted):
         fitted.predict(np.array(texts).reshape(6, 2))
 
 
+@pytest.mark.slow
 def test_scorers_by_name(fitted, regressor):
     texts, kinds = texts_and_labels(30, seed=5)
     labels = np.array([7, -3])[np.random.default_rng(0).permutation(kinds)]

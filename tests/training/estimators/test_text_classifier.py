@@ -54,6 +54,7 @@ def fitted(tmp_path_factory):
     return classifier.fit(tickets(), text="body", label="category")
 
 
+@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, tmp_path):
     path = tmp_path / "tickets.csv"
     tickets().to_csv(path, index=False)
@@ -168,6 +169,7 @@ def test_labels_come_back_as_they_were(tmp_path):
     assert again.score(frame["body"], numbers) == classifier.score(frame["body"], numbers)
 
 
+@pytest.mark.slow
 def test_scikit_learns_habits(fitted, tmp_path):
     classifier = TextClassifier(**TINY, runs_dir=tmp_path, learning_rate=0.01)
     copy = clone(classifier)
@@ -389,6 +391,7 @@ def test_a_model_that_takes_text(fitted, tmp_path):
     assert isinstance(model, keras.Model)
 
 
+@pytest.mark.slow
 def test_training_is_light_to_import():
     program = (
         "import sys, gru_training; assert 'TextClassifier' in dir(gru_training); "

@@ -129,6 +129,7 @@ def test_another_process_predicts_the_same_to_the_bit(
     assert load_run(found["saved"]).predict(TEXTS).tolist() == labels.tolist()
 
 
+@pytest.mark.slow
 def test_a_temporary_run_goes_with_the_last_that_uses_it(classifier, temporary):
     content = pickle.dumps(classifier)
     assert classifier.size_ <= len(content) <= 1.02 * classifier.size_ + 20_000
@@ -156,6 +157,7 @@ def test_a_clone_is_not_fitted(classifier):
         pickle.dumps(clone(classifier)) and clone(classifier).size_
 
 
+@pytest.mark.slow
 def test_worker_processes_clean_up_after_themselves_only(classifier, tmp_path, temporary):
     content = tmp_path / "fitted.pickle"
     content.write_bytes(pickle.dumps(classifier))
@@ -196,6 +198,7 @@ def test_any_run_is_loaded_as_its_estimator(tiny_run, forecasting_run, tmp_path)
         TextRegressor.load(tiny_run.path)
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_training_that_failed(temporary, monkeypatch):
     from gru_training.loop.checkpoint import Checkpoint
 

@@ -47,6 +47,7 @@ def test_a_classifier_begins_with_the_run_of_another_in_memory(first):
     assert "has learned from them already" in note
 
 
+@pytest.mark.slow
 def test_errors_name_the_setting_as_python_calls_it(first, tmp_path):
     wrong = TextClassifier(**TINY, warm_start=first.run_.path, units=9)
     with pytest.raises(ConfigError, match=r"warm_start: .* was trained with units 4, got units 9"):

@@ -69,6 +69,7 @@ def test_errors_are_means_over_what_was_seen():
     np.testing.assert_allclose(root, np.sqrt(errors.by_column()[0]) * [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_all_baselines_on_a_seasonal_series():
     data = prepare(seasonal_series(), SeriesConfig())
     assert ridge_lookbacks(data) == [36, 96]
@@ -167,6 +168,7 @@ def test_naive_forecasts_know_values_from_before_a_gap():
         np.testing.assert_allclose(result.test.absolute[0], np.abs(expected[name]), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_known_results_of_naive_forecasts(real_data):
     config = SeriesConfig(real_data / "ett" / "ETTh1.csv", lookback=336, horizon=96)

@@ -57,7 +57,6 @@ def test_all_problems_come_at_once_with_counts_and_first_lines(spoilt):
         r"line 32, column 'time': expected a time \(see --time-format\), got 'no time'$",
         r"line 43, column 'time': expected each time once, but line 42 has it too",
         r"line 62, column 'time': expected times every h .*:07:00'$",
-        r"column 'flat': expected values that vary, got 7",
         r"column 'empty': expected values in the training rows",
     ]
     assert len(errors) == len(starts)
@@ -84,12 +83,24 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
         "rows sorted by time (--sort-rows): 1 row came after a later one, line 53",
         "2 cells read as missing (--drop-bad), lines 22, 23, column 'b'",
         "1 row dropped (--drop-bad), line 43, column 'time': expected each time once",
-        "column 'flat' dropped (--drop-bad): expected values that vary",
+        "constant, and forecast as they are: flat (7)",
         "column 'empty' dropped (--drop-bad)",
     ):
         assert said in notes
     assert found.notes[:-1] == data.series.notes
     assert found.notes[-1].startswith("rough intervals: about 6 validation windows without overlap")
+
+
+@pytest.mark.parametrize("value", [5000.0, 1e9])
+def test_a_value_far_from_all_others_is_noted(tmp_path, value):
+    frame = table()
+    frame.iloc[-2, 0] = str(value)
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    (note,) = (note for note in notes if "far from all other values" in note)
+    assert note.startswith(f"column 'a': {value:g} in row 299 is far")
+    frame.iloc[::7, 0] = str(value)  # which is no error any more
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    assert not [note for note in notes if "far from" in note]
 
 
 def test_gaps_are_counted_and_the_longest_is_named(tmp_path):

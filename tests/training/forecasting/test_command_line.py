@@ -78,7 +78,10 @@ def hours(rows, cell="{}"):
     [
         (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no such file"),
         (lambda tmp: csv(tmp, hours(40)), "the train part has 22 of 40 rows, expected at least 30"),
-        (lambda tmp: csv(tmp, hours(90, "7")), "column 'a': expected values that vary, got 7"),
+        (
+            lambda tmp: csv(tmp, hours(90, "7")[:-2] + "8\n"),
+            "column 'a': expected values that vary, got 7",
+        ),
         (lambda tmp: csv(tmp, hours(90, "x{}")), "line 2, column 'a': expected a number"),
         (lambda tmp: [*csv(tmp, hours(90)), "--target", "b"], "has no column 'b'"),
         (lambda tmp: [*csv(tmp, hours(90)), "--time-column", "b"], "has no column 'b'"),

@@ -115,9 +115,25 @@ def test_too_few_rows():
             prepare(series(rows), config)
 
 
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_constant_columns_are_kept_apart(value):
+    """Beside others; where there is no other, a model has them to forecast."""
+    table = series()
+    table.values[:, 1] = value
+    table.values[30:33, 1] = np.nan
+    data = prepare(table, CONFIG)
+    assert data.target_columns == ("a", "c")
+    assert data.series.constants == (("b", value),)
+    assert f"constant, and forecast as they are: b ({value:g})" in data.series.notes
+    table.values[:] = value
+    data = prepare(table, CONFIG)
+    assert data.target_columns == ("a", "b", "c")
+    assert (data.standardised_targets == 0).all()
+
+
 def test_columns_that_say_nothing_are_named():
     table = series()
-    table.values[:, 1] = 7.0
+    table.values[:150, 1] = 7.0
     with pytest.raises(DataError, match=r"made-up\.csv, column 'b': .*that vary, got 7 in all"):
         prepare(table, CONFIG)
     table.values[:150, 1] = np.nan
@@ -192,6 +208,7 @@ def test_the_built_in_series():
     assert (data.series.frequency, data.season) == ("W-SAT", 52)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("file", "counts"),

@@ -187,6 +187,7 @@ def test_every_architecture_is_saved_whole(tmp_path, architecture, independent, 
     assert loaded.inputs[0].shape == (None, 26, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_compiles_and_fits(architecture):
     model = build(architecture=architecture, channel_independent=False)

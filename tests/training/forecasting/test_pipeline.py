@@ -29,6 +29,7 @@ def test_the_same_seed_gives_the_same_weights(forecasting_run, tmp_path):
     assert not np.array_equal(weights[0], other.load_model().get_weights()[0])
 
 
+@pytest.mark.slow
 def test_reported_errors_are_those_of_the_stored_model(forecasting_run):
     """From the file's own values, window by window, with NumPy alone."""
     run = forecasting_run

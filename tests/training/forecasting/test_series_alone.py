@@ -97,6 +97,7 @@ def test_a_sum_is_that_of_numpy(x, y):
     np.testing.assert_array_equal(whole((left, right)), left + right)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_no_forecaster_adds_as_keras_does(architecture):
     for independent, skip, residual, loss, layers in itertools.product(
@@ -123,6 +124,7 @@ def test_no_text_model_adds_as_keras_does(tiny_run):
         assert not sums_by_keras(each)
 
 
+@pytest.mark.slow
 def test_no_module_calls_the_sum_of_keras():
     """`ops.add` and `layers.add`, under whatever name Keras is imported; `keras.layers.Add` in a
     model is found above."""
@@ -143,6 +145,7 @@ SIZES = [(4, 4, 1), (5, 5, 5), (3, 5, 5), (5, 3, 5), (4, 6, 1), (1, 1, 1), (8, 8
 """K, H and Q: some alike, all alike, none alike; K as the look-back, too."""
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(("series", "horizon", "outputs"), SIZES)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_batch_of_one_gets_what_it_gets_among_others(architecture, series, horizon, outputs):
@@ -167,6 +170,7 @@ def test_a_batch_of_one_gets_what_it_gets_among_others(architecture, series, hor
         np.testing.assert_allclose(alone[0], together[1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(("series", "horizon", "outputs"), SIZES)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_series_by_itself_gets_what_it_gets_among_others(architecture, series, horizon, outputs):

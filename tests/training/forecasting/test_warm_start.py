@@ -160,6 +160,7 @@ def test_other_columns_are_refused(forecasting_run, tmp_path):
     assert "expected a step of h as in" in checked(asked)
 
 
+@pytest.mark.slow
 def test_runs_of_other_tasks_and_searches(forecasting_run, tiny_run, tmp_path, capsys):
     asked = begun(forecasting_run, tmp_path)
     other = replace(asked, training=replace(asked.training, warm_start=tiny_run.path))

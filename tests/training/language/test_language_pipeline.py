@@ -25,6 +25,9 @@ def test_a_run_holds_what_its_report_shows(language_run):
     found = metrics["model"]["test"]
     assert f"{found['perplexity']:,.2f}" in report
     assert f"{found['perplexity']:,.2f}" in page
+    grams = metrics["baselines"]["Kneser-Ney 5-gram"]["test"]
+    assert f"{found['bits_per_character']:.2f} bits for each character" in report.split("\n")[2]
+    assert f"(Kneser-Ney 5-gram) needs {grams['bits_per_character']:.2f}" in report
     best = language_run.history[metrics["best_epoch"] - 1]
     assert np.exp(best["validation"]["loss"]) == pytest.approx(
         metrics["model"]["validation"]["perplexity"], rel=1e-5
@@ -115,6 +118,7 @@ def test_the_command_line_trains_resumes_and_scores(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
     task, told = find_task("language"), []
     config = config_of(tmp_path, epochs=2)

@@ -133,6 +133,7 @@ def test_work_done_is_not_done_again(tmp_path):
     assert progress.steps[0][:2] == (2, 4)
 
 
+@pytest.mark.slow
 def test_broken_off_after_the_last_epoch_trains_no_further(tmp_path, uninterrupted):
     path = tmp_path / "checkpoint"
     train(path, Progress())
@@ -163,6 +164,7 @@ def test_settings_are_kept(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_another_model_is_refused(tmp_path):
     path = tmp_path / "checkpoint"
     with pytest.raises(Killed):

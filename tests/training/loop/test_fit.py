@@ -38,6 +38,7 @@ def softmax_loss_and_accuracy(model, rows, targets):
     return np.mean(losses), np.mean(right)
 
 
+@pytest.mark.slow
 def test_evaluate_weighs_rows_not_batches(model):
     eval_step = make_eval_step(model, cross_entropy, {"accuracy": accuracy}, BATCH_SIGNATURE)
     loss, share = softmax_loss_and_accuracy(model, ROWS, TARGETS)
@@ -89,6 +90,7 @@ def test_training_lowers_the_loss(model):
     assert after["accuracy"] == 1.0
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("clip", [1e-3, 1e3])
 def test_clipping_bounds_the_global_norm(clip):
     keras.utils.set_random_seed(0)
@@ -235,6 +237,7 @@ def test_divergence_names_epoch_and_step():
         Script([0.5], loss=math.nan).fit()
 
 
+@pytest.mark.slow
 def test_divergence_of_the_last_step(model):
     """The loss of a step is that of the weights before it; only the validation shows the rest.
 

@@ -63,6 +63,7 @@ def trained(words, objective, seed=0, **settings):
     return model, rows
 
 
+@pytest.mark.slow
 def test_a_later_training_traces_nothing_and_learns_the_same():
     alone, shared = Traced(), Traced()
     for words, seed, rate in ((30, 1, 0.01), (37, 2, 0.01), (37, 3, 0.02)):
@@ -76,6 +77,7 @@ def test_a_later_training_traces_nothing_and_learns_the_same():
     assert alone.times == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"clip_norm": 0.5}, {"schedule": "cosine"}])
 def test_settings_that_are_part_of_a_step_are_not_shared(change):
     traced = Traced()
@@ -88,6 +90,7 @@ def test_settings_that_are_part_of_a_step_are_not_shared(change):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_other_objectives_are_traced_anew():
     traced = Traced()
     for key in ("one", "another"):

@@ -31,6 +31,7 @@ def test_every_layer_of_training_is_known():
     assert found == MODULES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sentiment", "forecasting"])
 def test_a_fresh_process_reads_the_model(kind, request):
     run = request.getfixturevalue({"sentiment": "tiny_run", "forecasting": "forecasting_run"}[kind])
@@ -38,6 +39,7 @@ def test_a_fresh_process_reads_the_model(kind, request):
     assert done.stdout.strip() == str(run.metrics["model"]["parameters"]), done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_named(tiny_run):
     done = load(WITHOUT_TYRO + LOAD, tiny_run.path / "model.keras")
     assert done.returncode == 1

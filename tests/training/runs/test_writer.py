@@ -42,6 +42,7 @@ def other(tmp_path):
     process.communicate()
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_trains_is_left_alone(tmp_path, other):
     before = sorted(tmp_path.rglob("*"))
     for resume in (False, True):
@@ -56,6 +57,7 @@ def test_a_run_that_another_process_trains_is_left_alone(tmp_path, other):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_was_building_is_removed(tmp_path, other):
     other.kill()
     other.wait(60)

@@ -16,7 +16,14 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gru_training.errors import ConfigError
 from gru_training.sentiment.class_weights import class_weights, label_weights
-from gru_training.sentiment.measures import METRICS, averages, chosen_metric, per_class
+from gru_training.sentiment.evaluation.markdown import class_table
+from gru_training.sentiment.measures import (
+    METRICS,
+    averages,
+    chosen_metric,
+    labels_agreement,
+    per_class,
+)
 
 NAMES = ("a", "b", "c", "d")
 RNG = np.random.default_rng(1)
@@ -93,12 +100,25 @@ def test_averages_and_classes():
     members = np.eye(4, dtype=bool)
     table = per_class(members[LABELS], members[PREDICTED], LOGITS, NAMES)
     columns = precision_recall_fscore_support(LABELS, PREDICTED, labels=range(4), zero_division=0.0)
-    for k, name in enumerate(NAMES):
-        row = table[name]
-        assert [row["precision"], row["recall"], row["f1"], row["rows"]] == pytest.approx(
-            [column[k] for column in columns]
-        )
-    assert table["d"]["average_precision"] is None
+    keys = ("precision", "recall", "f1", "rows")
+    for k, name in enumerate(NAMES[:3]):
+        assert [table[name][key] for key in keys] == pytest.approx([each[k] for each in columns])
+    nothing = dict.fromkeys((*keys, "average_precision"))
+    assert table["d"] == {**nothing, "precision": 0.0, "f1": 0.0, "rows": 0}  # was answered
+    answered = np.where(PREDICTED == 3, 0, PREDICTED)
+    never = per_class(members[LABELS], members[answered], LOGITS, NAMES)
+    assert never["d"] == {**nothing, "rows": 0}  # and so it is in no mean
+    means = averages(LABELS, answered, 4)
+    assert means["macro_f1"] == pytest.approx(np.mean([never[name]["f1"] for name in NAMES[:3]]))
+    balance = {name: {"train": 5} for name in NAMES}
+    assert "| d | – | – | – | – | 0 | 5 |" in class_table(never, balance)
+
+
+def test_a_label_that_never_occurs_is_in_no_mean():
+    members = np.array([[True, False, False], [False, True, False]])
+    assert labels_agreement(members, members)["macro_f1"] == 1.0
+    logits = np.where(members, 1.0, -1.0)
+    assert chosen_metric("macro_f1", "labels", NAMES[:3]).of(members * 1.0, logits) == 1.0
 
 
 def test_balanced_weights_are_those_of_scikit_learn():

@@ -147,6 +147,7 @@ def test_real_parts_share_no_text(real_data, name):
     assert not texts[1] & texts[2]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_real_imdb_validation_shares_no_movie(real_data):
     corpus = read_corpus(real_data / "imdb")

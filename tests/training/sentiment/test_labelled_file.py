@@ -37,8 +37,8 @@ def test_all_problems_come_at_once_with_counts_and_first_lines(tmp_path):
     assert lines == [
         "line 2: the text is empty (column 'text') (and 2 more such rows, lines 24, 26)",
         "line 3: the label is missing (column 'label')",
-        "line 27: expected one label in column 'label', got ['billing', 'cancel'] (and 8 more such "
-        "rows, lines 28, 29, 30, 31, 32 ...)",
+        "line 27: expected one label in column 'label', got ['billing', 'cancel']; --target-type "
+        "labels reads any number of labels (and 8 more such rows, lines 28, 29, 30, 31, 32 ...)",
         "class 'CANCEL' has 1 row, expected at least 3 (training, validation and test need one "
         "each)",
     ]
@@ -109,7 +109,7 @@ def test_repeated_texts_are_told_and_dropped_when_asked(tmp_path):
     [
         ([(str(i), label) for i, (_, label) in enumerate(GOOD)], "all texts are numbers, lines 2"),
         ([*GOOD, *((f"w{i}", "n/a") for i in range(3))], "the label 'n/a' (3 rows) counts as a"),
-        ([*GOOD, ("long " * 500, "a")], "1 text of more than 400 words, of which only the last"),
+        ([*GOOD, ("long " * 500, "a")], "1 text of more than 400 tokens, which"),
         ([*((f"{t} {i}", "common") for i in range(9) for t, _ in GOOD),
           *((f"other {i}", "comon") for i in range(4))], "'comon' (4 rows) may be a misspelling"),
     ],
@@ -154,3 +154,50 @@ def test_the_table_counts_rows_and_words(tmp_path):
         ("c", "3", "13.0%", "2", "5"),
     ]
     assert found.data.classes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "text", ["<br>", "\u200b", "<p></p> &nbsp;", "\u00ad \u200f", "<!-- x -->"]
+)
+def test_a_text_that_is_empty_once_cleaned_is_called_empty(tmp_path, text):
+    config = write(tmp_path, [*GOOD, (text, "a")])
+    (error,) = check_sentiment(SentimentConfig(data=config)).errors
+    assert "line 22: the text " in error
+    assert "is empty once it is cleaned" in error
+    assert texts(load_sentiment_data(replace(config, drop_bad=True), 0)) == sorted(
+        text for text, _ in GOOD
+    )
+
+
+def test_lengths_are_counted_as_the_model_counts(tmp_path):
+    """150 words with signs between them are 450 tokens; 450 tags are none."""
+    signs = " ".join(["well,-"] * 150)
+    config = write(tmp_path, [*GOOD, (signs, "a"), ("x " + "<i>" * 450, "b"), ("--- ...", "a")])
+    notes = load_sentiment_data(config, 0).notes
+    assert any(note.startswith("1 text of more than 400 tokens") for note in notes)
+    assert "1 text without a letter or digit, such as '--- ...', line 24" in notes
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_a_class_that_only_held_out_rows_have_names_their_file_and_lines(tmp_path, part):
+    other = tmp_path / "other.csv"
+    held = [("one more", "a"), ("odd", "new"), ("and more", "b"), ("odder", "new")]
+    other.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in held))
+    config = replace(write(tmp_path, GOOD), **{part: other})
+    found = check_sentiment(SentimentConfig(data=config))
+    assert found.errors == (
+        f"{other}, line 3: expected a class of the training rows, 'a', 'b', got 'new' (and 1 more "
+        "such row, line 5)",
+    )
+    assert found.remedies == ("--drop-bad",)
+    assert found.summary == "22 texts in 2 classes"
+    data = load_sentiment_data(replace(config, drop_bad=True), 0)
+    assert set(data.parts()[part].texts) == {"one more", "and more"}
+    assert any(
+        note.startswith(f"{other}: 2 rows dropped (--drop-bad), lines 3, 5: ")
+        for note in data.notes
+    )
+    other.write_text("text,label\nodd,new\n")
+    only = check_sentiment(SentimentConfig(data=config))
+    assert "line 2: expected a class of the training rows" in only.errors[0]
+    assert not only.remedies  # no row would be left

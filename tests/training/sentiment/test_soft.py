@@ -23,7 +23,7 @@ from gru_training.sentiment.data import check_sentiment, load_data
 from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.soft import read_soft
+from gru_training.sentiment.soft_targets import read_soft
 from gru_training.sentiment.warm_start import is_learned
 from gru_training.words.vocabulary import token_ids
 from tests.made_once import made_once

@@ -76,7 +76,9 @@ def test_problems_of_every_file_are_told_at_once(tmp_path):
     assert f"{tmp_path / 't.csv'}, line 2: the label is missing" in str(caught.value)
     unknown = write(tmp_path / "u.csv", [("x", "never seen")])
     config = replace(config, drop_bad=True, test=unknown)
-    with pytest.raises(DataError, match="expected the classes of the training rows"):
+    with pytest.raises(
+        DataError, match=r"u.csv, line 2: expected a class of the training rows, .* got 'never"
+    ):
         load_sentiment_data(config, 0)
 
 
@@ -149,7 +151,8 @@ def test_rows_of_one_time_stay_together():
         ({"part_column": "p", "group_column": "g"}, "--part-column and --group-column say"),
         ({"fold": 0, "time_column": "t"}, "--fold and --time-column say differently"),
         ({"test": Path("t.csv"), "fold": 1}, "--validation or --test and --fold say"),
-        ({"label_separator": ";", "target_type": "class"}, "are for --target-type labels, got cl"),
+        ({"label_separator": ";", "target_type": "class"}, "is for --target-type labels, got cl"),
+        ({"label_columns": ("a", "b"), "target_type": "number"}, "labels or class, got number"),
         ({"label_columns": ("a", "b"), "label_column": "c"}, "--label-columns excludes"),
     ],
 )

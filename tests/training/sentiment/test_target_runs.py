@@ -46,6 +46,7 @@ def servables(labels_run, number_run):
     return {run.kind: SentimentServable(run) for run in (labels_run, number_run)}
 
 
+@pytest.mark.slow
 def test_several_labels_are_learned_and_measured(labels_run):
     metrics, rows = labels_run.metrics, list(labels_run.test_predictions())
     assert labels_run.kind == "labels"
@@ -60,12 +61,18 @@ def test_several_labels_are_learned_and_measured(labels_run):
     assert test["micro_f1"] > 0.9  # every label has words of its own
     report = (labels_run.path / "report.md").read_text()
     assert f"| **model** | {test['micro_f1']:.2%} | {test['macro_f1']:.2%} |" in report
+    assert report.split("\n")[2].startswith(f"**{test['exact_match']:.0%} of new texts get all")
     thresholds = np.array(labels_run.decision.thresholds, np.float32)
     scores = np.array([row.scores for row in rows], np.float32)
     np.testing.assert_array_equal(scores >= thresholds, said)
 
 
 def test_numbers_are_estimated_with_intervals(number_run):
+    report = (number_run.path / "report.md").read_text()
+    floors = number_run.metrics["baselines"]
+    best = min(floors, key=lambda name: floors[name]["validation_mae"])
+    said = f"best simple model ({best}) by {floors[best]['test_mae']:.3g}."
+    assert said in report.split("\n")[2]
     rows = list(number_run.test_predictions())
     values, said = (np.array([getattr(row, key) for row in rows]) for key in ("label", "predicted"))
     test = number_run.metrics["model"]["test"]
@@ -83,6 +90,7 @@ def test_numbers_are_estimated_with_intervals(number_run):
     assert inside.mean() > 0.8
 
 
+@pytest.mark.slow
 def test_files_are_scored_as_the_run_says(labels_run, number_run):
     rows = list(labels_run.test_predictions())
     table = pa.table({"text": [row.text for row in rows]})
@@ -132,6 +140,7 @@ def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run
     assert methods == {"predict", "classify" if kind == "labels" else "regress"}
 
 
+@pytest.mark.slow
 def test_attributions_explain_labels_and_numbers(labels_run, number_run, servables):
     rows = [row for row in labels_run.test_predictions() if "bug" in row.predicted][:4]
     texts = tf.constant([row.text for row in rows])
@@ -252,7 +261,7 @@ def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
     picked = scores[np.arange(len(rows)), [run.classes.index(name) for name in answered]]
     np.testing.assert_allclose(answer["probability"], picked, atol=1e-5)
     report = (run.path / "report.md").read_text()
-    assert "the least expected cost (--costs costs.json)" in report
+    assert "the least expected cost (`costs=costs.json`)" in report
     assert "*macro average*" in report
     with pytest.raises(ConfigError, match="--costs"):
         train_sentiment(

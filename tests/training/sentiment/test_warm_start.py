@@ -157,6 +157,7 @@ def test_a_number_keeps_its_units(tmp_path):
             np.testing.assert_array_equal(weights(warm)[name], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_no_row_that_was_learned_from_is_held_out(old, tmp_path):
     plain, warm = (
         load_data(replace(made, training=replace(made.training, warm_start=start)))
@@ -196,6 +197,7 @@ def test_a_group_that_was_learned_from_is_not_held_out(old, tmp_path):
     assert not {group for text, _, group in rows if text in held} & groups
 
 
+@pytest.mark.slow
 def test_what_a_run_has_learned_is_handed_on(old, tmp_path):
     """A third run must hold out no text that the first one learned from."""
     data = SentimentDataConfig(data=write(tmp_path / "new.csv", tickets(90, 1)))
@@ -261,6 +263,7 @@ def test_rows_of_another_kind_are_refused(old, tmp_path):
         load_data(begun(old, tmp_path, data))
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_be_begun_with(old, tmp_path, forecasting_run, capsys):
     asked = begun(old, tmp_path, old.config.data)
     for path, kind, said in (

@@ -225,6 +225,8 @@ REFUSALS = [
     ("quote.csv", 'text,label\n"a" b,1\n', "line 2: not well-formed"),
     ("list.json", '[\n{"text": "a"},\n3\n]', "line 3: expected a JSON object, got '3'"),
     ("cut.json", '[\n{"text": "a"},\n{"text": "b"}\n', "line 4: not a complete JSON list"),
+    ("cut.json", '[{"text": "a"}, {"text": "b"}', "row 2: not a complete JSON list"),
+    ("odd.json", '[{"text": "a"}, 3, {"text": "b"}]\n', "row 2: expected a JSON object, got '3'"),
     ("bad.json", '[\n{"text": "a"},\n{"text": b}]', "line 3: not JSON"),
     ("object.json", '{\n"text": "a"\n}', "line 1: not JSON"),
     ("cut.csv.zst", b"\x28\xb5\x2f\xfd\x00", "cut.csv.zst is not a complete zstd file"),

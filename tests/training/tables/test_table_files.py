@@ -172,6 +172,7 @@ def test_reading_goes_on_behind_any_row(tmp_path, monkeypatch, suffix, skip):
     assert rest["id"].to_pylist() == list(range(20))[skip:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "parquet"])
 def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
     path = tmp_path / f"t.{suffix}"

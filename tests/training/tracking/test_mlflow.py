@@ -23,7 +23,7 @@ from gru_training.estimators.text import TextEstimator
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.tracking.mlflow_tracker import MLflowTracker
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 from tests.training.conftest import tiny_forecasting_config, write_waves
 

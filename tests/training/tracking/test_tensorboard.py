@@ -16,7 +16,7 @@ from gru_training.errors import ConfigError
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 from tests.made_once import made_once
 from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
@@ -55,6 +55,7 @@ def events(followed):
     return read(followed.path.parent / "tensorboard" / followed.path.name)
 
 
+@pytest.mark.slow
 def test_scalars_are_the_measures_of_the_epochs(followed, events):
     for part in ("train", "validation"):
         for name in ("loss", "accuracy"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gru_training.errors import DivergenceError
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import Beginning, TrackedData
 from gru_training.tracking.wandb_tracker import WandbTracker
 from tests.training.tracking.wandb_file import records as kept_records
@@ -31,6 +31,7 @@ def values(items):
     return {"/".join(each.nested_key) or each.key: json.loads(each.value_json) for each in items}
 
 
+@pytest.mark.slow
 def test_a_run_is_kept(tracked_config, console, shown, records, tiny_run, tmp_path):
     folder = tmp_path / "followed"
     config = tracked_config(track="wandb", track_to=str(folder), track_project="films")

@@ -56,6 +56,7 @@ def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
     assert "this study has --epochs 1, expected the same again, got 3" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "measure"), [("accuracy", "accuracy"), (None, "log loss")])
 def test_test_rows_are_not_read(metric, measure):
     task, config = find_task("sentiment"), SentimentConfig()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gru_training.criterion import Criterion, judged
+from gru_training.criterion import Criterion, caution, judged
 from gru_training.tune.report import summary, write_report
 from gru_training.tune.study import pick
 
@@ -63,6 +63,21 @@ def test_with_too_little_to_choose_by_the_defaults_are_kept(tmp_path):
         "Caution: only 3 forecasts.",
         "The defaults are kept: there is too little to choose by.",
     ]
+
+
+@pytest.mark.parametrize(("errors", "kept"), [(1.4, True), (2.6, False)])
+def test_with_few_rows_the_best_must_win_by_two_standard_errors(tmp_path, errors, kept):
+    rows, spread = ROWS[:73], noise(1, 0.5)[:73]
+    parts = np.array([part.mean() for part in np.array_split(spread, 20)])
+    gain = errors * parts.std(ddof=1) / np.sqrt(20)
+    few = LOSS._replace(caution=caution("only 73 validation rows"))
+    study = searched(tmp_path, few, rows, rows + spread - spread.mean() - gain)
+    picked = pick(study, SPACE.defaults())
+    assert picked.gain / picked.error == pytest.approx(errors, rel=0.1)
+    assert picked.keeps_defaults is kept
+    said = "\n".join(summary(study, picked, ()))
+    assert "the defaults are kept unless it is better by 2 standard errors" in said
+    assert ("a gain of less than 2 standard errors on so few rows" in said) is kept
 
 
 def test_where_trials_have_no_parts_the_best_is_taken(tmp_path):

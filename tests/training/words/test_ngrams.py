@@ -11,6 +11,7 @@ from gru_training.errors import ConfigError
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model, combine, fit_shares
 from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.words import ngrams
 from gru_training.words.ngrams import NgramLogits, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 
@@ -54,6 +55,34 @@ def test_against_sets_of_ngrams(order):
     }
     best = max(decisions, key=lambda k: np.mean((decisions[k] > 0) == validation.labels))
     np.testing.assert_allclose(logits[:, 1] - logits[:, 0], decisions[best], atol=2e-3)
+
+
+def test_many_classes_decide_as_regressions_of_their_own():
+    """L-BFGS, converged, on each class against the rest; about as sure, and of one opinion."""
+    train, validation = rows(400, 6, 5), rows(200, 7, 5)
+    logits = fit_ngrams(train, validation, 5, V).logits(validation.ids)
+    best = None
+    for penalty in (0.03, 0.3, 3.0):
+        of_each = [
+            by_hand(TokenRows(train.ids, np.int64(train.labels == k)), validation, penalty, 2)
+            for k in range(5)
+        ]
+        share = np.mean(np.argmax(of_each, axis=0) == validation.labels)
+        if best is None or share > best[0]:
+            best = share, np.stack(of_each, axis=1)
+    agreed = np.mean(logits.argmax(axis=1) == best[1].argmax(axis=1))
+    assert agreed > 0.95
+    np.testing.assert_allclose(logits, best[1], atol=0.1 * np.abs(best[1]).max())
+
+
+def test_the_most_frequent_ngrams_stay_where_they_are_too_many(monkeypatch):
+    train = rows(200, 2, 3)
+    every = fit_ngrams(train, train, 3, V)
+    monkeypatch.setattr(ngrams, "MOST_WEIGHTS", 3 * 20 + 2)
+    few = fit_ngrams(train, train, 3, V)
+    held = np.asarray(every.indicators(train.ids).sum(axis=0)).ravel()
+    assert few.weights.shape == (20, 3)
+    assert (held[np.isin(every.keys, few.keys)]).min() >= np.sort(held)[-20]
 
 
 @pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])

@@ -1,1 +1,1 @@
-"""Runs side by side on the same test rows; knows no task."""
+"""Comparison of runs on the same test rows, the same for all tasks."""

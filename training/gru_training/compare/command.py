@@ -18,19 +18,15 @@ if TYPE_CHECKING:
     from gru_training.runs.directory import RunDirectory
 
 
-_FEWEST_RESAMPLES = 999
+_MIN_RESAMPLES = 999
 
 
 @dataclass(frozen=True)
 class CompareConfig:
-    """Compare runs on the same test rows: a table, a picture, and what chance may explain.
+    """Compare runs on the same test rows, with intervals and tests of significance.
 
     All runs are compared with one, the first unless --reference names another. Without --data the
-    test rows are those that the runs held out, which must be the same. For example:
-
-    gru-train compare runs/small runs/large
-
-    gru-train compare runs/* --reference small --data new-tickets.csv --output small-against-all
+    test rows are those that the runs held out, which must be the same.
 
     Texts and other rows that are independent of each other get bootstrap intervals and McNemar's
     test of the accuracies; forecasts get the Diebold-Mariano test and its intervals.
@@ -60,7 +56,7 @@ class CompareConfig:
                 "compare needs at least two run directories, got "
                 + (str(self.run_paths[0]) if self.run_paths else "none")
             )
-        require_at_least("--resamples", self.resamples, _FEWEST_RESAMPLES)
+        require_at_least("--resamples", self.resamples, _MIN_RESAMPLES)
         require_seed(self.seed)
 
 
@@ -98,7 +94,16 @@ def run_comparison(config: CompareConfig, console: "Console") -> None:
     console.print(f"picture {folder / 'comparison.png'}", markup=False, highlight=False)
 
 
-COMPARE = Command("compare", CompareConfig, run_comparison, check_comparison)
+COMPARE = Command(
+    "compare",
+    CompareConfig,
+    run_comparison,
+    check_comparison,
+    examples=(
+        "gru-train compare runs/tickets runs/tickets-forward",
+        "gru-train compare runs/tickets runs/tickets-forward --data june.csv --output in-june",
+    ),
+)
 
 
 def compare_runs(

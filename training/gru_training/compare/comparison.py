@@ -17,7 +17,7 @@ from gru_training.compare.estimates import (
 from gru_training.errors import RunDirectoryError
 from gru_training.outcomes import Answers, Outcomes
 
-FEW = 25
+EXACT_TEST_ROWS = 25
 
 
 class McNemar(NamedTuple):
@@ -43,7 +43,7 @@ def mcnemar_test(right: np.ndarray, reference: np.ndarray) -> McNemar:
     """
     gained, lost = int(np.sum(right & ~reference)), int(np.sum(~right & reference))
     table = [[int(np.sum(right & reference)), gained], [lost, int(np.sum(~right & ~reference))]]
-    tested = mcnemar(table, exact=gained + lost < FEW, correction=False)
+    tested = mcnemar(table, exact=gained + lost < EXACT_TEST_ROWS, correction=False)
     return McNemar(gained, lost, float(min(tested.pvalue, 1.0)))
 
 

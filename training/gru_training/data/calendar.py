@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gru_training.data.time_axis import DAY, UNITS, evenly
+from gru_training.data.time_axis import DAY, evenly
+from gru_training.data.time_options import UNITS
 from gru_training.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def season_length(frequency: str) -> int:
     per_year = {"W": 52, "MS": 12, "ME": 12, "QS": 4, "QE": 4, "YS": 1, "YE": 1}
     if name in per_year:
         return max(1, round(per_year[name] / count))
+    if name == "ns":  # numbers of steps
+        return 1
     if name in ("D", "B"):
         return max(1, round((7 if name == "D" else 5) / count))
     if name not in UNITS:  # steps of unequal length, such as the last business days of months

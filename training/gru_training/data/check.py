@@ -52,6 +52,8 @@ class DataCheck:
     """Notes for a reader, one line each."""
     data: Any
     """Data in the form that the training of the task takes, to read them once; None with errors."""
+    reading: str = ""
+    """Description of the columns that were read; empty where there is nothing to say."""
 
     def raise_errors(self) -> None:
         """Raise DataProblemsError if training would fail."""

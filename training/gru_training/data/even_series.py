@@ -1,6 +1,7 @@
 """Rows with times as a series with a row for each step."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,17 @@ from gru_training.data.time_axis import (
     complete,
     gaps,
     in_order,
+    month_starts,
     parse_times,
     time_text,
 )
-from gru_training.data.time_options import AS_THEY_ARE, TimeOptions, in_utc, put_together
+from gru_training.data.time_forms import STEPS, without_offset
+from gru_training.data.time_options import (
+    AS_THEY_ARE,
+    TimeOptions,
+    put_together,
+    zoned_times,
+)
 from gru_training.errors import DataError
 
 FEWEST_ROWS = 3
@@ -32,6 +40,14 @@ class ExpectedSeries(NamedTuple):
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
     """Columns that may be absent; their values are then missing."""
+    zone: str | None = None
+    """Time zone of the times, where there is one."""
+    local: bool = False
+    """Whether the times are those of clocks in the zone, in place of UTC."""
+    numbered: bool = False
+    """Whether the times are numbers of steps."""
+    constants: tuple[str, ...] = ()
+    """Columns that never varied, which are not read."""
 
 
 class SeriesRows(NamedTuple):
@@ -47,6 +63,8 @@ class SeriesRows(NamedTuple):
     """Whether the rows stood in long form, a row for each series and time."""
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values, in long form."""
+    zone: str | None = None
+    """Time zone of the table's times, where they have one."""
 
 
 def as_expected(
@@ -58,7 +76,8 @@ def as_expected(
         ids: The names of K series.
         values: (T, K, N), of `gru_training.data.long_form.widened`.
         long: Columns of the table in long form, which say what the N are.
-        expected: Series to continue; of those without a row the columns are missing values.
+        expected: Series to continue; of those without a row the columns are missing values, and
+            series that it does not have come last.
 
     Returns:
         Names (C,), values (T, C), and notes.
@@ -67,13 +86,17 @@ def as_expected(
     if expected is None:
         return names, table, []
     places = {name: place for place, name in enumerate(names)}
-    known = set(expected.columns)
+    known = {*expected.columns, *wide_columns(expected.constants, long.inputs, long.valued)}
     new = [of for of in ids if known.isdisjoint(wide_columns([of], long.inputs, long.valued))]
     columns = expected.columns
     ordered = np.full((len(table), len(columns)), np.nan)
     for column, name in enumerate(columns):
         if name in places:
             ordered[:, column] = table[:, places[name]]
+    if not long.inputs and long.valued:
+        columns = (*columns, *new)
+        ordered = np.column_stack([ordered, *(table[:, places[of]] for of in new)])
+        return columns, ordered, []
     notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
     return columns, ordered, notes
 
@@ -113,17 +136,36 @@ def evenly_spaced(
     found, source = problems, problems.source
     fewest = 1 if expected else FEWEST_ROWS
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
-    times = parse_times(cells, time_format, found)
-    readable = np.flatnonzero(~np.isnat(times))
+    if expected is not None and expected.numbered:
+        time_format = STEPS
+    parsed = parse_times(cells, time_format, found, not rows.panel)
+    readable = np.flatnonzero(~np.isnat(parsed.times))
     values, cells = rows.values[readable], cells.chosen(readable)
-    if len(readable) < len(times):  # without them day and month may be told apart
-        times = parse_times(cells, time_format)
-    if options.timezone is not None:
-        times = in_utc(times, options.timezone, cells)
-    notes: list[str] = []
+    if 0 < len(readable) < len(rows.texts):  # without them day and month may be told apart
+        parsed = parse_times(cells, time_format, ordered=not rows.panel)
+    if len(readable) < fewest:
+        found.close_rows(some_left=False)
+        found.raise_errors()
+        raise DataError(f"{source}: expected at least {fewest} times, got {len(readable)}")
+    zone = options.timezone or rows.zone
+    if expected is not None:
+        _require_same_zone(cells, expected, zone is not None or parsed.zoned)
+        zone = zone and expected.zone
+
+    def clocks() -> np.ndarray:
+        texts = [without_offset(text) for text in cells.texts]
+        return parse_times(replace(cells, texts=texts), time_format).times
+
+    zoned = zoned_times(parsed, cells, zone, options, clocks, expected)
+    times = zoned.times
+    notes = [parsed.note] if parsed.note else []
+    if rows.panel:  # whose rows have no order among series
+        order = np.argsort(times, kind="stable")
+        times, values, cells = times[order], values[order], cells.chosen(order)
     if options.merges:
         order = np.argsort(times, kind="stable")
-        times, values, notes = put_together(times[order], values[order], options)
+        times, values, merged = put_together(times[order], values[order], options)
+        notes += merged
         cells = TimeCells(
             source, rows.time, [time_text(time) for time in times], range(1, len(times) + 1), "step"
         )
@@ -135,12 +177,18 @@ def evenly_spaced(
         found.raise_errors()
         raise DataError(f"{source}: expected at least {fewest} different times, got {len(times)}")
     frequency = expected.frequency if expected else options.frequency
+    if (len(times) > 1 and frequency is None) or (expected and str(frequency)[1:2] == "S"):
+        times, moved = month_starts(times)
+        notes += [moved] if moved else []
     axis = complete(times, cells, found, frequency)
     fits = axis.places >= 0
     table = np.full((len(axis.times), len(rows.columns)), np.nan)
     table[axis.places[fits]] = values[fits]
     missing = int(np.isnan(values[fits]).sum())
-    found.close_rows()
+    most_fit = 2 * fits.sum() > len(rows.texts) or options.merges
+    found.close_rows(some_left=most_fit)
+    if not most_fit:
+        found.raise_errors()
     holes = gaps(axis)
     if holes:
         notes.append(_gap_note(axis, holes))
@@ -158,7 +206,28 @@ def evenly_spaced(
         tuple(notes),
         rows.panel,
         inputs=rows.inputs,
+        zone=zoned.zone,
+        local=zoned.local,
     )
+
+
+def _require_same_zone(cells: TimeCells, expected: ExpectedSeries, zoned: bool) -> None:
+    """Raise DataError where newer times have a zone and those before them none, or the reverse."""
+    if (
+        zoned
+        and expected.zone is None
+        and any(without_offset(text) != text.strip() for text in cells.texts)
+        and not expected.local
+    ):
+        raise cells.error(
+            0, "expected times without a zone or an offset from UTC, as those of the training"
+        )
+    if expected.zone is not None and not zoned:
+        raise cells.error(
+            0,
+            f"expected times with their zone or offset from UTC, as those of the training "
+            f"({expected.zone})",
+        )
 
 
 def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:

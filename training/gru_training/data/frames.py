@@ -10,10 +10,16 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from gru_training.data.label_cells import TargetKind, is_number, several
-from gru_training.data.text_files import LabelledRow, find_column
-from gru_training.errors import DataError
-from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS
+from gru_training.data.label_cells import (
+    TargetKind,
+    is_number,
+    listed_names,
+    read_literal,
+    several,
+)
+from gru_training.data.text_files import LabelledRow, find_column, find_label_column
+from gru_training.errors import DataError, ForeignDataError
+from gru_training.tables.text_columns import TEXT_COLUMNS
 
 LABEL_KINDS: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -83,7 +89,19 @@ def text_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> st
 
 def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
     """The name of the column with the labels: `wanted`, or else found by its name."""
-    return find_column(what, frame.columns, wanted, LABEL_COLUMNS, "label")
+    rows = frame.iter_rows(named=True)
+    try:
+        return find_label_column(what, frame.columns, wanted, rows)
+    except ForeignDataError as error:
+        if error.flags:
+            names = [flag for flag in error.flags if flag in frame.columns]
+            columns = names if len(names) > 1 else names[0]
+            kind = ' and target_type="class"' if "class" in error.flags else ""
+            message = str(error).partition("; ")[0]
+            raise DataError(
+                f"{message}; {error.reason}, which label={columns!r}{kind} reads"
+            ) from None
+        raise
 
 
 def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
@@ -136,17 +154,41 @@ def label_name(label: Any, kind: TargetKind = "class", separator: str | None = N
     Raises:
         DataError: The label is of another kind.
     """
+    names = listed_labels(label)
     if kind == "labels":
-        if isinstance(label, str) and separator is not None:
-            label = label.split(separator)
-        several_ = isinstance(label, list | tuple | set | np.ndarray)
-        items = label if several_ else () if _is_missing(label) else (label,)
+        if names is None and isinstance(label, str) and separator is not None:
+            names = label.split(separator)
+        items = names if names is not None else () if _is_missing(label) else (label,)
         return several(name for item in items if (name := str(item).strip()))
     if kind == "number" and not _is_missing(label) and not is_number(str(label)):
         raise DataError(f"expected a number for each text, got {label!r:.60}")
-    if isinstance(label, list | tuple | dict | set | np.ndarray):
-        raise DataError(f"expected one label for each text, got {label!r:.60}")
-    return "" if _is_missing(label) else str(label).strip()
+    if names is None:
+        return "" if _is_missing(label) else str(label).strip()
+    if len(names) > 1:
+        raise DataError(
+            f"expected one label for each text, got {label!r:.60}; --target-type labels reads any "
+            "number of labels"
+        )
+    return names[0] if names else ""
+
+
+def listed_labels(label: Any) -> list[str] | None:
+    """The labels in a list or object, or in one written as a text; None of anything else.
+
+    Raises:
+        DataError: The list or object holds no labels as annotation tools write them.
+    """
+    value = label
+    if isinstance(label, str):
+        value = read_literal(label)
+    elif isinstance(label, np.ndarray):
+        value = label.tolist()
+    if not isinstance(value, list | tuple | dict | set):
+        return None
+    try:
+        return listed_names(value)
+    except ValueError as error:
+        raise DataError(f"expected labels for each text, got {label!r:.60}{error}") from None
 
 
 def label_kind(labels: Sequence[Any]) -> str:

@@ -9,15 +9,40 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 TargetKind = Literal["class", "labels", "number"]
 """One class for each text, any number of labels, or a number."""
-_YES = frozenset(("true", "yes", "y", "t", "on", "x", "✓", "✔", "☑"))
-_NO = frozenset(("false", "no", "n", "f", "off", "-", "☐"))
+_YES = frozenset(
+    (
+        *("true", "yes", "y", "t", "on", "x", "+", "✓", "✔", "☑", "✅"),
+        # Excel in German, French, Spanish, Italian, Portuguese, Dutch, Polish, Swedish, Danish
+        *("wahr", "vrai", "verdadero", "vero", "verdadeiro", "waar", "prawda", "sant", "sand"),
+        *("ja", "oui", "sí", "si", "sì", "sim", "tak"),
+    )
+)
+_NO = frozenset(
+    (
+        *("false", "no", "n", "f", "off", "-", "–", "☐", "✗", "✘", "❌"),
+        *("falsch", "faux", "falso", "onwaar", "fałsz", "falskt", "falsk"),
+        *("nein", "non", "não", "nao", "nee", "nie", "nej"),
+    )
+)
 _MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"))
 """Cells that pandas, R, Excel and JSON write for nothing; in columns of yes and no they say no."""
 _WAYS = "1 and 0, true and false, yes and no, or x and an empty cell"
+_UNDECIDED = frozenset(("discarded", "draft"))
+"""States in which Argilla keeps what is no answer to its question."""
+_SPANS = frozenset(("start", "end", "start_offset", "end_offset", "points"))
+"""Keys of labels that stand on a part of a text."""
+ONE_IN_LISTS = (
+    "each list of labels holds one, which is read as the class of the row (--target-type labels "
+    "says otherwise)"
+)
+_ONE_IN_COLUMNS = (
+    "each row has one of --label-columns; --target-type class makes them classes, of which one "
+    "applies"
+)
 _MOSTLY = 0.5
 Cells = Mapping[str, str | None]
 
@@ -47,6 +72,8 @@ class LabelCells:
     to be found from the rows (`settled`)."""
     no_names: frozenset[str] = frozenset()
     """Columns whose cells cannot be names of labels."""
+    remarks: tuple[str, ...] = ()
+    """Notes for a reader on what the rows showed."""
 
     def settled(self, rows: Sequence[tuple[Cells, frozenset[str]]], column: str) -> "LabelCells":
         """Return these settings with the kind, and the use of 0 and 1, that rows of a file show.
@@ -57,15 +84,32 @@ class LabelCells:
         """
         if self.columns:
             if self.flags is not None:
-                return self
+                return replace(self, remarks=())
             flags, no_names = _form([[row.get(name) for row, _ in rows] for name in self.columns])
             refused = frozenset(self.columns[number] for number in no_names)
-            return replace(self, kind="labels", flags=flags, no_names=refused)
-        if self.kind is not None:
-            return self
-        lists = sum(column in nested or is_list(row.get(column) or "") for row, nested in rows)
-        found = self.separator or (rows and lists > _MOSTLY * len(rows))
-        return replace(self, kind="labels" if found else "class")
+            form = replace(self, kind=self.kind or "labels", flags=flags, no_names=refused)
+            if (
+                self.kind is None
+                and len(self.columns) > 1
+                and form._holds_one([r for r, _ in rows])
+            ):
+                return replace(form, remarks=(_ONE_IN_COLUMNS,))
+            return form
+        if self.kind is not None or self.separator:
+            return replace(self, kind=self.kind or "labels", remarks=())
+        lists = [value for row in rows if (value := _list_in(*row, column)) is not None]
+        if len(lists) <= _MOSTLY * len(rows):
+            return replace(self, kind="class")
+        counts = {count for value in lists if (count := _count_of_names(value)) is not None}
+        if counts != {1}:
+            return replace(self, kind="labels")
+        return replace(self, kind="class", remarks=(ONE_IN_LISTS,))
+
+    def _holds_one(self, rows: Sequence[Cells]) -> bool:
+        """Whether columns of yes and no say yes to one label of each row."""
+        return bool(self.flags) and all(
+            sum(bool(yes_or_no(row.get(name) or "")) for name in self.columns) == 1 for row in rows
+        )
 
     def read(self, cells: Cells, nested: frozenset[str], column: str) -> str:
         """Return the label of a row.
@@ -79,30 +123,45 @@ class LabelCells:
             ValueError: The row has no label that can be used; says why.
         """
         if self.columns:
-            return several(self._of_columns(cells, nested))
+            names = self._of_columns(cells, nested)
+            if self.kind != "class":
+                return several(names)
+            found = ", ".join(map(repr, names)) or "none"
+            return _only_one(names, f"one of --label-columns {' '.join(self.columns)}", found)
         cell = cells.get(column)
         if cell is None or (not cell.strip() and self.kind != "labels"):
             raise ValueError(f"the label is missing (column {column!r})")
+        if self.kind == "number":
+            if not is_number(cell):
+                raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
+            return cell.strip()
+        value = _list_in(cells, nested, column)
+        if value is None:
+            return several(self._parts(cell.strip())) if self.kind == "labels" else cell.strip()
+        try:
+            names = listed_names(value)
+        except ValueError as error:
+            what = "a list of labels" if self.kind == "labels" else "one label"
+            raise ValueError(
+                f"expected {what} in column {column!r}, got {cell:.40}{error}"
+            ) from None
         if self.kind == "labels":
-            return several(self._of_cell(cell.strip(), column in nested, column))
-        if column in nested or is_list(cell):
-            what = "a number" if self.kind == "number" else "one label"
-            raise ValueError(f"expected {what} in column {column!r}, got {cell:.40}")
-        if self.kind == "number" and not is_number(cell):
-            raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
-        return cell.strip()
+            return several(names)
+        if not names:
+            raise ValueError(f"the label is missing (column {column!r})")
+        return _only_one(names, f"one label in column {column!r}", f"{cell:.40}")
 
     def notes(self, rows: Sequence[Cells]) -> list[str]:
-        """List notes for a reader on columns that hold yes and no.
+        """List notes for a reader on how the labels were read.
 
         Args:
             rows: The cells of each row by column.
         """
         if not self.flags or not rows:
-            return []
+            return list(self.remarks)
         cells = [row.get(name) or "" for row in rows for name in self.columns]
         empty = sum(cell.strip().casefold() in _MISSING for cell in cells)
-        found = []
+        found = list(self.remarks)
         if empty and sum(yes_or_no(cell) is False for cell in cells) > empty:
             what = "cell" if empty == 1 else "cells"
             found.append(f"{empty:,} empty {what} in --label-columns read as no, as 0 is")
@@ -126,14 +185,92 @@ class LabelCells:
             found += [name] if applies else []
         return found
 
-    def _of_cell(self, cell: str, nested: bool, column: str) -> list[str]:
-        if nested or is_list(cell):
-            items = json.loads(cell) if nested else ast.literal_eval(cell)
-            if isinstance(items, dict) or any(isinstance(item, list | dict) for item in items):
-                raise ValueError(f"expected a list of labels in column {column!r}, got {cell:.40}")
-            return [name for item in items if (name := str(item).strip())]
+    def _parts(self, cell: str) -> list[str]:
         parts = [cell] if self.separator is None else cell.split(self.separator)
         return [name for part in parts if (name := part.strip())]
+
+
+def listed_names(value: Any) -> list[str]:
+    """List the labels that a list or an object of an annotation tool holds.
+
+    Lists of names; Label Studio's `{"choices": [...]}`; Argilla's `[{"value": ...}]`, of which
+    discarded answers and drafts are left out; doccano's `[{"label": ...}]`; and objects that say
+    yes or no to the name of each label, as spaCy's `cats`.
+
+    Raises:
+        ValueError: The value is none of these; the message says what to do, behind a semicolon.
+    """
+    if isinstance(value, dict):
+        value = _items_of(value)
+    elif isinstance(value, set):
+        value = sorted(value, key=str)
+    items = list(value)
+    if _are_bits(items):
+        raise ValueError(
+            "; yes and no by their place say no names: write the names of the labels that apply, "
+            'or an object such as {"bug": 1, "billing": 0}'
+        )
+    names: list[str] = []
+    for item in items:
+        if isinstance(item, dict):
+            names += listed_names(item)
+        elif isinstance(item, list | tuple | set):
+            raise ValueError("")
+        elif item is not None and (name := str(item).strip()):
+            names.append(name)
+    return list(dict.fromkeys(names))
+
+
+def _are_bits(items: Sequence[Any]) -> bool:
+    """Whether a list says yes and no by place, as an encoder of labels writes it.
+
+    The numbers 0 and 1, once each and in this order, may be names.
+    """
+    bits = all(isinstance(item, bool | int | float) and item in (0, 1) for item in items)
+    return bits and len(items) > 1 and (items != [0, 1] or isinstance(items[0], bool))
+
+
+def _items_of(value: Mapping[str, Any]) -> list[Any]:
+    if _SPANS & value.keys():
+        raise ValueError("; labels of parts of a text are not read")
+    if "score" in value:
+        raise ValueError("; probabilities to learn from are given with --soft-data")
+    for key in ("choices", "value", "label"):
+        if key in value:
+            inner = [] if value.get("status") in _UNDECIDED else value[key]
+            return inner if isinstance(inner, list) else [inner]
+    said = {name: yes_or_no(str(cell)) for name, cell in value.items()}
+    if None in said.values():
+        odd = next((value[name] for name, yes in said.items() if yes is None), None)
+        if isinstance(odd, float):
+            raise ValueError(
+                f"; write yes and no to each label as {_WAYS}, not {odd}; probabilities to learn "
+                "from are given with --soft-data"
+            )
+        raise ValueError("")
+    return [name for name, yes in said.items() if yes]
+
+
+def _list_in(cells: Cells, nested: frozenset[str], column: str) -> Any:
+    """The list or object in a cell; None of plain text."""
+    cell = cells.get(column) or ""
+    return json.loads(cell) if column in nested else read_literal(cell)
+
+
+def _count_of_names(value: Any) -> int | None:
+    try:
+        return len(listed_names(value))
+    except ValueError:
+        return None
+
+
+def _only_one(names: Sequence[str], what: str, found: str) -> str:
+    """The one label of a row that is to have a class."""
+    if len(names) == 1:
+        return names[0]
+    raise ValueError(
+        f"expected {what}, got {found}; --target-type labels reads any number of labels"
+    )
 
 
 def yes_or_no(cell: str) -> bool | None:
@@ -145,6 +282,34 @@ def yes_or_no(cell: str) -> bool | None:
         return False
     number = _number(word)
     return bool(number) if number in (0, 1) else None
+
+
+def flag_columns(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns that hold yes and no, each at least once, and nothing else.
+
+    Args:
+        columns: Names of the columns to look at.
+        rows: Cells of each row by column; numbers and truth values, too.
+    """
+    said = {
+        name: {
+            "" if cell is None else yes_or_no(str(cell)) for cell in (row.get(name) for row in rows)
+        }
+        for name in columns
+    }
+    return tuple(name for name in columns if said[name] - {""} == {True, False})
+
+
+def label_flags(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the flags that read columns of yes and no as labels; none where there are none.
+
+    A single one is the column of the class.
+    """
+    found = flag_columns(columns, rows)
+    if len(found) < 2:
+        return ("--label-column", *found) if found else ()
+    one = all(sum(yes_or_no(str(row.get(name))) is True for name in found) == 1 for row in rows)
+    return (*(("--target-type", "class") if one else ()), "--label-columns", *found)
 
 
 def _form(columns: Sequence[Sequence[str | None]]) -> tuple[bool, list[int]]:
@@ -192,14 +357,18 @@ def _number(cell: str) -> float | None:
     return float(cell) if is_number(cell) else None
 
 
-def is_list(label: str) -> bool:
-    """Whether a cell holds a list or an object as JSON or Python write it."""
-    if not label.lstrip().startswith(("[", "{")):
-        return False
-    try:
-        return isinstance(ast.literal_eval(label.strip()), list | dict | set)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
+def read_literal(cell: str) -> list[Any] | dict[str, Any] | set[Any] | None:
+    """Read a list or an object in a text as JSON or Python write it; None of other texts."""
+    cell = cell.strip()
+    if not cell.startswith(("[", "{")):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(cell)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return value if isinstance(value, list | dict | set) else None
+    return None
 
 
 def is_number(cell: str) -> bool:

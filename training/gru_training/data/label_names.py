@@ -2,14 +2,15 @@
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 
 _MOST_LABELS = 300
 """Number of labels above which comparing each pair takes too long."""
 _SHORTEST = 4
 _RARE = 0.2
 """Share of another label's rows up to which a label one letter apart counts as its misspelling."""
+_SEPARATORS = "#;|,"
 _DIGITS = re.compile(r"\d+")
 
 
@@ -44,6 +45,23 @@ def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
             if counts[label] <= _RARE * counts[other] and _one_apart(_key(label), _key(other)):
                 found.append((label, other))
     return found
+
+
+def separator_of(labels: Collection[str]) -> tuple[str, str] | None:
+    """The character that labels may stand between, as doccano's #, and a label that has it.
+
+    Most of the parts that it makes then occur in two labels or more.
+
+    Args:
+        labels: The different labels.
+    """
+    for separator in _SEPARATORS:
+        joined = sorted(label for label in labels if separator in label)
+        parts = Counter(part.strip() for label in labels for part in label.split(separator))
+        often = sum(count > 1 for count in parts.values())
+        if len(joined) > 1 and "" not in parts and often > len(parts) / 2:
+            return separator, joined[0]
+    return None
 
 
 def _key(label: str) -> str:

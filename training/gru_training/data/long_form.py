@@ -141,7 +141,7 @@ def widened(
     table[rows[~again], columns[~again]] = values[~again]
     first = pd.Series(np.asarray(lines)).groupby(rows).first().to_numpy()
     order = np.arange(len(times))
-    if all(text.strip()[:4].isdigit() for text in times):
+    if all(len(text.strip()) > 3 and text.strip()[:4].isdigit() for text in times):
         order = np.argsort(times.astype(str), kind="stable")
     return (
         [str(times[place]) for place in order],

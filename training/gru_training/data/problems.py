@@ -67,6 +67,8 @@ class Problems:
     """Flags that avoid errors."""
     notes: list[str] = field(default_factory=list)
     """Notes for a reader; one line each."""
+    reading: str = ""
+    """Description of the columns that were read, such as `texts in 'body'`."""
     _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:

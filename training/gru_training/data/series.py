@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,37 @@ from gru_training.data.time_axis import nanoseconds
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_LATEST_STEP = 10**15
+
+
+def counts_steps(times: np.ndarray, frequency: str) -> bool:
+    """Whether times of a series are numbers of steps, stored as so many nanoseconds."""
+    return frequency.endswith("ns") and bool((nanoseconds(times) < _LATEST_STEP).all())
+
+
+def people_read(
+    times: "pd.DatetimeIndex", frequency: str, zone: str | None, local: bool
+) -> "pd.Index[Any]":
+    """Times of a series as people read them: in their zone, or as numbers of steps.
+
+    Args:
+        times: Times without a zone, at least one.
+        frequency: Pandas' name of the spacing.
+        zone: Time zone of the series; None: the times are as they stand.
+        local: Whether the times are those of clocks in the zone, in place of UTC.
+    """
+    import pandas as pd
+
+    if counts_steps(times.to_numpy(), frequency):
+        return pd.Index(times.as_unit("ns").asi8)
+    if zone is None:
+        return times
+    if local:
+        ambiguous = np.ones(len(times), bool)
+        return times.tz_localize(zone, ambiguous=ambiguous, nonexistent="shift_forward")
+    return times.tz_localize("UTC").tz_convert(zone)
 
 
 @dataclass(frozen=True)
@@ -42,6 +73,12 @@ class Series:
     `gru_training.data.long_form.input_column`."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
     """Calendar inputs that the last columns hold, made of the times."""
+    zone: str | None = None
+    """Time zone in which people read the times; None: they are as they stand."""
+    local: bool = False
+    """Whether the times are those of clocks in the zone, in place of UTC."""
+    constants: tuple[tuple[str, float], ...] = ()
+    """Names and values of columns that never vary, of which no model learns."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -52,6 +89,16 @@ class Series:
         import pandas as pd
 
         return pd.DatetimeIndex(self.times)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the times are numbers of steps."""
+        return counts_steps(self.times, self.frequency)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """(N,) places on the axis of a picture: the times, or numbers of steps."""
+        return nanoseconds(self.times) if self.numbered else self.times
 
     def column(self, name: str) -> int:
         """The index of a column."""

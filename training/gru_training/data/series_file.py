@@ -3,9 +3,10 @@
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,73 @@ from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import AS_FOUND, TextFormat
-from gru_training.tables.numbers import Numbers
+from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
+
+
+MONTHLY = "value"
+"""Column of values of a table with a column for each month."""
+MONTHS_NOTE = "the columns of months are the steps of one series"
+_PARTS = ("year", "month", "day", "hour", "minute")
+
+
+def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
+    """Columns that hold the parts of a time: year and month, or date and time; () where none do.
+
+    Args:
+        names: Names of all columns.
+        time_column: Column of times that was asked for, which leaves no parts.
+    """
+    known = {name.strip().lower(): name for name in names}
+    if time_column is not None or not known.keys().isdisjoint(("datetime", "timestamp", "ds")):
+        return ()
+    for second in ("time", "hour"):
+        if "date" in known and second in known:
+            return known["date"], known[second]
+    if "date" in known or not known.keys() >= {"year", "month"}:
+        return ()
+    return tuple(known[part] for part in _PARTS if part in known)
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def month_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Year and months of a table with a row for each year; () of any other table.
+
+    Args:
+        names: Names of all columns.
+    """
+    known = {name.strip().lower()[:3]: name for name in names}
+    if len(names) != len(known) or set(known) != {"yea", *_MONTHS}:
+        return ()
+    return known["yea"], *(known[month] for month in _MONTHS)
+
+
+def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
+    """Months of a row of such a table, as `2005-01`, with their cells."""
+    for number, cell in enumerate(cells, 1):
+        yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
+
+
+def joined_time(parts: Sequence[str]) -> str:
+    """Join the cells of the columns of `time_parts` to a time."""
+    cells = [part.strip().removesuffix(".0") for part in parts]
+    if not all(cells):
+        return ""
+    if len(cells) == 2 and not cells[0].isdigit():  # date, and time or hour
+        date, time = cells
+        return f"{date} {time}:00" if time.isdigit() else f"{date} {time.replace('.', ':')}"
+    if not all(cell.isdigit() for cell in cells):  # a month by its name
+        return " ".join([*reversed(cells[2:3]), cells[1], cells[0]])
+    year, month, *rest = cells
+    day, hour, minute = [*rest, *("01", "00", "00")[len(rest) :]]
+    text = f"{year}-{month:0>2}-{day:0>2}"
+    return f"{text} {hour:0>2}:{minute:0>2}" if len(rest) > 1 else text
 
 
 def read_series(
@@ -77,7 +139,7 @@ def read_series(
         found.close_rows()
         found.raise_errors()
         cells = TimeCells(str(path), rows.time, rows.texts, rows.lines, found.unit)
-        times = parse_times(cells, time_format)
+        times = parse_times(cells, time_format).times
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
     series = evenly_spaced(rows, name, time_format, found, expected, options)
@@ -100,6 +162,14 @@ def _read_rows(
     problems.unit = table.form.unit
     notes = list(table.form.notes)
     names, rows = table.with_columns()
+    if months := month_columns(names):
+        names, rows = [months[0], MONTHLY], _each_month(rows, months)
+        notes.append(MONTHS_NOTE)
+    parts = time_parts(names, time_column)
+    if parts:
+        time_column = " ".join(parts)
+        notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
+        names = [time_column, *(name for name in names if name not in parts)]
     # Column by column: as rows of dicts a table would take ten times the memory.
     texts, lines, numbers = list[str](), array("q"), array("d")
     bad = defaultdict[str, list[tuple[int, str]]](list)
@@ -113,7 +183,10 @@ def _read_rows(
                 f"{path}: expected columns of numbers beside the times {time!r}, got none"
             )
     for place, cells in rows:
-        texts.append(cell_text(cells.get(time)) or "")
+        if parts:
+            texts.append(joined_time([cell_text(cells.get(part)) or "" for part in parts]))
+        else:
+            texts.append(cell_text(cells.get(time)) or "")
         lines.append(place)
         if id_column is not None:
             ids.append((cell_text(cells.get(id_column)) or "").strip())
@@ -164,6 +237,18 @@ def _read_rows(
         )
     columns, values = with_absent(columns, values, expected)
     return SeriesRows(time, columns, texts, lines, values), notes
+
+
+def _each_month(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A row for each month of a table with a row for each year."""
+    year, *months = columns
+    for place, cells in rows:
+        of_year = cell_text(cells.get(year)) or ""
+        for time, cell in by_month(of_year, [cells.get(month) for month in months]):
+            if (cell_text(cell) or "").strip().lower() not in MISSING:
+                yield place, {year: time, MONTHLY: cell}
 
 
 def unread_words(names: Sequence[str]) -> list[str]:
@@ -220,6 +305,6 @@ def series_columns(
     time = time_column or (known or others)[0]
     if not expected:
         return time, tuple(name for name in names if name != time), []
-    extra = [name for name in others if name != time]
+    extra = [name for name in others if name != time and name not in expected.constants]
     notes = [f"columns that the model does not know: {', '.join(extra)}"] if extra else []
     return time, tuple(name for name in wanted if name not in absent), notes

@@ -14,10 +14,20 @@ from gru_training.data.even_series import (
     with_absent,
 )
 from gru_training.data.frames import as_frame
-from gru_training.data.long_form import BY_NAME, LongColumns
+from gru_training.data.long_form import BY_NAME, ID_COLUMNS, LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
-from gru_training.data.series_file import TIME_COLUMNS, series_columns, unread_words
+from gru_training.data.series_file import (
+    MONTHLY,
+    MONTHS_NOTE,
+    TIME_COLUMNS,
+    by_month,
+    joined_time,
+    month_columns,
+    series_columns,
+    time_parts,
+    unread_words,
+)
 from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
 from gru_training.errors import DataError
 
@@ -49,28 +59,59 @@ def series_of_frame(
     Raises:
         DataError: The table is not like this; names the column.
     """
-    table = _pandas(data)
+    table, said = _pandas(data), list[str]()
+    if months := month_columns([str(name) for name in table.columns]):
+        year, *of_year = months
+        years = zip(_texts(table[year]), table[of_year].to_numpy().tolist(), strict=True)
+        cells = [pair for text, row in years for pair in by_month(text, row) if pd.notna(pair[1])]
+        table = pd.DataFrame(cells, columns=[year, MONTHLY])
+        said.append(MONTHS_NOTE)
+    if parts := time_parts([str(name) for name in table.columns], time_column):
+        time_column = " ".join(parts)
+        said.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
+        texts = [_texts(table[part]) for part in parts]
+        table = table.drop(columns=list(parts))
+        table[time_column] = [joined_time(each) for each in zip(*texts, strict=True)]
     rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
         table, problems, time_column, expected, long
     )
     series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
-    return replace(series, notes=(*notes, *series.notes))
+    return replace(series, notes=(*said, *notes, *series.notes))
 
 
 def _pandas(data: Any) -> pd.DataFrame:
-    """The table, with the times of its index as a column."""
-    if isinstance(data, pd.Series) and isinstance(data.index, pd.DatetimeIndex):
+    """The table, with the times of its index as a column, or else numbers of its rows."""
+    if isinstance(data, pd.Series):
         data = data.to_frame(data.name or "y")
     frame = as_frame(data)
     if frame is None:
         raise DataError(
             "data: expected a table with a column of times and columns of numbers, got "
-            f"{type(data).__name__}"
+            f"{type(data).__name__}; pandas.Series(values) is one without times"
         )
     table = frame.to_pandas()
-    if isinstance(table.index, pd.DatetimeIndex):
-        return table.reset_index(names=table.index.name or "ds")
+    for name in table.columns[[isinstance(kind, pd.PeriodDtype) for kind in table.dtypes]]:
+        table = table.assign(**{name: table[name].dt.to_timestamp()})
+    index = table.index
+    if isinstance(index, pd.MultiIndex) or str(index.name).strip().lower() in ID_COLUMNS:
+        table = table.reset_index()
+        index = table.index
+    if isinstance(index, pd.PeriodIndex):
+        table = table.set_index(index.to_timestamp().rename(index.name))
+    if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+        return table.reset_index(names=index.name or "ds")
+    names = {str(name).strip().lower() for name in table.columns}
+    numbers = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+    if numbers and names.isdisjoint((*TIME_COLUMNS, *ID_COLUMNS)) and not _counts(table):
+        return table.reset_index(names="ds")
     return table.copy(deep=False)
+
+
+def _counts(table: pd.DataFrame) -> bool:
+    """Whether the first of several columns are the numbers of steps."""
+    first = table[table.columns[0]]
+    whole = pd.api.types.is_integer_dtype(first) and len(table.columns) > 1
+    return bool(whole and first.is_monotonic_increasing and first.diff().nunique() == 1)
 
 
 def _wide_rows(
@@ -96,7 +137,8 @@ def _wide_rows(
     values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
     columns, values = with_absent(columns, values, expected)
     texts = _texts(table[time])
-    return SeriesRows(time, columns, texts, range(len(texts)), values), notes
+    zone = _zone(table[time])
+    return SeriesRows(time, columns, texts, range(len(texts)), values, zone=zone), notes
 
 
 def _long_rows(
@@ -131,11 +173,19 @@ def _long_rows(
         long.require_targets(problems.source, [str(each) for each in ids], read[0])
     called, flat, notes = as_expected([str(each) for each in ids], wide, long, expected)
     texts = _texts(pd.Series(at))
-    return SeriesRows(time, called, texts, range(len(texts)), flat, True, long.inputs), notes
+    lines, zone = range(len(texts)), _zone(table[time])
+    return SeriesRows(time, called, texts, lines, flat, True, long.inputs, zone), notes
 
 
 def _texts(times: pd.Series) -> list[str]:
     return ["" if pd.isna(value) else str(value) for value in times]
+
+
+def _zone(times: pd.Series) -> str | None:
+    """Time zone of a column of times, where it has one."""
+    if not isinstance(times.dtype, pd.DatetimeTZDtype):
+        return None
+    return str(times.dt.tz).removeprefix("UTC") or "UTC"  # +05:30 of UTC+05:30
 
 
 def _only_words(column: pd.Series) -> bool:

@@ -1,20 +1,29 @@
 """Labelled texts from the user's own tables in files."""
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gru_training.data.label_cells import Cells, LabelCells
+from gru_training.data.label_cells import Cells, LabelCells, is_number, label_flags
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import AS_FOUND, TextFormat
 from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
+_NAMES_SHOWN = 4
+_MOST_CLASSES, _ROWS_EACH = 50, 3
+"""Most different values, and fewest rows of each in the mean, of a column taken for classes."""
+_LABEL_STUDIO = frozenset(("annotations", "data"))
+"""Columns of Label Studio's whole record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _NONE = frozenset[str]()
+_ANSWER = "answer"
+"""Column in which Prodigy says whether the label beside it applies."""
+_ANSWERS = frozenset(("accept", "reject", "ignore"))
 _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
@@ -88,18 +97,25 @@ def read_text_rows(
     if columns:
         text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
         if not labels.columns:
-            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
+            unread = (cells for _, cells in read)
+            label_key = find_label_column(path, columns, label_column, unread, text_key)
         for name in (*labels.columns, *further.values()):
             find_column(path, columns, name, (), "label")
-    names = tuple({text_key, label_key, *labels.columns, *further.values()} & set(columns))
+    answer = _ANSWER if _ANSWER in columns and label_key not in ("", _ANSWER) else ""
+    names = tuple({text_key, label_key, answer, *labels.columns, *further.values()} & set(columns))
     texts = _texts if opened.form.kind == "csv" else _as_texts
     records = [(place, *texts(cells, names)) for place, cells in read]
     labels = labels.settled([record[1:] for record in records], label_key)
+    if text_key:
+        problems.reading = _reading(text_key, label_key, labels)
+    answered = answer and {cells.get(answer) for _, cells, _ in records} <= _ANSWERS
     for note in labels.notes([cells for _, cells, _ in records]):
         problems.note(note)
     rows: list[LabelledRow] = []
     for place, cells, nested in records:
         try:
+            if answered:
+                _require_accepted(cells[_ANSWER], label_key)
             text = _text_of(cells, nested, text_key)
             label = labels.read(cells, nested, label_key)
             _require_unicode(text)
@@ -123,6 +139,17 @@ def _as_texts(cells: Mapping[str, Any], names: Sequence[str]) -> tuple[Cells, fr
     """The texts of some cells, and which columns hold a list or an object, written as JSON."""
     nested = frozenset(name for name in names if isinstance(cells.get(name), list | dict))
     return {name: cell_text(cells.get(name)) for name in names}, nested
+
+
+def _require_accepted(answer: str | None, label_column: str) -> None:
+    if answer == "reject":
+        raise ValueError(
+            f"expected the label in column {label_column!r} to apply to the text, got one that "
+            f"Prodigy's 'answer' rejects; of a single label --label-column {_ANSWER} says whether "
+            "it applies"
+        )
+    if answer != "accept":
+        raise ValueError(f"expected a text with a label, got Prodigy's 'answer' {answer!r}")
 
 
 def _text_of(cells: Cells, nested: frozenset[str], column: str) -> str:
@@ -168,12 +195,84 @@ def find_column(
     if (found := column_called(known, columns)) is not None:
         return found
     a_row = any(len(name.split()) > 3 for name in columns)
+    hint = ""
+    if a_row:
+        hint = ". Is that a row? The first line must have the names, such as text,label"
+    elif set(columns) >= _LABEL_STUDIO:
+        hint = ". Is that all that Label Studio knows of the texts? Export them as JSON-MIN or CSV"
     raise ForeignDataError(
         f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
-        f"name one with --{what}-column"
-        + (
-            ". Is that a row? The first line must have the names, such as text,label"
-            if a_row
-            else ""
-        )
+        f"name one with --{what}-column{hint}"
     )
+
+
+def find_label_column(
+    source: Path | str,
+    columns: Sequence[str],
+    wanted: str | None,
+    rows: Iterable[Mapping[str, Any]],
+    text_column: str = "",
+) -> str:
+    """Find the column of the labels as `find_column` does.
+
+    Args:
+        source: Name of the table in errors.
+        columns: Names of the table's columns.
+        wanted: Name of the column, if the user gave it.
+        rows: Cells of each row by column, among which columns of yes and no are looked for where no
+            column has such a name.
+        text_column: Name of the column of texts.
+
+    Raises:
+        ForeignDataError: The table has no such column; of columns of yes and no it has the flags
+            that read them.
+    """
+    try:
+        return find_column(source, columns, wanted, LABEL_COLUMNS, "label")
+    except ForeignDataError as error:
+        if wanted is not None:
+            raise
+        table = list(rows)
+        flags, reason = _flags_of(columns, table, text_column)
+        if not flags:
+            numbers = sum(is_number(str(row.get(text_column) or "")) for row in table)
+            raise ForeignDataError(str(error), near=numbers <= len(table) / 2) from None
+        raise ForeignDataError(
+            f"{error}; {reason}, which {shlex.join(flags)} reads", flags, reason
+        ) from None
+
+
+def _flags_of(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], text_column: str
+) -> tuple[tuple[str, ...], str]:
+    """Flags that read columns of yes and no, or the only one beside the texts, and the reason."""
+    flags = label_flags(columns, rows)
+    names = [flag for flag in flags if flag in columns]
+    if names:
+        each = ", to one of them in each row" if "class" in flags else ""
+        says = "say" if len(names) > 1 else "says"
+        return flags, f"{_listed(names)} {says} yes or no{each}"
+    others = [name for name in columns if name != text_column]
+    if len(others) == 1:
+        values = {str(row.get(others[0]) or "") for row in rows} - {""}
+        if 1 < len(values) <= min(_MOST_CLASSES, len(rows) / _ROWS_EACH):
+            reason = f"{_listed(others)} holds {len(values)} different values"
+            return ("--label-column", others[0]), reason
+    return (), ""
+
+
+def _reading(text_column: str, label_column: str, labels: LabelCells) -> str:
+    """Describe the columns that were read."""
+    what = {"class": "classes", "labels": "labels", "number": "numbers"}[labels.kind or "class"]
+    where = _listed(labels.columns) if labels.columns else repr(label_column)
+    return f"texts in {text_column!r}, {what} in {where}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, for a sentence."""
+    if len(names) == 1:
+        return f"the column {names[0]!r}"
+    shown = [*map(repr, names[:_NAMES_SHOWN])]
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown):,} more")
+    return f"the columns {', '.join(shown[:-1])} and {shown[-1]}"

@@ -8,24 +8,25 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gru_training.data.problems import Problems, counted, lines_shown
+from gru_training.data.time_forms import (
+    STEPS,
+    UNITS_SINCE_1970,
+    has_year,
+    read_as,
+    read_form,
+    require_format,
+    without_offset,
+)
+from gru_training.data.time_options import UNITS, nearest_frequency
 from gru_training.errors import DataError
 
 DAY = 86_400_000_000_000
 """Nanoseconds of a day."""
-UNITS = {
-    "h": 3_600_000_000_000,
-    "min": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "ns": 1,
-}
-"""Nanoseconds in the units of a spacing below a day, by pandas' names of them."""
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _LARGEST_GROWTH = 100
@@ -34,6 +35,7 @@ _LEAST_STEPS = 10_000
 """Number of steps that any file may have."""
 _YEARS, _LONGEST = (1677, 2262), 290
 """Years that nanoseconds reach, and the longest distance of two times, in years."""
+_MONTH_LENGTH = len("2005-01")
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
@@ -107,6 +109,8 @@ def rows_at(frequency: str, count: int) -> str:
     """
     found = _SPACING.fullmatch(frequency)
     word = _EVERY.get(found[2]) if found is not None and not found[1] else None
+    if frequency.endswith("ns"):
+        return f"{count:,} rows"
     return f"{count:,} {word} rows" if word else f"{count:,} rows every {frequency}"
 
 
@@ -115,9 +119,23 @@ def nanoseconds(times: np.ndarray) -> np.ndarray:
     return times.astype("M8[ns]").astype(np.int64)
 
 
+class ParsedTimes(NamedTuple):
+    """Times of cells."""
+
+    times: np.ndarray
+    """Nanoseconds, one for each cell; in UTC where `zoned`."""
+    zoned: bool = False
+    """Whether the cells have offsets from UTC, or count since 1970."""
+    note: str | None = None
+    """Note on how times were read that are no dates."""
+
+
 def parse_times(
-    cells: TimeCells, time_format: str | None = None, problems: Problems | None = None
-) -> np.ndarray:
+    cells: TimeCells,
+    time_format: str | None = None,
+    problems: Problems | None = None,
+    ordered: bool = True,
+) -> ParsedTimes:
     """Read times; offsets from UTC are applied and dropped.
 
     The month follows the year. Otherwise day and month may be in either order if only one of the
@@ -125,42 +143,71 @@ def parse_times(
 
     Args:
         cells: Cells of the file.
-        time_format: Format as for `strptime`; guessed by default.
+        time_format: Format as for `strptime`, or one that `gru_training.data.time_forms` names;
+            guessed by default.
         problems: Collector of cells that are not times, which become NaT; by default they raise.
-
-    Returns:
-        Times in nanoseconds, one for each cell.
+        ordered: Whether the rows are expected in the order of time.
 
     Raises:
         DataError: A cell could be either of two times, or, without `problems`, is none; names it.
     """
-    parsed = [_in_nanoseconds(times, cells) for times in _readings(cells.texts, time_format)]
-    ascending = [times for times in parsed if _ascends(times)]
-    if len(ascending) == 2:
-        return _more_even(ascending[0], ascending[1], cells)
-    if ascending:
-        return ascending[0]
-    best = min(parsed, key=lambda times: int(np.isnat(times).sum()))
-    if np.isnat(best).any():
+    if time_format is not None:
+        require_format(time_format)
+    readings, form = _readings(cells.texts, time_format)
+    parsed = [_in_nanoseconds(times, cells) for times in readings]
+    ascending = [times for times in parsed if ordered and _ascends(times)]
+    whole = [times for times in parsed if not np.isnat(times).any()]
+    if len(ascending) == 1:
+        best = ascending[0]
+    elif len(whole) == 2:
+        best = _more_even(whole[0], whole[1], cells)
+    else:
+        best = min(parsed, key=lambda times: int(np.isnat(times).sum()))
+    lacking = np.flatnonzero(np.isnat(best))
+    if len(lacking):
         found = problems or Problems(cells.source)
-        expected = f"a time like {time_format}" if time_format else "a time"
-        for row in np.flatnonzero(np.isnat(best)):
+        expected = "a time with its year" if len(lacking) == len(best) else "a time"
+        expected = f"a time like {time_format}" if time_format else expected
+        for row in lacking:
             cells.note(found, int(row), "time", f"expected {expected} (see --time-format)")
         if problems is None:
             found.close_rows()
             found.raise_errors()
-    return best
+    zoned = "since 1970" in (form or "") or any(
+        without_offset(text) != text.strip() for text in cells.texts
+    )
+    return ParsedTimes(best, zoned, _note_of_form(form, best, cells))
 
 
-def _readings(texts: Sequence[str], time_format: str | None) -> list[np.ndarray]:
-    """The times that texts may mean, in microseconds or as pandas has them."""
+def _note_of_form(form: str | None, times: np.ndarray, cells: TimeCells) -> str | None:
+    """Say how times are read that are no dates; None: they are."""
+    seen = np.flatnonzero(~np.isnat(times))
+    if form is None or form == "days" or not len(seen):
+        return None
+    text, time = cells.texts[seen[0]], time_text(times[seen[0]]).removesuffix(" 00:00:00")
+    if form == STEPS:
+        return (
+            f"times are numbers of steps from {text} on; no season is known of them: see --season "
+            "and --horizon, and --time-format if they are times"
+        )
+    return f"times are read as {form}: {text!r} is {time} (--time-format reads others)"
+
+
+def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.ndarray], str | None]:
+    """The times that texts may mean, in microseconds or as pandas has them, and their form."""
     stripped = [text.strip() for text in texts]
     alike = len(set(map(len, stripped))) == 1 and all(map(_ISO.fullmatch, stripped))
+    if time_format is None and not (alike and len(stripped[0]) > _MONTH_LENGTH):
+        read = read_form(stripped)
+        if read is not None:
+            return [read.times], read.name
     if time_format is None and alike:
         try:
-            return [np.array(stripped, "M8[us]")]
+            return [np.array(stripped, "M8[us]")], None
         except ValueError:  # no such day
             pass
+    if time_format is not None and (times := read_as(stripped, time_format)) is not None:
+        return [times], f"{time_format} since 1970" if time_format in UNITS_SINCE_1970 else None
     import pandas as pd
 
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
@@ -171,8 +218,11 @@ def _readings(texts: Sequence[str], time_format: str | None) -> list[np.ndarray]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # no common format: read cell by cell
             times = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True, **options)
-        found.append(np.asarray(times.dt.tz_localize(None)))
-    return found
+        naive = np.array(times.dt.tz_localize(None))
+        if time_format is None:  # what lacks a year would be read as of today
+            naive[[not has_year(text) for text in texts]] = np.datetime64("NaT")
+        found.append(naive)
+    return found, None
 
 
 def _ascends(times: np.ndarray) -> bool:
@@ -201,7 +251,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
     different = np.flatnonzero(first != second)
     if not len(different):
         return first
-    gaps = [_unevenness(times) for times in (first, second)]
+    gaps = [_unevenness(np.unique(times)) for times in (first, second)]
     if max(gaps) < 2 * min(gaps):
         row = int(different[0])
         raise cells.error(
@@ -215,7 +265,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
 def _unevenness(times: np.ndarray) -> float:
     """The mean step in median steps: 1 where they are even, more where there are gaps."""
     steps = np.diff(nanoseconds(times))
-    return float(steps.mean() / max(1.0, float(np.median(steps))))
+    return float(steps.mean() / max(1.0, float(np.median(steps)))) if len(steps) > 1 else 1.0
 
 
 def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndarray:
@@ -300,6 +350,30 @@ def _months(days: np.ndarray, months: int) -> str:
     return f"{months if months > 1 else ''}M{end}"
 
 
+def month_starts(times: np.ndarray) -> tuple[np.ndarray, str | None]:
+    """Move times on the same day of months, such as the 15th or the 30th, to the first day.
+
+    Args:
+        times: Times of the rows, ascending.
+
+    Returns:
+        Times and a note on the move; as they were and None where the days are the first or the
+        last of their months, or differ.
+    """
+    days = times.astype("M8[D]")
+    months = days.astype("M8[M]")
+    lengths = ((months + 1).astype("M8[D]") - months.astype("M8[D]")).astype(np.int64)
+    of_month = (days - months.astype("M8[D]")).astype(np.int64) + 1
+    usual = int(of_month.max())
+    alike = (of_month == np.minimum(usual, lengths)).all() and (days == times).all()
+    if not alike or usual == 1 or (of_month == lengths).all() or (np.diff(months) < 1).any():
+        return times, None
+    note = (
+        f"times are day {usual} of months, and are read as months: forecasts have their first day"
+    )
+    return months.astype("M8[ns]"), note
+
+
 def evenly(first: np.datetime64, last: np.datetime64, frequency: str) -> np.ndarray:
     """All times of a spacing from the first to the last at most.
 
@@ -362,8 +436,11 @@ def complete(
     places = np.minimum(np.searchsorted(whole, times), max(0, len(whole) - 1))
     fits = whole[places] == times if len(whole) else np.zeros(len(times), bool)
     places = np.where(fits, places, -1)
+    off = np.flatnonzero(places < 0)
+    if most and len(off) and (nearest := nearest_frequency(times)):
+        most = f" (as most are; --frequency {nearest} moves all to the nearest step)"
     message = f"expected times every {frequency}{most} counted from {time_text(times[0])}"
-    for row in np.flatnonzero(places < 0):
+    for row in off:
         cells.note(found, int(row), "spacing", message)
     if problems is None:
         found.close_rows()

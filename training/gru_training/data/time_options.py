@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,27 @@ from gru_training.errors import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gru_training.data.time_axis import TimeCells
+    from gru_training.data.even_series import ExpectedSeries
+    from gru_training.data.time_axis import ParsedTimes, TimeCells
 
 Duplicates = Literal["error", "mean", "first", "last"]
 Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
 _SHOWN = 3
 _CLOSE = 0.1
 """Share of a step."""
+UNITS = {
+    "h": 3_600_000_000_000,
+    "min": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+"""Nanoseconds in the units of a spacing below a day, by pandas' names of them."""
+_MOST_STEPS = 1.05
+"""Most steps for each time, of a spacing that suits times which are nearly even."""
+_LONG_STEP = 2 * UNITS["h"]
+"""Nanoseconds of a step beyond those by which clocks are set forward and back."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,11 @@ class TimeOptions:
     def merges(self) -> bool:
         """Whether rows are moved or combined."""
         return self.frequency is not None or self.duplicates != "error"
+
+    @property
+    def combines_days(self) -> bool:
+        """Whether rows are combined into steps of days or longer, which are those of clocks."""
+        return self.resample != "none" and str(self.frequency).lstrip("0123456789") not in UNITS
 
     def __post_init__(self) -> None:
         if self.frequency is not None:
@@ -65,11 +84,75 @@ class TimeOptions:
 AS_THEY_ARE = TimeOptions()
 
 
+class ZonedTimes(NamedTuple):
+    """Times of a series, and how they are written."""
+
+    times: np.ndarray
+    """Nanoseconds without a zone."""
+    zone: str | None = None
+    """Time zone in which people read them; None: they are as they stand."""
+    local: bool = False
+    """Whether the times are those of clocks in the zone, in place of UTC."""
+
+
+def zoned_times(
+    parsed: "ParsedTimes",
+    cells: "TimeCells",
+    zone: str | None,
+    options: TimeOptions,
+    read_clocks: Callable[[], np.ndarray],
+    as_before: "ExpectedSeries | None" = None,
+) -> ZonedTimes:
+    """Put times in UTC, where clocks that change would leave gaps and repetitions.
+
+    Times that are even on clocks, in steps of two hours at least, such as days, stay as clocks
+    show them.
+
+    Args:
+        parsed: Times of the rows.
+        cells: Cells of these times.
+        zone: Zone of the times, where it is known.
+        options: Options, by which rows may be combined into days.
+        read_clocks: Function that reads times with offsets as clocks show them.
+        as_before: Series that they must continue, which decides for clocks or UTC.
+
+    Raises:
+        DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
+    """
+    import pandas as pd
+
+    if not parsed.zoned and zone is None:
+        return ZonedTimes(parsed.times)
+    if not parsed.zoned:
+        clocks = parsed.times
+    elif zone is None:
+        clocks = read_clocks()
+    else:
+        utc = pd.DatetimeIndex(parsed.times, tz="UTC")
+        clocks = np.asarray(utc.tz_convert(zone).tz_localize(None).as_unit("ns"))
+    on_clocks = _steady(clocks) or options.combines_days
+    if as_before is not None:
+        on_clocks = as_before.local or as_before.zone is None
+    if on_clocks:
+        return ZonedTimes(clocks, zone, zone is not None)
+    times = parsed.times if parsed.zoned else in_utc(clocks, str(zone), cells)
+    return ZonedTimes(times, zone or "UTC")
+
+
+def _steady(clocks: np.ndarray) -> bool:
+    """Whether times are even, in steps longer than those by which clocks are set."""
+    of_day = clocks - clocks.astype("M8[D]")
+    if (of_day == of_day[0]).all():
+        return True
+    steps = np.unique(np.diff(np.unique(clocks)).astype(np.int64))
+    return int(steps[0]) >= _LONG_STEP and not (steps % steps[0]).any()
+
+
 def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
     """Times of a clock, in the order of the rows, as UTC without a zone.
 
     Of the hour that is there twice where clocks are set back the first is the earlier, told by the
-    order of the rows. Days and longer steps, all of whose times are midnight, stay as they are.
+    order of the rows.
 
     Raises:
         DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
@@ -77,8 +160,6 @@ def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
     import pandas as pd
 
     times = pd.DatetimeIndex(clock)
-    if (times.normalize() == times).all():
-        return clock
     try:
         local = times.tz_localize(timezone, ambiguous="infer", nonexistent="NaT")
     except ValueError as error:
@@ -131,6 +212,23 @@ def put_together(
         notes.append(f"{again:,} rows with the time of another (--duplicates {options.duplicates})")
     merged = pd.DatetimeIndex(table.index).as_unit("ns").to_numpy()
     return merged, table.to_numpy(np.float64), notes
+
+
+def nearest_frequency(times: np.ndarray) -> str | None:
+    """Find the spacing whose steps take one time each and are nearest; None: there is none.
+
+    Args:
+        times: Times of two or more rows, ascending, each once.
+    """
+    import pandas as pd
+
+    index, found = pd.DatetimeIndex(times), dict[str, np.timedelta64]()
+    for name in ("YS", "YE", "QS", "QE", "MS", "ME", f"W-{index[0]:%a}".upper(), "B", "D", "h"):
+        moved, _ = _on_steps(index, name)
+        whole = len(pd.date_range(moved[0], moved[-1], freq=name))
+        if moved.is_unique and len(times) <= whole <= _MOST_STEPS * len(times):
+            found[name] = np.abs((index - moved).to_numpy()).mean()
+    return min(found, key=lambda name: found[name]) if found else None
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:

@@ -230,19 +230,17 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from gru_training.forecasting.future import forecast
+        from gru_training.forecasting.future import forecast, served_predictor
 
         run = self._run()
         with in_python():
             recent = recent_rows(run, data, future)
             load_tensorflow()
-            from gru_training.forecasting.preprocessor import make_predictor
-
             if "predictor" not in self._loaded:
-                predictor = make_predictor(run.delivered_model(), run.preprocessor())
-                self._loaded["predictor"] = predictor
-            table = forecast(run, recent, horizon, self._loaded["predictor"])
-        for note in recent.notes:
+                self._loaded["predictor"] = served_predictor(run)
+            notes = list(recent.notes)
+            table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
+        for note in notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
 
@@ -365,7 +363,6 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
         DataError: The rows do not fit the run, or are too few.
     """
     from gru_training.forecasting import future as of_run
-    from gru_training.forecasting.future import require_known
 
     reading = Times.of_run(run.given), run.config.data
     if data is None:
@@ -382,8 +379,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
         recent = of_run.with_future(
             run, recent, newer_series("future", future, *reading, *expected)
         )
-    require_known(run, recent)
-    return recent
+    return of_run.checked(run, recent)
 
 
 def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":

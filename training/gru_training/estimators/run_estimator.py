@@ -35,7 +35,7 @@ from gru_training.runs.directory import RunDirectory, TaskRun
 from gru_training.task import find_task, read_data
 from gru_training.tune.command import TuneConfig, tune
 
-_EXPORTED = "exported "
+_EXPORT_LINE_START = "exported "
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
 
 
@@ -194,8 +194,8 @@ class RunEstimator(BaseEstimator):
         )
         if done.returncode:
             raise TrainingError(done.stderr.strip() or f"{' '.join(command)} failed")
-        line = next(line for line in done.stdout.split("\n") if line.startswith(_EXPORTED))
-        return Path(line.removeprefix(_EXPORTED).rpartition(", ")[0])
+        line = next(line for line in done.stdout.split("\n") if line.startswith(_EXPORT_LINE_START))
+        return Path(line.removeprefix(_EXPORT_LINE_START).rpartition(", ")[0])
 
     def _search(
         self,

@@ -18,7 +18,7 @@ from gru_training.errors import ConfigError, TrainingError
 
 ClassT = TypeVar("ClassT", bound=type)
 
-_IN_PYTHON: Mapping[str, Any] = {"runs_dir": None}
+_PYTHON_DEFAULTS: Mapping[str, Any] = {"runs_dir": None}
 """Defaults that differ from the command line's: an estimator keeps no run unless told where."""
 
 
@@ -57,7 +57,7 @@ class Settings:
         self.require_known(given, owner)
         chosen = given.get("preset")
         begun = self.config_type() if chosen is None else self._preset(chosen)
-        return {**self.values(begun), **_IN_PYTHON, **given}
+        return {**self.values(begun), **_PYTHON_DEFAULTS, **given}
 
     def require_known(self, names: Mapping[str, Any] | Sequence[str], owner: str) -> None:
         """Raise ConfigError where one of the names is no setting."""
@@ -87,7 +87,7 @@ class Settings:
         for section, more in further.items():
             nested[section].update({name: _plain(value) for name, value in more.items()})
         for name, section in self.sections().items():
-            left = name in _IN_PYTHON and values[name] is None
+            left = name in _PYTHON_DEFAULTS and values[name] is None
             if name not in further.get(section, {}) and not left:
                 nested[section][name] = _plain(values[name])
         with in_python():
@@ -106,7 +106,11 @@ class Settings:
         parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-            for name, value in {**self.values(self.config_type()), **_IN_PYTHON, **defaults}.items()
+            for name, value in {
+                **self.values(self.config_type()),
+                **_PYTHON_DEFAULTS,
+                **defaults,
+            }.items()
         ]
         return inspect.Signature(parameters)
 

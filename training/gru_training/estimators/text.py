@@ -148,7 +148,7 @@ class TextEstimator(RunEstimator):
             TrainingError: Settings, data or study cannot be used.
         """
         from gru_training.sentiment.data import load_data
-        from gru_training.sentiment.soft import soft_table
+        from gru_training.sentiment.soft_targets import soft_table
 
         soft = rows.pop("soft", None)
         with in_python():
@@ -227,7 +227,7 @@ class TextEstimator(RunEstimator):
     ) -> Self:
         """Train on the rows of tables in memory, or on those that the settings name."""
         from gru_training.sentiment.data import load_data
-        from gru_training.sentiment.soft import soft_table
+        from gru_training.sentiment.soft_targets import soft_table
 
         if table is None and soft is None:
             return self._train(config, progress, resume)
@@ -405,8 +405,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         Returns:
             `rows`, `accuracy`, `macro_f1`, `log_loss` (of the calibrated probabilities,
             natural logarithm), and `per_class`: precision, recall, F1, average precision and rows
-            by class. Of several labels `micro_f1`, `macro_f1` and `exact_match` in place of the
-            accuracy.
+            by class, None for what no row tells. Of several labels `micro_f1`, `macro_f1` and
+            `exact_match` in place of the accuracy.
 
         Raises:
             DataError: A label is none of the classes.

@@ -17,10 +17,11 @@ from gru_training.data.frames import (
     label_dtype,
     label_kind,
     labelled_rows,
+    listed_labels,
     text_column,
     texts_of,
 )
-from gru_training.data.label_cells import LabelCells, TargetKind, names_in
+from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind, names_in
 from gru_training.data.text_files import LabelledRow
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError
@@ -198,13 +199,16 @@ class _Labels(NamedTuple):
     """Notes for a reader on the form of the labels."""
 
 
-def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Labels:
+def _label_values(
+    frame: Any, wanted: str | list[str] | None, what: str, kind: TargetKind | None = None
+) -> _Labels:
     """The labels in a table.
 
     Args:
         frame: The table.
         wanted: Column or columns; None: found by its name.
         what: Name of the table in errors.
+        kind: Kind of the labels; None where the rows are to tell it.
 
     Raises:
         DataError: There is no such column, or a cell cannot be read; names its row.
@@ -223,11 +227,12 @@ def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Lab
         for row in zip(*cells.values(), strict=True)
     ]
     nothing = frozenset[str]()
-    form = LabelCells("labels", tuple(wanted)).settled([(row, nothing) for row in rows], "")
-    values = []
+    form = LabelCells(kind, tuple(wanted)).settled([(row, nothing) for row in rows], "")
+    values: list[Any] = []
     for number, row in enumerate(rows):
         try:
-            values.append(list(names_in(form.read(row, nothing, ""))))
+            label = form.read(row, nothing, "")
+            values.append(label if kind == "class" else list(names_in(label)))
         except ValueError as error:
             raise DataError(f"{what}, row {number}: {error}") from error
     return _Labels(values, wanted, form.notes(rows))
@@ -244,7 +249,8 @@ def _labelled(
     if frame is not None:
         text = text_column(frame, columns.text, what)
         if labels is None:
-            labels, label, notes = _label_values(frame, columns.label, what)
+            wanted = None if settings is None else settings.target_type
+            labels, label, notes = _label_values(frame, columns.label, what, wanted)
             dtype = label_dtype(frame[label].to_native()) if isinstance(label, str) else "O"
     if labels is None:
         raise ConfigError(
@@ -252,7 +258,9 @@ def _labelled(
             f"{type(data).__name__} alone"
         )
     values = _values_of(labels, f"labels of {what}")
-    target, separator = _target(values, settings)
+    given = as_frame(labels)
+    in_columns = isinstance(label, list) or (given is not None and len(given.columns) > 1)
+    target, separator, said = _target(values, settings, in_columns)
     if target == "class":
         _require_classes(values, what)
     rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
@@ -264,7 +272,8 @@ def _labelled(
     if further:
         rows = _with_cells(rows, frame, further, what)
     kind = "text" if target == "labels" else label_kind(values)
-    return rows, Columns(text, label), {"labels": kind, "dtype": dtype}, target, notes
+    described = {"labels": kind, "dtype": dtype}
+    return rows, Columns(text, label), described, target, (*notes, *said)
 
 
 def _require_classes(values: list[Any], what: str) -> None:
@@ -277,14 +286,22 @@ def _require_classes(values: list[Any], what: str) -> None:
         )
 
 
-def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:
-    """The kind of labels, and what stands between several in one text."""
+def _target(
+    values: list[Any], settings: LabelSettings | None, in_columns: bool
+) -> tuple[TargetKind, str | None, tuple[str, ...]]:
+    """The kind of labels, what stands between several in one text, and notes."""
     wanted = None if settings is None else settings.target_type
     separator = None if settings is None else settings.label_separator
     if wanted is not None:
-        return wanted, separator
-    lists = sum(isinstance(value, list | tuple | set | np.ndarray) for value in values)
-    return ("labels" if separator or lists > len(values) / 2 else "class"), separator
+        return wanted, separator, ()
+    if separator or in_columns:
+        return "labels", separator, ()
+    lists = [names for value in values if (names := listed_labels(value)) is not None]
+    if len(lists) <= len(values) / 2:
+        return "class", separator, ()
+    if any(len(names) != 1 for names in lists):
+        return "labels", separator, ()
+    return "class", separator, (ONE_IN_LISTS,)
 
 
 def _with_cells(

@@ -279,7 +279,7 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
-_WARM = 0.25
+_WARM_EPOCHS_SHARE = 0.25
 """Share of the epochs that networks need which begin with the weights of the fold before."""
 
 
@@ -411,7 +411,7 @@ def _refitted(
     """
     epochs = int(run.metrics["best_epoch"])
     if start is not None:
-        epochs = max(1, round(_WARM * epochs))
+        epochs = max(1, round(_WARM_EPOCHS_SHARE * epochs))
     plan, weights = stored_plan(run.config, run.combination, known)
     model = refit(plan, weights, epochs, console, start)
     if model is None:

@@ -1,4 +1,4 @@
-"""A series looked at before training; needs no TensorFlow."""
+"""The check of a series before training; needs no TensorFlow."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
-from gru_training.data.series import Series
+from gru_training.data.series import Series, people_read
 from gru_training.data.time_axis import rows_at, time_text
 from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
@@ -45,7 +45,8 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
         raise
     except TrainingError as error:
         problems.close_rows()
-        problems.errors += error.messages if isinstance(error, DataProblemsError) else [str(error)]
+        found = error.messages if isinstance(error, DataProblemsError) else [str(error)]
+        problems.errors += [message for message in found if message not in problems.errors]
     notes = (*(() if series is None else series.notes), *problems.notes)
     return DataCheck(
         problems.source,
@@ -81,7 +82,8 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     windows = ", ".join(
         f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
     )
-    first, last = time_text(series.times[0]), time_text(series.times[-1])
+    read = people_read(series.index, series.frequency, series.zone, series.local)
+    first, last = str(read[0]), str(read[-1])
     return (
         f"{rows_at(series.frequency, len(series))} from {first} to {last}; a forecast of "
         f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"

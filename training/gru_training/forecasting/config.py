@@ -91,12 +91,12 @@ class ForecasterConfig:
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
     def for_series(self, lookback: int, season: int, targets: int) -> "ForecasterConfig":
-        """The same with everything chosen that follows from the series.
+        """Return the settings with everything chosen that follows from the series.
 
         Args:
-            lookback: L, steps read.
-            season: Steps.
-            targets: K, columns forecast.
+            lookback: Steps read, L.
+            season: Steps of one season.
+            targets: Columns to forecast, K.
         """
         segment, embedding = self.segment, self.channel_embedding
         if segment is None:
@@ -174,16 +174,16 @@ class CombinationConfig:
     """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
 
     combine: bool = True
-    """Deliver a weighted mean of the network, of networks that learn what a ridge regression leaves
-    over, of ridge regressions, exponential smoothing and the last season; the weights are those
-    that do best on validation windows. --no-combine delivers the network alone. A network that can
-    answer tick by tick always stands alone."""
+    """Deliver a weighted mean of the network, of networks that learn the residuals of a ridge
+    regression, of ridge regressions, exponential smoothing and the last season; the weights are
+    those that do best on validation windows. --no-combine delivers the network alone. A network
+    that can answer tick by tick always stands alone."""
     networks: int = 1
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 
     refit: bool = True
     """Train once more, on all rows and for as many epochs as did best, for forecasts and exports;
-    what the report measures is the training before. Not with --distribute."""
+    the report measures the training before. Not with --distribute."""
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)
@@ -206,7 +206,8 @@ class SeriesConfig:
     time_column: OptionalName = None
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
-    """How times are written, such as %d.%m.%Y; detected where it is unambiguous."""
+    """How times are written, such as %d.%m.%Y, or steps, excel, days, s, ms, us or ns for numbers;
+    detected where it is unambiguous."""
     separator: OptionalName = None
     """Character between the columns of a CSV, such as ';', or tab; detected."""
     encoding: OptionalName = None
@@ -222,9 +223,9 @@ class SeriesConfig:
     Default: all but those of --future and --past. Of a file with a row for each series and time
     either the column of values or some of the series."""
     future: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
-    """Columns whose values are known of the steps ahead as well (weather forecasts, prices,
-    holidays): forecasts read them there, and are made of them (--future of gru-train forecast).
-    They are not forecast themselves."""
+    """Columns whose values are also known for the steps ahead (weather forecasts, prices,
+    holidays). Each forecast needs them for its steps (--future of gru-train forecast). They are
+    not forecast themselves."""
     past: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns that are known up to the present only, and not forecast: inputs of the network, which
     reads all columns together then, as with --no-channel-independent."""
@@ -232,8 +233,8 @@ class SeriesConfig:
     """Further table, with a row for each series of a table in long form: its name, and columns of
     numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
-    """Time zone of the times, such as Europe/Berlin; they are converted to UTC, so that days with
-    23 or 25 hours have no gap and no repetition."""
+    """Time zone of the times, such as Europe/Berlin, so that days with 23 or 25 hours have no gap
+    and no repetition; forecasts are in its local time."""
     frequency: OptionalName = None
     """Spacing of the series, as pandas names it (h, 15min, D, B, W-SUN, MS, ...); times off it are
     moved to the nearest step. Default: the one that most rows have."""
@@ -255,8 +256,7 @@ class SeriesConfig:
     """Steps read; default: what does best on validation windows, with --no-combine three
     seasons."""
     horizon: _OptionalCount = None
-    """Steps forecast; default: one season, or a quarter of the rows where those are fewer than
-    three seasons."""
+    """Steps forecast; default: one season, or a quarter of the rows where that is less."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
     transform: Transform = "auto"
@@ -360,13 +360,13 @@ class ForecastingTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class ForecastingConfig:
-    """Train a GRU forecaster and write a run directory.
+    """Train a GRU that forecasts one or more series, and write a run directory.
 
+    With --data it reads your own table: a header, a column with evenly spaced times, and one or
+    more columns of numbers, in which empty cells are missing values. The files of the public sets
+    ETT, weather and exchange rate are recognised by name and split at their published borders.
     Without --data it learns the weekly CO2 of Mauna Loa, which ships with statsmodels, in about a
-    minute on two cores. With --data it reads your CSV file: a header, a column with evenly spaced
-    times, and one or more columns of numbers, in which empty cells are missing values. The files
-    of the public sets ETT, weather and exchange rate are known by name and split at their
-    published borders.
+    minute on two cores.
     Ctrl-C ends training and keeps the best epoch so far.
     """
 
@@ -390,7 +390,7 @@ _OptionalFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 @dataclass(frozen=True)
 class ForecastConfig:
-    """Forecast what comes next, with times and intervals.
+    """Forecast the next steps of a series, with their times and prediction intervals.
 
     The forecast begins after the series that the run was trained on, or after newer values of
     the same columns in --data. Columns are found by name, in any order; rows at the end that
@@ -403,12 +403,6 @@ class ForecastConfig:
 
     The forecast has a row for each column and time: unique_id, ds, forecast, and the bounds lo-80,
     hi-80, lo-95 and hi-95. Without --output it is printed.
-
-    gru-train forecast runs/load
-
-    gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv
-
-    gru-train forecast runs/load --future weather-forecast.csv --output tomorrow.csv
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -419,7 +413,7 @@ class ForecastConfig:
     """Known inputs of the steps to forecast, a table with their times, where the run was
     trained with --future."""
     output: _OptionalFile = None
-    """Where the forecast goes: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
+    """File for the forecast: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
     horizon: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Steps to forecast; by default all that the model was trained for, which is the most."""
     overwrite: bool = False
@@ -433,11 +427,11 @@ Metric = Literal["mse", "mae", "mase", "rmsse", "smape", "crps"]
 
 @dataclass(frozen=True)
 class BacktestConfig:
-    """Evaluate a forecasting run at several origins in time, rolling through its test part.
+    """Measure a forecasting run at several past moments, one after the other.
 
-    The test part is split into folds that do not overlap in time. For each, the ridge regression
-    and the exponential smoothing are refitted on all rows before it, and with --refit so is the
-    model of the run. If the data have grown since, the new rows belong to the last folds.
+    The test part is split into folds that do not overlap in time. For each fold, the ridge
+    regression and the exponential smoothing are fitted again on all rows before it; with --refit
+    the run's model is, too. Rows that the data have gained since belong to the last folds.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -457,7 +451,7 @@ class BacktestConfig:
     """Rows before each fold that no model is fitted on, as if they came too late for it; they are
     read for forecasts."""
     metric: Metric = "mse"
-    """What the table and the picture show; backtest.json has all of them. The CRPS exists for the
+    """Metric of the table and the picture; backtest.json has all of them. The CRPS exists for the
     run's model alone."""
     adaptive: bool = False
     """Also measure intervals that learn from their misses as time goes on (adaptive conformal

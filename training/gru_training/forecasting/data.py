@@ -18,7 +18,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
-from gru_training.forecasting.known import CLEARLY, fit_effect
+from gru_training.forecasting.known import MAX_RELATIVE_ERROR, fit_effect
 from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exponent
 from gru_training.forecasting.series_check import series_problems, usable_series, window_origins
 from gru_training.forecasting.sets import Borders, borders_of, load_series, published_borders
@@ -289,7 +289,7 @@ def _with_known(
     if known is None:
         return preprocessor, (
             f"known inputs {called}: not read, as no forecast is better with them ({compared} "
-            f"without them {errors[0]:.4f}, with them no less than {CLEARLY:.0%} of that)"
+            f"without them {errors[0]:.4f}, with them at least {MAX_RELATIVE_ERROR:.0%} of that)"
         )
     return preprocessor.with_known(known), (
         f"known inputs {called}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"

@@ -4,7 +4,7 @@ Only making the forecast needs TensorFlow.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -19,11 +19,12 @@ from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import counted
-from gru_training.data.series import Series
+from gru_training.data.series import Series, counts_steps
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
-from gru_training.forecasting.config import ForecastConfig
+from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
+from gru_training.forecasting.series_check import FAR, RARE
 from gru_training.tables.table_writer import (
     FileKind,
     file_kind,
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
+MOST_STREAMED = 10_000
+"""Steps that a model reads which streams; what lies before them it has forgotten."""
+_NAMED = 10
+"""Series that a message names."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
 and `future` (n, F), known inputs after it."""
@@ -54,6 +59,10 @@ class Recent:
     """(n, F) float32, known inputs of the steps after the last."""
     notes: tuple[str, ...] = ()
     """Notes for a reader of the forecast."""
+    unknown: tuple[str, ...] = ()
+    """Names of series that the model does not know."""
+    unknown_values: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """Their values until the same last step, (T, U) float32."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
         """Count the steps after it of which inputs are known; their values (steps, F).
@@ -65,9 +74,19 @@ class Recent:
         return len(known), np.vstack([known, padding])
 
 
-def last_window(data: "ForecastingData") -> Recent:
+def steps_read(config: ForecasterConfig, lookback: int) -> int:
+    """The most steps that a forecast reads: all that there are, of a model that streams.
+
+    Args:
+        config: Settings of the networks.
+        lookback: Look-back of the model.
+    """
+    return max(lookback, MOST_STREAMED) if config.streams else lookback
+
+
+def last_window(data: "ForecastingData", config: ForecasterConfig) -> Recent:
     """Cut the end of a series, from which a run forecasts."""
-    series, lookback = data.series, data.shape.lookback
+    series, lookback = data.series, steps_read(config, data.shape.lookback)
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
     after = series.values[end:]
@@ -98,8 +117,21 @@ def expected_series(run: ForecastingRun) -> ExpectedSeries:
     """
     columns = tuple(name for name in run.columns if name not in run.series.calendar.columns)
     read = set(read_columns(run))
+    return _continued(run, columns)._replace(
+        optional=tuple(name for name in columns if name not in read)
+    )
+
+
+def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
+    """Columns that newer rows must have, with the times of a run."""
+    series, times = run.series, recent_of_run(run).times.to_numpy()
     return ExpectedSeries(
-        columns, run.frequency, tuple(name for name in columns if name not in read)
+        columns,
+        run.frequency,
+        zone=series.zone,
+        local=series.local,
+        numbered=counts_steps(times, run.frequency),
+        constants=series.constant_columns,
     )
 
 
@@ -147,8 +179,9 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         DataError: There are too few rows, or a column has no value in those read.
     """
     notes = list(series.notes)
+    series, unknown = _told_apart(run, series)
     targets = [series.column(name) for name in run.target_columns if name in series.columns]
-    end = _end(series.values[:, targets])
+    end = _end(np.column_stack([series.values[:, targets], unknown.values]))
     inputs = run.series.future_columns
     if not end:
         raise DataError(
@@ -161,19 +194,55 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if left and not len(future):
         notes.append(
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
-            f"left out; the forecast begins after {times[-1]}"
+            f"left out; the forecast begins after {run.people_read(times)[-1]}"
         )
     if run.series.calendar.columns:
         values = np.column_stack([values, run.series.calendar.values(times)])
     lookback = run.shape.lookback
-    if len(times) < lookback:
+    seen = np.isfinite(values[:, targets]).any()
+    if len(times) < lookback and not seen:  # series that the model does not know, alone
+        padding = lookback - len(times)
+        times = pd.date_range(end=times[-1], periods=lookback, freq=run.frequency).as_unit("ns")
+        values = np.vstack([np.full((padding, values.shape[1]), np.nan), values])
+    elif len(times) < lookback:
         times, values, before = _after_run(run, times, values, series.source)
-        notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
-    read = values[-lookback:].astype(np.float32)
-    recent = Recent(times[-lookback:], read, future, tuple(notes))
-    if not run.series.panel:
-        _require_values(run, recent, series.source)
+        begin = run.people_read(times)[before]
+        notes.append(f"{before:,} steps before {begin} are from the run's own series")
+    kept = steps_read(run.config.model, lookback)
+    read = values[-kept:].astype(np.float32)
+    recent = Recent(times[-kept:], read, future, tuple(notes))
+    if run.series.panel:
+        return replace(
+            recent,
+            notes=(*notes, *_ended(run, recent)),
+            unknown=unknown.columns,
+            unknown_values=unknown.values[:end].astype(np.float32),
+        )
+    _require_values(run, recent, series.source)
     return recent
+
+
+def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
+    """Newer values of the series that a run knows, and of others, which come last."""
+    count = len(expected_series(run).columns) if run.series.panel else len(series.columns)
+    known = replace(series, columns=series.columns[:count], values=series.values[:, :count])
+    others = replace(series, columns=series.columns[count:], values=series.values[:, count:])
+    return known, others
+
+
+def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
+    """A note on the series of a panel that have no forecast, if there are any."""
+    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
+    ended = [
+        name for name, is_there in zip(run.target_columns, goes_on, strict=True) if not is_there
+    ]
+    if not ended:
+        return []
+    more = f" and {len(ended) - _NAMED:,} more" if len(ended) > _NAMED else ""
+    return [
+        f"no forecast of {', '.join(ended[:_NAMED])}{more}, of which there is no value in the "
+        f"{len(recent.times)} steps that the model reads"
+    ]
 
 
 def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
@@ -205,7 +274,7 @@ def future_form(run: ForecastingRun) -> LongColumns:
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
     """Columns and spacing that known inputs must have."""
-    return ExpectedSeries(run.series.future_columns, run.frequency)
+    return _continued(run, run.series.future_columns)
 
 
 def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
@@ -290,14 +359,19 @@ def forecast(
     recent: Recent,
     horizon: int | None = None,
     predict: "Predictor | None" = None,
+    warn: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
     """Forecast the steps after a series, in raw units.
+
+    Series that the model does not know are forecast by what it shares among all series, each on
+    the scale of its own history.
 
     Args:
         run: Complete run.
         recent: Steps of this run before the forecast.
         horizon: Steps to forecast; by default all that the model was trained for.
         predict: Result of `make_predictor` for the run, where there is one already.
+        warn: Function that shows a note on series that the model does not know.
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
@@ -309,25 +383,87 @@ def forecast(
         ConfigError: The model forecasts fewer steps.
         DataError: A known input is missing, see `require_known`.
     """
-    from gru_training.forecasting.preprocessor import make_predictor
-
     steps = require_horizon(run, horizon)
     require_known(run, recent)
     preprocessor = run.preprocessor()
-    predict = predict or make_predictor(run.delivered_model(), preprocessor)
+    predict = predict or served_predictor(run)
     parts = recent, run.columns, run.series.calendar, run.frequency, run.offsets, run.levels
     known, values = quantiles_ahead(predict, preprocessor, *parts)
+    if far := far_values(run, recent):
+        without = recent.values.copy()
+        without[tuple(zip(*far, strict=True))] = np.nan
+        parts = replace(recent, values=without), *parts[1:]
+        values = _spanning(values, quantiles_ahead(predict, preprocessor, *parts)[1], run.levels)
     steps = min(steps, known)
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
-    times = future_times(recent.times[-1], run.frequency, steps)
+    times = run.people_read(future_times(recent.times[-1], run.frequency, steps))
+    constants = run.series.constants
+    found = {
+        name: values[:steps, number]
+        for number, name in enumerate(run.target_columns)
+        if goes_on[number] or not run.series.panel
+    }
+    said = list[str]()
+    for name, ahead in _unknown_ahead(run, recent, said.append).items():
+        found[name] = ahead[:steps]
+    found |= {name: np.full((steps, len(run.levels)), value) for name, value in constants.items()}
+    if not found:
+        raise DataError("; ".join(said) or f"{run.path}: no series goes on, of which to forecast")
+    if warn is not None:
+        for note in said:
+            warn(note)
     return pd.concat(
         [
-            pd.DataFrame({ID: name, TIME: times, **_columns(values[:steps, number], run.levels)})
-            for number, name in enumerate(run.target_columns)
-            if goes_on[number] or not run.series.panel
+            pd.DataFrame({ID: name, TIME: times, **_columns(ahead, run.levels)})
+            for name, ahead in found.items()
         ],
         ignore_index=True,
     )
+
+
+def served_predictor(run: ForecastingRun) -> "Predictor":
+    """Preprocessing and model of forecasts, which answer as an export of the run does."""
+    from gru_training.forecasting.network import sequence_of
+    from gru_training.forecasting.preprocessor import make_predictor
+
+    model = run.delivered_model()
+    sequence = sequence_of(run.shown_network(model), run.config.model)
+    return make_predictor(model, run.preprocessor(), sequence)
+
+
+def _unknown_ahead(
+    run: ForecastingRun, recent: Recent, warn: Callable[[str], None]
+) -> dict[str, np.ndarray]:
+    """Quantiles (H, Q), by name, of the series that the model does not know, where it can."""
+    if not recent.unknown:
+        return {}
+    from gru_training.forecasting.export.one_series import one_series_of
+    from gru_training.forecasting.intervals import calibration
+
+    more = f" and {len(recent.unknown) - _NAMED:,} more" if len(recent.unknown) > _NAMED else ""
+    named = f"{', '.join(recent.unknown[:_NAMED])}{more}"
+    one = None if run.series.future_columns else one_series_of(run, run.delivered_model())
+    there = np.isfinite(recent.unknown_values).any(axis=0)
+    if one is None:
+        warn(
+            f"no forecast of {named}, which the model does not know, as it shares too little among "
+            f"series; train with them, where --warm-start {run.path} begins with this run"
+        )
+        return {}
+    warn(
+        f"{named}: not known to the model, and forecast by what it shares among all series, on the "
+        "scale of their own values"
+    )
+    known = [name for name, is_there in zip(recent.unknown, there, strict=True) if is_there]
+    intervals = calibration(run.offsets, run.levels)
+    answers = one.quantiles(recent.unknown_values.T[there], intervals)
+    return dict(zip(known, answers, strict=True))
+
+
+def _spanning(values: np.ndarray, others: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles (H, K, Q) whose bounds reach to those of another forecast, too."""
+    outer = np.where(np.array(levels) < 0.5, np.fmin(values, others), np.fmax(values, others))
+    return np.where(np.array(levels) == 0.5, values, outer)
 
 
 def quantiles_ahead(
@@ -413,6 +549,52 @@ def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
     return horizon
 
 
+def checked(run: ForecastingRun, recent: Recent) -> Recent:
+    """The same with notes on what a reader of the forecast should know.
+
+    Raises:
+        DataError: A known input is missing, see `require_known`.
+    """
+    require_known(run, recent)
+    notes = list(recent.notes)
+    if constants := run.series.constants:
+        shown = [f"{name} ({value:g})" for name, value in list(constants.items())[:_NAMED]]
+        more = f" and {len(constants) - _NAMED:,} more" if len(constants) > _NAMED else ""
+        names = ", ".join(shown)
+        notes.append(f"constant in the training, and forecast as they were: {names}{more}")
+    far = far_values(run, recent)
+    for row, column in far[:_NAMED]:
+        name, value = run.columns[column], recent.values[row, column]
+        notes.append(
+            f"{name} is {value:g} at {run.people_read(recent.times)[row]}, far from all other "
+            "values: the intervals reach to the forecast without it; leave the cell empty if it is "
+            "an error"
+        )
+    return replace(recent, notes=tuple(notes))
+
+
+def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
+    """Rows and columns of the targets' values that are far from those around them.
+
+    Such a value is more than `FAR` standard deviations of the training rows away from the median
+    of the window, as hardly any other in it is.
+
+    Args:
+        run: Complete run.
+        recent: Steps before a forecast.
+    """
+    found = list[tuple[int, int]]()
+    for target in run.shape.targets:
+        column = recent.values[:, target].astype(np.float64)
+        if not np.isfinite(column).any() or run.columns[target] in run.series.constants:
+            continue
+        away = np.abs(column - np.nanmedian(column)) / run.deviations[target]
+        rows = np.flatnonzero(away > FAR)
+        if len(rows) <= max(1, len(column) * RARE):
+            found += [(int(row), target) for row in rows]
+    return found
+
+
 def require_known(run: ForecastingRun, recent: Recent) -> None:
     """Raise DataError where the model reads known inputs and none are there."""
     wanted = run.series.future_inputs
@@ -472,7 +654,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
         recent = recent_of_file(run, config.data) if config.data else recent_of_run(run)
         if config.future is not None:
             recent = with_future_file(run, recent, config.future)
-        require_known(run, recent)
+        recent = checked(run, recent)
     for note in recent.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     return ForecastJob(config, run, recent, kind)
@@ -485,12 +667,15 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
         TrainingError: The model cannot be loaded, or the output cannot be written.
     """
     with console.status("forecasting ..."):
-        table = forecast(job.run, job.recent, job.config.horizon)
+        notes = list[str]()
+        table = forecast(job.run, job.recent, job.config.horizon, warn=notes.append)
+    for note in notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
         f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "
         f"{f'at {first}' if first == last else f'from {first} to {last}'}, after "
-        f"{job.recent.times[-1]}",
+        f"{job.run.people_read(job.recent.times)[-1]}",
         markup=False,
         highlight=False,
     )
@@ -518,7 +703,8 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
     shown = Table(box=None, header_style="bold")
     for name in table.columns:
         shown.add_column(name, justify="left" if name in (ID, TIME) else "right", no_wrap=True)
-    times = table[TIME].dt.strftime(_time_format(table))
+    numbered = table[TIME].dtype.kind == "i"
+    times = table[TIME].astype(str) if numbered else table[TIME].dt.strftime(_time_format(table))
     for time, row in zip(times, table.head(_MOST_ROWS).itertuples(index=False), strict=False):
         shown.add_row(str(row[0]), time, *(f"{value:,.5g}" for value in row[2:]))
     wide = console.options.update(max_width=1000)
@@ -532,19 +718,29 @@ def _time_format(table: "pd.DataFrame") -> str:
     times = table[TIME].dt
     if (times.normalize() == table[TIME]).all():
         return "%Y-%m-%d"
-    return "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
+    form = "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
+    return form if times.tz is None else f"{form}%z"
 
 
 def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
     """The file appears when it is whole."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from gru_training.tables.table_writer import table_writer
 
-    rows = pa.Table.from_pandas(table, preserve_index=False)
-    days = _time_format(table) == "%Y-%m-%d"
-    kind_of_time = pa.date32() if days else pa.timestamp("us")
-    rows = rows.set_column(1, TIME, rows[TIME].cast(kind_of_time, safe=False))
+    rows = pa.Table.from_pandas(table.drop(columns=TIME), preserve_index=False)
+    times = table[TIME]
+    if times.dtype.kind == "i":
+        column = pa.array(times.to_numpy())
+    elif kind.suffix != ".parquet" and _time_format(table) == "%Y-%m-%d":
+        column = pa.array(times.dt.date, pa.date32())
+    elif times.dt.tz is None:
+        column = pa.array(times.to_numpy().astype("M8[us]"))
+    else:
+        in_utc = pa.array(times.dt.tz_convert(None).to_numpy().astype("M8[us]"))
+        column = pc.assume_timezone(in_utc, "UTC").cast(pa.timestamp("us", str(times.dt.tz)))
+    rows = rows.add_column(1, TIME, column)
     try:
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
             aside = Path(folder) / "whole"

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from gru_serving.preprocessing.series import MEDIAN, calibrated
+from gru_serving.preprocessing.series import MEDIAN, Intervals, calibrated
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.series_check import least_windows
 from gru_training.forecasting.windows import CHUNK, Windows
@@ -171,7 +171,7 @@ def quantiles(forecasts: Any, offsets: np.ndarray, levels: Sequence[float] = LEV
     """The calibrated quantiles, as exports have them.
 
     Args:
-        forecasts: (B, H, K, 1) or (B, H, K, Q).
+        forecasts: Forecasts, (B, H, K, 1) or (B, H, K, Q).
         offsets: (H, K, Q), of `interval_offsets`.
         levels: The Q levels.
 
@@ -179,6 +179,12 @@ def quantiles(forecasts: Any, offsets: np.ndarray, levels: Sequence[float] = LEV
         (B, H, K, Q), ascending along Q; that of level .5 is the forecast.
     """
     return calibrated(np.asarray(forecasts), np.asarray(offsets), list(levels).index(MEDIAN))
+
+
+def calibration(offsets: np.ndarray, levels: Sequence[float]) -> Intervals:
+    """The calibration as steps of a model have it, of offsets (H, K, Q)."""
+    lists = np.asarray(offsets, np.float32).tolist()
+    return Intervals(tuple(levels), tuple(tuple(map(tuple, each)) for each in lists))
 
 
 def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) -> None:
@@ -198,7 +204,7 @@ _MEMORY = 250
 """Residuals of a step that a bound is made of."""
 _RATE = 0.02
 """Change of the targeted share of misses after a window: γ of the paper."""
-_LEAST = 1e-4
+_MIN_TAIL = 1e-4
 
 
 class AdaptiveIntervals:
@@ -236,7 +242,7 @@ class AdaptiveIntervals:
         kept = recent[np.maximum(places - first, 0), steps]  # (M, H, K)
         kept = np.sort(np.where(places[..., np.newaxis] >= 0, kept, np.nan), axis=0)
         counts = np.isfinite(kept).sum(axis=0)  # (H, K)
-        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _LEAST)[..., np.newaxis]
+        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _MIN_TAIL)[..., np.newaxis]
         rank = np.clip(np.ceil(np.round(upper * (counts + 1), 9)), 1, np.maximum(counts, 1))
         high = rank.astype(int) - 1  # (P, H, K)
         low = np.maximum(counts, 1) - 1 - high

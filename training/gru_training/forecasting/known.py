@@ -243,7 +243,7 @@ _MOST_PAIRED = 300
 """Features beyond which no products of inputs are tried."""
 _MOST_MOMENTS = 20_000_000
 """Numbers in the Gram matrices of all series, beyond which no products are tried either."""
-CLEARLY = 0.99
+MAX_RELATIVE_ERROR = 0.99
 """Share of the squared error that known inputs must leave at most, to be used."""
 _LONGEST, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
 _MOST_SEEN = 200_000
@@ -297,7 +297,7 @@ def fit_effect(
             continue
         rest = targets[:, shown] - _effect_on(effect, known, shown)
         error = _rest_error(rest, train, season, horizon)
-        if error < (CLEARLY * without if chosen is None else best):
+        if error < (MAX_RELATIVE_ERROR * without if chosen is None else best):
             chosen, best = effect, error
     return chosen, (without, best)
 

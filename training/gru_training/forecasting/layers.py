@@ -321,7 +321,7 @@ class WindowNormalisation(keras.layers.Layer):
             first step, with the last value as the level of the forecast.
 
     Call arguments:
-        history: (B, L, C).
+        history: Values of the steps read, (B, L, C).
 
     Returns:
         The normalised history (B, L, C), its level (B, 1, C) and its spread (B, 1, C); level and

@@ -411,7 +411,7 @@ PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
 _SEASONS = (1, 2, 3, 4, 7, 14, 30)
 _LOOKBACKS = (96, 336, 720)
 """Look-backs tried: so many seasons, and so many steps."""
-_LONGEST = 720
+_MAX_LOOKBACK = 720
 _SMOOTHED_SEASONS, _FARTHEST = 6, 2000
 """Seasons that smoothing reads. A ridge regression tries as many steps, up to the farthest: where
 smoothing makes the delivered model read them, the baseline to beat reads them, too."""
@@ -454,10 +454,10 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
         most: The longest that is allowed, which is then among them.
     """
     windows = longest_lookback(train, horizon)
-    room = min(windows, _LONGEST)
+    room = min(windows, _MAX_LOOKBACK)
     tried = {count * season for count in _SEASONS} | set(_LOOKBACKS)
     far = _SMOOTHED_SEASONS * season
-    farther = {far} if _LONGEST < far <= min(windows, _FARTHEST) else set()
+    farther = {far} if _MAX_LOOKBACK < far <= min(windows, _FARTHEST) else set()
     if most is not None:
         return sorted({steps for steps in tried | farther if steps < most} | {most})
     fitting = {steps for steps in tried if max(2, horizon // 4) <= steps <= room}

@@ -83,12 +83,12 @@ LEAST_MEAN = 0.05
 def with_scale(
     futures: np.ndarray, scale: np.ndarray, effects: np.ndarray | None = None
 ) -> np.ndarray:
-    """(B, 2H + 1, K): standardised futures (B, H, K), how far each is above zero, the deviation.
+    """Stack standardised futures, their heights above zero and the deviation, (B, 2H + 1, K).
 
     Args:
         futures: Values without what known inputs add; NaN where one is missing.
-        scale: (2, K) or (B, 2, K): mean and deviation with which they were standardised.
-        effects: (B, H, K), what known inputs add; None: nothing.
+        scale: Mean and deviation of the standardisation, (2, K) or (B, 2, K).
+        effects: Contribution of the known inputs, (B, H, K); None for none.
     """
     mean, deviation = scale[..., :1, :], scale[..., 1:, :]
     level = np.broadcast_to(mean / deviation, futures.shape)
@@ -269,9 +269,9 @@ class Deviance:
     Args:
         kind: Name of the loss, one of `COUNT_LOSSES`.
         size: r of the negative binomial distribution.
-        truth: (n,) standardised.
-        level: (n,) the mean with which it was standardised, over the deviation.
-        spread: (n,) the deviation.
+        truth: True values, (n,), standardised.
+        level: Mean of the standardisation over its deviation, (n,).
+        spread: Deviation of the standardisation, (n,).
     """
 
     kind: str

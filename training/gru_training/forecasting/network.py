@@ -10,7 +10,7 @@ K targets of a model with `channel_independent`, else one.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -413,3 +413,17 @@ class ForecasterSteps:
         if history is None:
             return answers
         return answers + tf.gather(history, self._shape.targets, axis=-1)[:, :, tf.newaxis, :, None]
+
+
+def sequence_of(
+    shown: tuple[keras.Model, ForecastShape] | None, config: ForecasterConfig
+) -> Callable[[Any], Any] | None:
+    """Function that answers standardised histories of any length, of a model that streams.
+
+    Args:
+        shown: Network and the shape that it was built with; None: there is none.
+        config: Settings of the network.
+    """
+    if shown is None or not config.streams:
+        return None
+    return ForecasterSteps(shown[0], config, shown[1]).forecast

@@ -52,7 +52,7 @@ def draw_test_part(
         path: Path of the PNG file.
     """
     rows, bounds = one_after_another(data, predict, offsets, levels, columns)
-    times = np.asarray(data.series.times[rows])
+    times = np.asarray(data.series.positions[rows])
     step = -(-len(times) // _MOST_POINTS)
     figure = Figure(figsize=(10, 2.2 * len(columns) + 0.6), dpi=120, layout="constrained")
     panels = figure.subplots(len(columns), 2, squeeze=False, width_ratios=(3.2, 1))
@@ -177,7 +177,9 @@ def _draw_targets(axes: Axes, data: ForecastingData, known: KnownEffect, place: 
         curve = np.exp(curve) if scale.multiplies(target) else curve
         axes.plot(values, curve, color=colour, label=plain_label(data.target_columns[k]))
     axes.set_xlabel(plain_label(data.series.columns[column]))
-    axes.set_ylabel("factor" if scale.multiplies(targets[0][1]) else "added, own units")
+    first = targets[0][1]
+    own = "own units" if not scale.transformed[first] or scale.exponent == 1 else "of the power"
+    axes.set_ylabel("factor" if scale.multiplies(first) else f"added, {own}")
     if len(targets) > 1 and not place:
         axes.legend(fontsize="small")
 
@@ -246,10 +248,11 @@ def draw_future(
     shown = max(_SEASONS * data.season, 3 * data.shape.horizon)
     figure = Figure(figsize=(10, 1.9 * len(columns) + 0.8), dpi=120, layout="constrained")
     panels = figure.subplots(len(columns), 1, squeeze=False)[:, 0]
+    ahead = times.asi8 if data.series.numbered else times
     for axes, k in zip(panels, columns, strict=True):
         past = data.series.values[-shown:, data.shape.targets[k]]
-        axes.plot(data.series.times[-shown:], past, color=_TRUTH, linewidth=1, label="measured")
-        _draw_bounds(axes, times, bounds[:, k], levels, 1.6, "." if len(times) <= 30 else None)
+        axes.plot(data.series.positions[-shown:], past, color=_TRUTH, linewidth=1, label="measured")
+        _draw_bounds(axes, ahead, bounds[:, k], levels, 1.6, "." if len(times) <= 30 else None)
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
         axes.grid(alpha=0.25)
@@ -358,9 +361,9 @@ def draw_forecasts(
         shown = min(L, round(_SHOWN_HISTORY * max(H, data.season)))
         column = data.shape.targets[k]
         past = slice(origin - shown, origin + H)
-        axes.plot(data.series.times[past], data.series.values[past, column], color=_TRUTH,
+        axes.plot(data.series.positions[past], data.series.values[past, column], color=_TRUTH,
                   linewidth=1, label="truth")  # fmt: skip
-        times = data.series.times[origin : origin + H]
+        times = data.series.positions[origin : origin + H]
         _draw_bounds(axes, times, bounds, levels, 1.4)
         axes.axvline(times[0], color=_TRUTH, linewidth=0.6, linestyle=":")
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
@@ -444,7 +447,7 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     lags = int(min(2 * data.season + 1, _MOST_LAGS, len(residuals) // 2))
     few = residuals.shape[1] <= _MOST_NAMES
     for k, name in enumerate(data.target_columns):
-        values = residuals[:, k]
+        values = residuals[:, k].astype(np.float64)
         if np.isfinite(values).sum() > 2 and np.nanstd(values) > 0:
             correlation = acf(values, nlags=lags, fft=False, missing="conservative")
             left.plot(range(1, len(correlation)), correlation[1:], linewidth=1,

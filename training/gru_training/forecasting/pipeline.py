@@ -43,6 +43,7 @@ from gru_training.forecasting.evaluation import (
 from gru_training.forecasting.future import FILE as LAST_WINDOW
 from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
 from gru_training.forecasting.intervals import quantiles
+from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
 from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns
 from gru_training.forecasting.plan import InitialWeights, Plan, independent_windows, make_plan
@@ -63,7 +64,7 @@ from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import make_replicas
 from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 _FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
@@ -292,7 +293,7 @@ def _write(
 ) -> None:
     """Write the files of a run: model, scale, intervals, figures, pictures, report."""
     data, levels, result = plan.data, plan.config.model.levels, trained.result
-    place, kept = writer.path, last_window(data)
+    place, kept = writer.path, last_window(data, plan.config.model)
     predict, offsets = measured.predict, measured.offsets
     floors = baselines.results
     writer.write_json("series.json", to_dict(description(data)))
@@ -308,7 +309,9 @@ def _write(
     writer.write_model(trained.model, result)
     if delivered is not None:
         delivered.save(place / DELIVERED)
-        predict = make_predictor(delivered, data.preprocessor)
+    model = delivered or trained.model
+    sequence = sequence_of((model, data.shape), plan.config.model)
+    predict = make_predictor(model, data.preprocessor, sequence)
     writer.write_json("metrics.json", metrics)
 
     def report() -> None:
@@ -317,10 +320,11 @@ def _write(
         draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
         series, columns = data.series, shown_columns(measured.test)
         parts = kept, series.columns, series.calendar, series.frequency, offsets, levels
-        _, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
+        known, ahead = quantiles_ahead(predict, data.preprocessor, *parts)
         times = future_times(kept.times[-1], series.frequency, data.shape.horizon)
-        draw_future(data, times, ahead, levels, columns, folder / "future.png")
-        writer.write_text("report.md", write_markdown(metrics))
+        if known:
+            draw_future(data, times, ahead, levels, columns, folder / "future.png")
+        writer.write_text("report.md", write_markdown(metrics, known > 0))
 
     writer.report(report)
 
@@ -328,9 +332,9 @@ def _write(
 def _stored_windows(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
 ) -> dict[str, Any]:
-    """Some test windows evenly spread, with the forecasts; see `gru_training.forecasting.run`.
+    """Choose test windows, evenly spread, with their forecasts; see `gru_training.forecasting.run`.
 
-    As many as lie a horizon apart, or more where those would be few.
+    There are as many as lie a horizon apart, or more where those would be few.
     """
     windows = data.windows("test")
     room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])

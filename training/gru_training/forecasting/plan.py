@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import keras
 
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
-_LEAST = 0.02
+_MIN_WEIGHT = 0.02
 """Least weight of a component; one with less is dropped, as it would cost more than it gives."""
 _SUM = 1e3
 """Weight of the condition that the weights sum to one, beside errors of the size of one."""
@@ -54,7 +54,7 @@ def stacking_weights(
     strength = 1 / max(1.0, independent)
     for _ in range(20 if best > 0 else 0):
         weights = _least(errors, strength, criterion)
-        weights = np.where(weights < _LEAST, 0, weights)
+        weights = np.where(weights < _MIN_WEIGHT, 0, weights)
         weights /= weights.sum()
         if criterion.loss(errors @ weights) <= best * (1 + 1e-9):
             return weights
@@ -86,15 +86,15 @@ def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
-_CLOSE = 0.95
+_CLOSE_LOSS_RATIO = 0.95
 """Least ratio of two losses at which transforms are compared by their intervals."""
-_CLEARLY = 0.98
+_MAX_RELATIVE_LOSS = 0.98
 """Share of the interval loss that a transform must leave at most, to be chosen for it."""
-_OFTEN = 0.01
+_MAX_ZERO_SHARE = 0.01
 """Share of zeros among values that are never negative, from which on zero is a bound."""
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
 """Validation windows, and values in them, that are compared on."""
-_LONGEST = 720
+_MAX_LOOKBACK = 720
 _LONGEST_NETWORK = 336
 """Steps that a network reads, for its time; what is farther back the ridge regression reads."""
 
@@ -244,7 +244,7 @@ def _require_counts(data: ForecastingData, config: ForecastingConfig) -> None:
 def compared_windows(data: ForecastingData) -> Windows:
     """Evenly spread validation windows, so many that comparing on them takes seconds."""
     windows = data.windows("validation")
-    of_window = len(data.shape.targets) * (_LONGEST + data.shape.horizon)
+    of_window = len(data.shape.targets) * (_MAX_LOOKBACK + data.shape.horizon)
     most = max(30, min(_MOST_WINDOWS, _MOST_VALUES // of_window))
     places = np.linspace(0, len(windows) - 1, min(most, len(windows))).round().astype(int)
     return replace(windows, origins=windows.origins[places])
@@ -300,7 +300,7 @@ def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Trans
     possible = never_negative(rows, data.shape.targets)
     if not possible.any():
         return ("none",)
-    often_zero = (rows[:, possible] == 0).mean() > _OFTEN
+    often_zero = (rows[:, possible] == 0).mean() > _MAX_ZERO_SHARE
     return ("nonnegative" if often_zero else "none", "log1p", "boxcox")
 
 
@@ -341,9 +341,12 @@ def _best(tried: Mapping[Transform, _Tried]) -> Transform:
     """
     plainest = next(iter(tried))
     least = min(each.loss for each in tried.values())
-    close = [name for name, each in tried.items() if each.loss * _CLOSE <= least]
+    close = [name for name, each in tried.items() if each.loss * _CLOSE_LOSS_RATIO <= least]
     best = min(close, key=lambda name: tried[name].interval_loss)
-    if plainest in close and tried[best].interval_loss > _CLEARLY * tried[plainest].interval_loss:
+    if (
+        plainest in close
+        and tried[best].interval_loss > _MAX_RELATIVE_LOSS * tried[plainest].interval_loss
+    ):
         return plainest
     return best
 

@@ -294,25 +294,33 @@ def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarra
     deviation[alone] = np.nanstd(rows[:, alone], axis=0)
     for columns in map(list, inputs):
         mean[columns], deviation[columns] = common_scale(rows[:, columns])
-    return mean, deviation
+    return mean, np.where(deviation > 0, deviation, 1.0)
 
 
 Predictor = Callable[[np.ndarray], np.ndarray]
 """Raw histories (B, L, C) in, standardised answers (B, H, K, Q or 1) out."""
 
 
-def make_predictor(model: keras.Model, preprocessor: SeriesPreprocessor) -> Predictor:
+def make_predictor(
+    model: keras.Model,
+    preprocessor: SeriesPreprocessor,
+    sequence: "Callable[[tf.Tensor], tf.Tensor] | None" = None,
+) -> Predictor:
     """Put preprocessing and model into one graph, traced at its first use, for batches of any size.
 
     Args:
         model: Model from standardised windows (B, L, C) to (B, H, K, Q or 1).
         preprocessor: The scale of the model.
+        sequence: Function that answers standardised histories of any length in place of the model,
+            of one that streams; None: the model answers.
     """
-    spec = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)
+    lookback, channels = model.input_shape[1:]
+    spec = tf.TensorSpec((None, None if sequence else lookback, channels), tf.float32)
 
     @tf.function(input_signature=[spec], autograph=False)
     def predict(histories: tf.Tensor) -> tf.Tensor:
-        return model(preprocessor.standardise(histories), training=False)
+        read = preprocessor.standardise(histories)
+        return sequence(read) if sequence else model(read, training=False)
 
     traced = functools.cache(predict.get_concrete_function)
     return lambda histories: np.asarray(traced()(tf.constant(histories, tf.float32)).numpy())

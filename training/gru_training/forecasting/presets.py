@@ -11,7 +11,7 @@ from gru_training.forecasting.config import (
     SeriesConfig,
 )
 
-_ALONE = CombinationConfig(combine=False, refit=False)
+_NETWORK_ONLY = CombinationConfig(combine=False, refit=False)
 _DATA = Path("../shared/data")
 _SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.3, loss="mae")
 _TRAINING = ForecastingTrainingConfig(
@@ -20,9 +20,9 @@ _TRAINING = ForecastingTrainingConfig(
 # Where a series drifts between its parts the closed-form linear map is hard to beat: there the GRU
 # learns what it leaves over, with little freedom.
 _RESIDUAL = replace(_SEGMENTS, units=128, dropout=0.5, channel_embedding=False, linear_skip=True)
-_SHORT = replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
-_FAR = replace(_RESIDUAL, loss="mse")
-_CAREFUL = replace(_SHORT, learning_rate=1e-4)
+_SHORT_TRAINING = replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
+_RESIDUAL_MSE = replace(_RESIDUAL, loss="mse")
+_SLOW_TRAINING = replace(_SHORT_TRAINING, learning_rate=1e-4)
 
 
 def _ett(
@@ -33,7 +33,7 @@ def _ett(
     lookback: int = 720,
 ) -> ForecastingConfig:
     data = SeriesConfig(data=_DATA / "ett" / f"{name}.csv", lookback=lookback, horizon=horizon)
-    return ForecastingConfig(data=data, model=model, training=training, combination=_ALONE)
+    return ForecastingConfig(data=data, model=model, training=training, combination=_NETWORK_ONLY)
 
 
 def _weather(horizon: int) -> ForecastingConfig:
@@ -51,14 +51,14 @@ PRESETS = {
         data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
         model=ForecasterConfig(segment=24, linear_skip=True),
         training=ForecastingTrainingConfig(epochs=40),
-        combination=_ALONE,
+        combination=_NETWORK_ONLY,
     ),
     **{f"etth1-{horizon}": _ett("ETTh1", horizon) for horizon in (96, 192)},
     **{
-        f"etth1-{horizon}": _ett("ETTh1", horizon, _FAR, _CAREFUL, lookback=336)
+        f"etth1-{horizon}": _ett("ETTh1", horizon, _RESIDUAL_MSE, _SLOW_TRAINING, lookback=336)
         for horizon in (336, 720)
     },
-    "etth2-96": _ett("ETTh2", 96, _RESIDUAL, _SHORT),
+    "etth2-96": _ett("ETTh2", 96, _RESIDUAL, _SHORT_TRAINING),
     "ettm1-96": _ett(
         "ETTm1",
         96,

@@ -54,17 +54,19 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
     return remarks
 
 
-def write_markdown(metrics: Mapping[str, Any]) -> str:
+def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
     """The run as Markdown.
 
     Args:
         metrics: Content of `metrics.json`.
+        known_ahead: Whether the known inputs of the step after the series are there.
     """
     data = metrics["data"]
     lines = [f"# Forecasting: {data['name']}", ""]
     warning = not_better_than_naive(metrics)
     if warning:
         lines += [f"**{warning}**", ""]
+    lines += [_in_short(metrics), ""]
     lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
     lines += _combination(metrics)
     refit = metrics["refit"]
@@ -79,7 +81,15 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
     lines += start_lines(metrics)
-    lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
+    lines += ["", "## What comes next", ""]
+    if known_ahead:
+        lines += ["![the steps after the series](future.png)"]
+    else:
+        names = ", ".join(metrics["known_inputs"])
+        lines += [
+            f"Forecasts need {names} of the steps ahead: as rows of the table after the last "
+            "value, or with `gru-train forecast RUN --future FILE`."
+        ]
     if metrics["known_inputs"]:
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
@@ -95,13 +105,38 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """State what a reader without time should know."""
+    test, targets = metrics["model"]["test"], metrics["data"]["targets"]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["test"]["mae"]
+    text = "**On the test windows forecasts are off by "
+    own = test["by_column"][targets[0]]["raw_mae"] if len(targets) == 1 else None
+    if own is not None:
+        text += f"{own:.4g} on average, in the units of {_cell(targets[0])}**"
+    else:
+        text += f"{test['mae']:.3f} standard deviations on average**"
+    if naive > 0:
+        change = test["mae"] / naive - 1
+        text += (
+            f", {abs(change):.0%} {'more' if change > 0 else 'less'} than those that repeat the "
+            "last season"
+        )
+    widest = max(metrics["intervals"], key=lambda interval: interval["nominal"])
+    return (
+        f"{text}. The {widest['nominal']:.0%} interval holds {widest['coverage']:.0%} of the "
+        "values."
+    )
+
+
 def _introduction(metrics: Mapping[str, Any]) -> list[str]:
     data = metrics["data"]
     rows, windows = data["rows"], data["windows"]
     split = "at the published borders" if data["published_split"] else "by time"
+    numbered = data["frequency"].endswith("ns")
+    spacing = "numbered steps" if numbered else f"one step every {data['frequency']}"
     return [
         f"{len(data['targets'])} of {len(data['columns'])} columns, {data['horizon']} steps "
-        f"ahead from the last {data['lookback']}, one step every {data['frequency']}. "
+        f"ahead from the last {data['lookback']}, {spacing}. "
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows, split {split}; {windows['train']:,}, {windows['validation']:,} and "
         f"{windows['test']:,} windows, every one counted. {metrics['model']['parameters']:,} "

@@ -29,12 +29,14 @@ import numpy as np
 
 from gru_training.config import from_dict
 from gru_training.data.calendar import Calendar
+from gru_training.data.series import people_read
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.runs.directory import TaskRun
 
 if TYPE_CHECKING:
     import keras
+    import pandas as pd
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
@@ -70,6 +72,19 @@ class SeriesDescription:
     """Names of each series' inputs beside its values, for series in long form."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
     """Calendar inputs that the last columns hold, made of the times."""
+    zone: str | None = None
+    """Time zone in which people read the times; None: they are as they stand."""
+    local: bool = False
+    """Whether the times are those of clocks in the zone, in place of UTC."""
+    constant_columns: tuple[str, ...] = ()
+    """Columns that never varied, and are forecast as they were."""
+    constant_values: tuple[float, ...] = ()
+    """Value of each of them."""
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Columns that never varied, with their values."""
+        return dict(zip(self.constant_columns, self.constant_values, strict=True))
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
@@ -108,6 +123,10 @@ class ForecastingRun(TaskRun):
         """Pandas' name of the spacing of the steps."""
         return self.series.frequency
 
+    def people_read(self, times: "pd.DatetimeIndex") -> "pd.Index[Any]":
+        """Times of the series as people read them, see `gru_training.data.series.people_read`."""
+        return people_read(times, self.frequency, self.series.zone, self.series.local)
+
     @cached_property
     def shape(self) -> ForecastShape:
         """Look-back, horizon, number of columns, target column numbers."""
@@ -124,6 +143,15 @@ class ForecastingRun(TaskRun):
     def offsets(self) -> np.ndarray:
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
         return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations (C,) of the training rows, in raw units."""
+        scale = self._json("scaler.json")
+        try:
+            return np.asarray(scale.get("raw_deviation", scale["deviation"]), np.float64)
+        except (AttributeError, KeyError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'scaler.json'}: {error!r}") from error
 
     def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
@@ -260,6 +288,10 @@ def description(data: "ForecastingData") -> SeriesDescription:
         tuple(series.columns[column] for column in given_ahead(data)),
         series.inputs,
         series.calendar,
+        series.zone,
+        series.local,
+        tuple(name for name, _ in series.constants),
+        tuple(value for _, value in series.constants),
     )
 
 

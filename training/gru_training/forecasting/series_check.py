@@ -80,10 +80,10 @@ _MOST_NOTES = 10
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
     """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
-    coarse, missing = list[tuple[str, str]](), list[tuple[str, str]]()
+    coarse, missing, far = (list[tuple[str, str]]() for _ in range(3))
     inputs = series.input_columns
     for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
-        if name in inputs:
+        if name in inputs or name in dict(series.constants):
             continue
         train = column[np.isfinite(column)]
         share = float32_distance(train) / float(train.std())
@@ -93,13 +93,48 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
             )
         if (gone := 1 - len(train) / len(column)) > _MUCH:
             missing.append((name, f"{gone:.0%}"))
+        row = far_row(series.values[:, series.column(name)])
+        if row is not None:
+            value = series.values[row, series.column(name)]
+            far.append((name, f"{value:g} in row {row + 1:,}"))
     for name, text in _shown(coarse):
         problems.note(
             f"{name}: models read numbers as float32, which at its size are {text}; subtract a "
             "constant from the column for better forecasts"
         )
+    for name, text in _shown(far):
+        problems.note(
+            f"{name}: {text} is far from all other values, and may spoil forecasts; leave the cell "
+            "empty if it is an error"
+        )
     for name, text in _shown(missing):
         problems.note(f"{name}: {text} of its training rows are missing")
+
+
+FAR = 20
+"""Standard deviations beyond which a value is far from the others."""
+RARE = 0.005
+"""Largest share of values that are far from the others; more of them are no errors."""
+
+
+def far_row(column: np.ndarray) -> int | None:
+    """Find the value that is farthest from the median, where few are as far as that.
+
+    The standard deviation is that of a normal distribution with the same quartiles, so that the
+    value itself does not widen it.
+
+    Args:
+        column: (rows,), NaN where a value is missing.
+    """
+    seen = column[np.isfinite(column)]
+    if not len(seen):
+        return None
+    low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75))
+    away = np.abs(column - middle) / ((high - low) / 1.349 or np.inf)
+    far = np.flatnonzero(away > FAR)
+    if not 0 < len(far) <= max(1, RARE * len(seen)):
+        return None
+    return int(np.nanargmax(away))
 
 
 def _shown(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -202,7 +237,7 @@ def usable_series(
     if enough and season > borders.train:
         problems.error(
             f"{series.source}: expected a season of at most the {borders.train} training rows, got "
-            f"{season}; set --season"
+            f"{season}; give --set season=N"
         )
     if borders.train > 1:
         series = _usable_columns(series, config, borders, problems)
@@ -340,9 +375,9 @@ def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems
     if config.season is None and season < usual:
         problems.note(
             f"no season: the usual one of {usual} steps is longer than the {borders.train} rows to "
-            "train on; --season sets another"
+            "train on; --set season=N sets another"
         )
-    if config.horizon is None and horizon < usual and 3 * usual >= rows:
+    if config.horizon is None and horizon < usual and config.season is None:
         problems.note(
             f"a horizon of {horizon} steps in place of the usual {usual}, for which {rows} rows "
             "are too few; --horizon sets another"
@@ -353,12 +388,15 @@ def _usable_columns(
     series: Series, config: SeriesConfig, borders: Borders, problems: Problems
 ) -> Series:
     """The series; where bad columns are dropped, without them."""
+    series = _without_constants(series, config, borders, problems)
     names, inputs = set(_target_names(series, config)), series.input_columns
     bad, unused, made = dict[int, str](), list[str](), series.calendar.columns
     for number, name in enumerate(series.columns):
         if name in inputs:  # of a single series it may never vary
             if np.nanmax(np.abs(series.values[:, number]), initial=0) > LARGEST:
                 problems.error(f"{series.source}, {name}: expected values up to {LARGEST:.0e}")
+            continue
+        if name in dict(series.constants):
             continue
         problem = column_problem(series, number, borders, name in names)
         if problem and name in made:
@@ -393,6 +431,38 @@ def _usable_columns(
         )
     note_columns(series, borders, problems)
     return series
+
+
+def _without_constants(
+    series: Series, config: SeriesConfig, borders: Borders, problems: Problems
+) -> Series:
+    """Take out the targets that never vary, whose forecast is their value.
+
+    Where all of them are constant they stay, as a model must have some column to forecast.
+    """
+    names = _target_names(series, config)
+    found = dict[str, float]()
+    for name in names:
+        column = series.values[:, series.column(name)]
+        seen = np.flatnonzero(np.isfinite(column))
+        goes_on = len(seen) and seen[0] < borders.train and seen[-1] >= borders.validation
+        if goes_on and (column[seen] == column[seen[0]]).all():
+            found[name] = float(column[seen[0]])
+    if not found:
+        return series
+    shown = ", ".join(f"{name} ({value:g})" for name, value in list(found.items())[:_MOST_NOTES])
+    more = f" and {len(found) - _MOST_NOTES:,} more" if len(found) > _MOST_NOTES else ""
+    problems.note(f"constant, and forecast as they are: {shown}{more}")
+    if len(found) < len(names):
+        gone = {*found, *wide_columns(list(found), series.inputs, valued=False)}
+        kept = [number for number, name in enumerate(series.columns) if name not in gone]
+        series = replace(
+            series,
+            columns=tuple(series.columns[number] for number in kept),
+            values=series.values[:, kept],
+            ahead=None if series.ahead is None else series.ahead[:, kept],
+        )
+    return replace(series, constants=tuple(found.items()))
 
 
 def _note_dropped(series: Series, bad: dict[int, str], problems: Problems) -> None:

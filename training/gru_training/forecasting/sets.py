@@ -242,8 +242,8 @@ def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
     kind = None if config.data is None else m4_kind(config.data)
     rows, season = len(series), config.season or season_length(series.frequency)
     horizon = config.horizon or (season if kind is None else kind.horizon)
-    if config.horizon is None and kind is None and 3 * horizon >= rows:
-        horizon = max(1, rows // 4)
+    if config.horizon is None and kind is None:
+        horizon = max(1, min(horizon, rows // 4))
     if (
         config.season is None
         and kind is None
@@ -286,8 +286,14 @@ def _weekly_co2() -> Series:
 
 
 def _with_calendar(series: Series, config: SeriesConfig) -> Series:
+    if series.numbered:
+        raise DataError(
+            f"--calendar, --holidays: {series.source} has numbers of steps in place of times; "
+            "leave the flags out, or read the numbers as times with --time-format"
+        )
     parts = series.index, series.frequency, config.calendar
-    calendar = make_calendar(*parts, config.holidays, config.timezone)
+    zone = None if series.local or series.zone == "UTC" else series.zone
+    calendar = make_calendar(*parts, config.holidays, zone)
     taken = sorted(set(calendar.columns) & set(series.columns))
     if taken:
         flag = "--holidays" if taken[0] == HOLIDAY else "--calendar"

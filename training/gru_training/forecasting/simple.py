@@ -23,7 +23,7 @@ from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.forecasting.windows import Windows
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
-_FEWEST_ROWS = 10
+_MIN_ROWS = 10
 """Fewest rows from which the level and the trend at the beginning are estimated."""
 
 
@@ -32,7 +32,7 @@ def suits(data: ForecastingData) -> bool:
     return (
         len(data.series) <= _MOST_ROWS
         and len(data.shape.targets) <= _MOST_COLUMNS
-        and data.borders.train >= _FEWEST_ROWS
+        and data.borders.train >= _MIN_ROWS
     )
 
 
@@ -48,7 +48,7 @@ class SmoothingForecaster:
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
         train = end or data.borders.train
         self.damped, self._horizon = damped, data.shape.horizon
-        needed = max(2 * data.season, _FEWEST_ROWS + 2 * (data.season // 2))
+        needed = max(2 * data.season, _MIN_ROWS + 2 * (data.season // 2))
         self._season = data.season if train >= needed else 1
         season = f"season {self._season}" if self._season > 1 else "no season"
         self.detail = f"{season}, {'damped ' if damped else ''}trend"
@@ -90,9 +90,11 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "seasonal_periods": season if season > 1 else None,
     }
     model = ETSModel(column[:train], initialization_method="heuristic", **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough here
-        fitted = model.fit(disp=False)
+    parameters = model.start_params
+    if np.ptp(column[:train]) > 0:  # the likelihood of a constant has no greatest value
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough
+            parameters = model.fit(disp=False).params
     # The heuristic reads up to five seasons, of the whole column thus rows still to be forecast.
     start = {
         "initial_level": model.initial_level,
@@ -100,7 +102,8 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "initial_seasonal": model.initial_seasonal,
     }
     everything = ETSModel(column, initialization_method="known", **start, **options)
-    return everything.smooth(fitted.params)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a constant has no error
+        return everything.smooth(parameters)
 
 
 RIDGE_LOOKBACKS = (96, 336, 720)

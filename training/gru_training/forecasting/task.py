@@ -49,7 +49,13 @@ class ForecastingTask(Task, Searchable, Comparable):
     """A series in, its next steps with intervals out."""
 
     settings = ForecastingConfig
+    data_kind = "series"
     presets = PRESETS
+    examples = (
+        "gru-train forecasting --preset co2",
+        "gru-train forecasting --data load.csv --target load --horizon 24",
+        "gru-train forecasting --data sales.csv --future promo price --horizon 7",
+    )
     flags = (
         "data", "time_column", "time_format", "separator", "encoding", "id_column",
         "value_column", "target", "future", "past", "static", "timezone", "frequency",
@@ -60,8 +66,25 @@ class ForecastingTask(Task, Searchable, Comparable):
         "warm_start", "runs_dir", "name", "debug", "track",
     )  # fmt: skip
     commands = (
-        Command("forecast", ForecastConfig, _forecast, _check_forecast),
-        Command("backtest", BacktestConfig, _backtest),
+        Command(
+            "forecast",
+            ForecastConfig,
+            _forecast,
+            _check_forecast,
+            examples=(
+                "gru-train forecast runs/load",
+                "gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv",
+            ),
+        ),
+        Command(
+            "backtest",
+            BacktestConfig,
+            _backtest,
+            examples=(
+                "gru-train backtest runs/load",
+                "gru-train backtest runs/load --folds 3 --refit --name load-refitted",
+            ),
+        ),
     )
 
     def read(self, config: ForecastingConfig) -> "DataCheck":

@@ -20,8 +20,8 @@ _NETWORK = (
     "architecture", "units", "layers", "segment", "channel_independent", "channel_embedding",
     "normalisation", "linear_skip", "loss",
 )  # fmt: skip
-_TAKEN = ("model.keras", "scaler.json", "series.json")
-_OUT = "leave --warm-start out to train from new weights"
+_SOURCE_FILES = ("model.keras", "scaler.json", "series.json")
+_WAY_OUT = "leave --warm-start out to train from new weights"
 
 
 def starting_run(config: ForecastingConfig) -> ForecastingRun:
@@ -58,7 +58,7 @@ def with_start_settings(config: ForecastingConfig, run: ForecastingRun) -> Forec
     elif config.data.lookback not in (None, series.lookback, _network_lookback(run)):
         raise ConfigError(
             f"--warm-start: the networks of {run.path} read {_network_lookback(run)} steps, got "
-            f"--lookback {config.data.lookback}; leave it out, or {_OUT}"
+            f"--lookback {config.data.lookback}; leave it out, or {_WAY_OUT}"
         )
     return with_settings_of(
         config,
@@ -97,7 +97,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
             raise DataError(
                 f"--warm-start: {series.source}: expected {what} {', '.join(known)} as in "
                 f"{run.path}, got {', '.join(own)}; give the data of that run with the same "
-                f"--target, --future, --past and --calendar, or {_OUT}"
+                f"--target, --future, --past and --calendar, or {_WAY_OUT}"
             )
     rows, end = len(series), learned_until(run)
     begin = borders_of(series, config.data).train
@@ -108,7 +108,7 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
     room = math.floor(1000 * (rows - learned) / rows) / 1000
     shares = [math.floor(1000 * room * each / (validation + test)) / 1000 for each in
               (validation, test)]  # fmt: skip
-    way = f"give more rows after it, or {_OUT}"
+    way = f"give more rows after it, or {_WAY_OUT}"
     if min(shares) * rows > shape.horizon:
         way = (
             f"hold out only rows after it, with --validation-fraction {shares[0]} "
@@ -148,7 +148,7 @@ def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeight
         raise DataError(
             f"--warm-start: {series.source}, column {series.columns[int(negative.argmax())]!r}: "
             f"expected no values below zero, as --transform {config.data.transform} of {run.path} "
-            f"cannot read them; {_OUT}"
+            f"cannot read them; {_WAY_OUT}"
         )
     combination = run.combination
     if combination is not None:
@@ -156,7 +156,7 @@ def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeight
         if not any(share["network"] in held for share in combination["shares"]):
             raise ConfigError(
                 f"--warm-start: {run.path} holds no network, as none of them improved its "
-                f"combination; {_OUT}"
+                f"combination; {_WAY_OUT}"
             )
     record = {"warm_start": _record(run)}
     return InitialWeights(config, scale, model, _network_lookback(run), record)
@@ -176,7 +176,7 @@ def _record(run: ForecastingRun) -> dict[str, Any]:
     """Describe the run for `metrics.json`; see `gru_training.warm_start`."""
     return {
         "run": str(run.path),
-        "digest": run.digest(_TAKEN),
+        "digest": run.digest(_SOURCE_FILES),
         "learned_until": str(learned_until(run)),
     }
 

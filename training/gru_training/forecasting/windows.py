@@ -119,7 +119,7 @@ class WindowBatches:
         return Batch(histories, futures)
 
 
-UNKNOWN = 0.1
+UNKNOWN_SHARE = 0.1
 """Share of the rows whose series is not told in training, so that unknown ones can be forecast."""
 
 
@@ -171,7 +171,9 @@ class SeriesBatches:
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._steps):
             pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
-            yield self._batch(pairs, rng.random(len(pairs)) < UNKNOWN if self._with_ids else None)
+            yield self._batch(
+                pairs, rng.random(len(pairs)) < UNKNOWN_SHARE if self._with_ids else None
+            )
 
     def in_order(self, most: int) -> Iterator[Batch]:
         """Evenly spread rows, at most so many, for evaluation."""

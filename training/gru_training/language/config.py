@@ -125,8 +125,8 @@ class LanguageTrainingConfig(TrainingConfig):
     batch_size: Annotated[int, OneOf((16, 32, 64))] = 32
     """Documents read side by side."""
     steps: Annotated[int, OneOf((32, 64, 128))] = 64
-    """Words or characters after which the weights move; gradients reach no further back, the state
-    goes on."""
+    """Words or characters of a chunk: the weights move after each, gradients reach no further back,
+    and the state is carried on."""
     learning_rate: Annotated[float, Floats(5e-4, 1e-2, log=True)] = 3e-3
     """Adam's step size."""
     schedule: Literal["constant", "cosine", "decay"] = "cosine"
@@ -136,8 +136,8 @@ class LanguageTrainingConfig(TrainingConfig):
     """Share of the GRUs' and the projection's weights taken off in each step, times the learning
     rate."""
     average: float = 0.0
-    """Deliver, in place of the weights, their moving average, with this share of the average kept
-    at each step, as 0.999."""
+    """Deliver the moving average of the weights, of which each step keeps this share, such as
+    0.999; 0 delivers the weights themselves."""
     sampled: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """While training, compare each next word with so many drawn ones in place of all; 0 compares
     with all. Default: 1024 with more than 10,000 words, else 0."""

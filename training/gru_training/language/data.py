@@ -18,7 +18,7 @@ from gru_training.tables.file_form import read_text
 from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import TEXT_COLUMNS, column_called
 
-BUILT_IN = "python-help"
+BUILT_IN_CORPUS = "python-help"
 """Name of the documents that come with Python."""
 _TEXT = (".txt", ".txt.gz", ".txt.zst")
 _IMDB = ("imdb_unsup.tsv.gz", "imdb_train.tsv.gz", "imdb_test.tsv.gz")
@@ -111,7 +111,7 @@ def _lines(text: str) -> Iterator[str]:
     yield from text.removesuffix("\n").split("\n")
 
 
-_FEW = 20
+_MIN_DOCUMENTS = 20
 """Fewer documents are cut, each into three parts, in place of being dealt out whole."""
 
 
@@ -155,7 +155,7 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     if config.validation is not None:
         validation = read_documents(config.validation, config, notes)
     if config.data is None:
-        name, documents = BUILT_IN, built_in_documents()
+        name, documents = BUILT_IN_CORPUS, built_in_documents()
     elif is_imdb(config.data):
         name = "imdb"
         documents, of_set = read_imdb(config.data)
@@ -167,7 +167,7 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
         documents += read_documents(path, config, notes)
     rng = np.random.default_rng(config.drawn_with(seed))
     drawn = [part for part, given in (("validation", validation), ("test", test)) if given is None]
-    if drawn and len(documents) >= _FEW:
+    if drawn and len(documents) >= _MIN_DOCUMENTS:
         documents = _distinct(documents, notes)
     shares = {"validation": config.validation_fraction, "test": config.test_fraction}
     parts = _deal(documents, {part: shares[part] for part in drawn}, rng)
@@ -211,7 +211,7 @@ def _deal(
 ) -> dict[str, list[str]]:
     """The documents of train and of the parts to draw, of these shares."""
     parts: dict[str, list[str]] = {"train": [], **{part: [] for part in shares}}
-    if len(documents) < _FEW:
+    if len(documents) < _MIN_DOCUMENTS:
         for document in documents:
             for part, text in _cut(document, shares).items():
                 if text.strip():
@@ -251,7 +251,7 @@ def _next_blank(text: str, place: int) -> int:
 
 def source_of(config: LanguageDataConfig) -> Path | str:
     """Return the name of the data in messages and names of runs."""
-    return config.data or BUILT_IN
+    return config.data or BUILT_IN_CORPUS
 
 
 def check_language(config: LanguageConfig) -> DataCheck:

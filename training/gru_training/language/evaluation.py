@@ -79,7 +79,7 @@ def _with_ends(rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [np.concatenate([row, end]) for row in rows]
 
 
-_UNITS = 16
+_UNITS_SHOWN = 16
 _BAR = "#0b63b5"
 
 
@@ -87,14 +87,14 @@ def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[in
     """Draw the state of the units that move most, over a text.
 
     Args:
-        tokens: T of them.
-        states: (T, U).
+        tokens: Tokens of the text, T of them.
+        states: States of all units after each token, (T, U).
         path: The PNG file.
 
     Returns:
         The numbers of the units, from top to bottom.
     """
-    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS]
+    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS_SHOWN]
     figure = Figure(figsize=(12, 4), dpi=120, layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(
@@ -111,8 +111,8 @@ def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:
     """Draw what each token of a text costs, given those before it.
 
     Args:
-        tokens: T of them.
-        bits: (T,).
+        tokens: Tokens of the text, T of them.
+        bits: Bits of each token, (T,).
         path: The PNG file.
     """
     figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")
@@ -203,7 +203,7 @@ def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
 
 
 _SAMPLE = {"words": 60, "characters": 240}
-_DRAWN = {"words": 48, "characters": 120}
+_TOKENS_SHOWN = {"words": 48, "characters": 120}
 """Tokens in a sample, and in the pictures."""
 _FENCE = "~~~"
 _MOST_TEXTS = 200
@@ -266,7 +266,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
 
 def _draw_text(writer: TrainingRunWriter, found: Reported) -> list[int]:
     """The pictures along the longest of the first test documents; the units shown."""
-    row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _DRAWN[found.read.unit]]
+    row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _TOKENS_SHOWN[found.read.unit]]
     if not len(row):
         return []
     tokens = [found.read.vocabulary.tokens[number] for number in row]
@@ -283,7 +283,8 @@ def _tokens_per_second(found: Reported) -> float:
 
 def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> str:
     unit = found.read.unit
-    lines = [f"# Language model of {found.data.name}, by {unit}", "", *_table(metrics)]
+    lines = [f"# Language model of {found.data.name}, by {unit}", "", _in_short(metrics), ""]
+    lines += _table(metrics)
     lines += ["", *_explained(found, metrics), ""]
     lines += [f"- {note}" for note in found.data.notes]
     lines += ["", "## Training", "", _training(found, metrics), "", "![curves](curves.png)", ""]
@@ -309,6 +310,18 @@ def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> 
             "",
         ]
     return "\n".join(lines)
+
+
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """State what a reader without time should know."""
+    bits = metrics["model"]["test"]["bits_per_character"]
+    floors = metrics["baselines"]
+    name = min(floors, key=lambda name: floors[name]["validation"]["bits_per_character"])
+    floor = floors[name]["test"]["bits_per_character"]
+    return (
+        f"**The model needs {bits:.2f} bits for each character of new text; the best simple model "
+        f"({name}) needs {floor:.2f}.** The fewer bits, the better it predicts the text."
+    )
 
 
 def _table(metrics: Mapping[str, Any]) -> list[str]:
@@ -349,7 +362,7 @@ def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
         if of_part["documents"] < whole:
             lines.append(
                 f"Measured on {of_part['documents']:,} of {whole:,} documents of {part} "
-                "(--held-out-tokens)."
+                "(--set held_out_tokens=N)."
             )
     return lines
 

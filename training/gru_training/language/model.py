@@ -51,7 +51,9 @@ class LanguageModel(keras.Model):
         self.embedding = keras.layers.Embedding(
             vocabulary_size,
             embedding_size,
-            embeddings_initializer=keras.initializers.RandomUniform(-_UNIFORM, _UNIFORM),
+            embeddings_initializer=keras.initializers.RandomUniform(
+                -_EMBEDDING_RANGE, _EMBEDDING_RANGE
+            ),
             name="embedding",
         )
         self.grus = [self.make_gru(f"gru_{number}") for number in range(1, layers + 1)]
@@ -160,7 +162,7 @@ def full_cross_entropy(model: LanguageModel, features: Any, targets: Any) -> Any
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids.
 
     Returns:
@@ -182,7 +184,7 @@ def sampled_cross_entropy(
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids.
         samples: S, how many are drawn, with replacement.
         seed: (2,) int, of which the draw is a function.
@@ -213,7 +215,7 @@ def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) 
 
     Args:
         model: Model with the softmax.
-        features: (N, E).
+        features: Projected states, (N, E).
         targets: (N,) token ids; 0 has the log-probability of token 1, to be masked.
 
     Returns:
@@ -248,5 +250,5 @@ def _resource(variable: Any) -> Any:
     return getattr(variable, "value", variable)
 
 
-_UNIFORM = 0.05
+_EMBEDDING_RANGE = 0.05
 """Vectors begin between plus and minus this."""

@@ -13,10 +13,10 @@ from gru_training.language.data import LanguageData, load_language_data, source_
 from gru_training.language.evaluation import Reported, baseline_figures, write_report
 from gru_training.language.reading import read_tokens
 from gru_training.language.run import LanguageRun
-from gru_training.language.training import SHOWN, train_model
+from gru_training.language.training import METRIC_SHOWN, train_model
 from gru_training.loop.progress import EpochFollower
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 
@@ -109,6 +109,6 @@ def try_settings(
     """
     keras.utils.set_random_seed(config.training.seed)
     read = read_tokens(data, config.data)
-    follower = EpochFollower(SHOWN, after_epoch)
+    follower = EpochFollower(METRIC_SHOWN, after_epoch)
     _, result, _ = train_model(read, config, Console(quiet=True), followers=(follower,))
-    return Judged(result.epochs[result.best_epoch - 1].validation[SHOWN])
+    return Judged(result.epochs[result.best_epoch - 1].validation[METRIC_SHOWN])

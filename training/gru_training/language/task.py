@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from gru_training.data.check import DataCheck
     from gru_training.language.data import LanguageData
     from gru_training.language.run import LanguageRun
-    from gru_training.language.served import LanguageScorer, LanguageServable
+    from gru_training.language.servable import LanguageScorer, LanguageServable
 
 
 class LanguageTask(Task, Searchable, Scorable):
     """Texts in, what comes next out."""
 
     settings = LanguageConfig
+    data_kind = "texts to continue"
     presets = PRESETS
+    examples = (
+        "gru-train language --preset characters",
+        "gru-train language --data more_texts.txt --document line --name mails",
+    )
     flags = (
         "data", "more_data", "validation", "test", "text_column", "separator", "encoding",
         "document", "unit", "max_vocabulary", "min_count", "validation_fraction",
@@ -97,13 +102,13 @@ class LanguageTask(Task, Searchable, Scorable):
 
     def servable(self, run: "LanguageRun") -> "LanguageServable":
         """Build the model with its signatures."""
-        from gru_training.language.served import LanguageServable
+        from gru_training.language.servable import LanguageServable
 
         return LanguageServable(run)
 
     def scorer(self, run: "LanguageRun") -> "LanguageScorer":
         """Load what says how likely the texts of a table are."""
-        from gru_training.language.served import LanguageScorer
+        from gru_training.language.servable import LanguageScorer
 
         return LanguageScorer(run)
 

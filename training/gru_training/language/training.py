@@ -24,7 +24,7 @@ from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
 from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
 from gru_training.loop.progress import ProgressGroup, TrainingProgress
 
-_EVERY = 8
+_AVERAGING_STEPS = 8
 """Steps between two updates: a large table takes long to read."""
 
 
@@ -47,14 +47,14 @@ class MovingAverage:
 
         def move() -> Any:
             number = tf.cast(tf.convert_to_tensor(step), tf.float32)
-            kept = tf.minimum(self._kept, (1 + number) / (10 + number)) ** _EVERY
+            kept = tf.minimum(self._kept, (1 + number) / (10 + number)) ** _AVERAGING_STEPS
             for own, average in zip(
                 self.model.trainable_variables, self.follower.trainable_variables, strict=True
             ):
                 average.value.assign_sub((1 - kept) * (average.value - own.value))
             return tf.constant(True)
 
-        tf.cond(tf.equal(step % _EVERY, 0), move, lambda: tf.constant(False))
+        tf.cond(tf.equal(step % _AVERAGING_STEPS, 0), move, lambda: tf.constant(False))
 
 
 Step = Callable[[Chunk, Any], Mapping[str, Any]]
@@ -159,9 +159,9 @@ def _sums(losses: Any) -> Mapping[str, Any]:
     return {"loss": total, "bits": total / math.log(2)}
 
 
-SHOWN = "bits"
+METRIC_SHOWN = "bits"
 """The measure that is shown while training."""
-_LARGE = 10_000
+_FULL_SOFTMAX_WORDS = 10_000
 """More tokens than this are sampled by default."""
 _SAMPLES = 1024
 
@@ -180,7 +180,7 @@ def sample_count(config: LanguageConfig, vocabulary_size: int) -> int:
     """Tokens that each target is compared with while training; 0 for all."""
     if config.training.sampled is not None:
         return config.training.sampled if config.training.sampled < vocabulary_size - 1 else 0
-    return _SAMPLES if vocabulary_size > _LARGE else 0
+    return _SAMPLES if vocabulary_size > _FULL_SOFTMAX_WORDS else 0
 
 
 def train_model(
@@ -230,7 +230,7 @@ def train_model(
     variables = [*model.variables, *optimizer.variables, *carried]
     if delivered is not model:
         variables += delivered.variables
-    with TrainingProgress(console, settings.epochs, len(batches), SHOWN, ".4f") as progress:
+    with TrainingProgress(console, settings.epochs, len(batches), METRIC_SHOWN, ".4f") as progress:
         result = fit(
             delivered,
             train_step,

@@ -1,1 +1,1 @@
-"""The training loop, which knows no task: steps, batches, checkpoints, schedules, progress."""
+"""The training loop of all tasks: steps, batches, checkpoints, schedules, progress."""

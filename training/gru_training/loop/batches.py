@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
         return np.concatenate([np.arange(self.first), chosen, after])
 
 
-NOT_DRAWN = Drawn(0, 0, 1.0)
+ALL_ROWS = Drawn(0, 0, 1.0)
 """An epoch reads every row."""
 
 
@@ -58,7 +58,7 @@ class LengthBucketedBatches:
 
     Args:
         rows: N arrays of ids, each (T_i,) int32.
-        targets: (N,) or (N, C).
+        targets: Targets, (N,) or (N, C).
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
         seed: Seed of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.
@@ -75,7 +75,7 @@ class LengthBucketedBatches:
         seed: int = 0,
         pool: int = 50,
         shares: np.ndarray | None = None,
-        drawn: Drawn = NOT_DRAWN,
+        drawn: Drawn = ALL_ROWS,
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool

@@ -1,4 +1,4 @@
-"""Copies of a model that train together, each on its share of every batch.
+"""Replicas of a model that train together, each on its share of every batch.
 
 A thin layer over `tf.distribute`. Every worker draws the whole batch and each replica takes its
 rows out of it, so that the same seed gives the same batches on any number of workers, and the

@@ -28,7 +28,7 @@ def text_column(column: pa.Array) -> pa.Array:
 
 BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")
 """The bounds of a number's intervals."""
-_TAKEN = ("label", "labels", "probability")
+_ANSWER_COLUMNS = ("label", "labels", "probability")
 Outputs = Mapping[str, np.ndarray]
 
 
@@ -37,11 +37,11 @@ def class_columns(classes: Sequence[str]) -> list[str]:
 
     A class that is called label, labels or probability gets `class_` before its name.
     """
-    taken = {*_TAKEN, *classes}
+    taken = {*_ANSWER_COLUMNS, *classes}
     columns = []
     for name in classes:
         column = name
-        while name in _TAKEN and column in taken:
+        while name in _ANSWER_COLUMNS and column in taken:
             column = f"class_{column}"
         taken.add(column)
         columns.append(column)

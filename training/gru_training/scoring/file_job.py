@@ -36,7 +36,7 @@ from gru_training.tables.table_writer import (
 from gru_training.tables.text_columns import column_called
 from gru_training.termination import check_interrupt, remembered_interrupts
 
-_EVERY = 30.0
+_PROGRESS_SECONDS = 30.0
 """Seconds between two lines where there is no terminal."""
 
 
@@ -82,7 +82,7 @@ class ScoringProgress:
         left = time.strftime("%H:%M:%S", time.gmtime((self._rows - done) / max(speed, 1e-9)))
         state = f"{done:,} of {self._rows:,} rows, {speed:,.0f} rows/s, {left} left"
         self._bar.update(self._task, completed=done, state=state)
-        if not self._console.is_terminal and now > self._said + _EVERY:
+        if not self._console.is_terminal and now > self._said + _PROGRESS_SECONDS:
             self._said = now
             self._console.print(state, highlight=False)
 

@@ -11,9 +11,9 @@ from gru_training.errors import ConfigError
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData
 
-BALANCED = "balanced"
-_NONE = "none"
-_UNEQUAL = 10
+BALANCED_WEIGHTS = "balanced"
+_NO_WEIGHTS = "none"
+_MIN_ROWS_RATIO = 10
 """Ratio of the largest class to the smallest from which on accuracy misleads."""
 
 
@@ -30,9 +30,9 @@ def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarr
     Raises:
         ConfigError: The file cannot be read, names no class, or holds a weight that is none.
     """
-    if setting in (None, _NONE):
+    if setting in (None, _NO_WEIGHTS):
         return np.ones(len(classes), np.float32)
-    if setting == BALANCED:
+    if setting == BALANCED_WEIGHTS:
         rows = np.maximum(1, members.sum(axis=0))
         return np.asarray(members.sum() / (len(classes) * rows), np.float32)
     return np.array([_read(setting, classes).get(name, 1.0) for name in classes], np.float32)
@@ -45,9 +45,9 @@ def label_weights(setting: str | None, labels: Sequence[str], members: np.ndarra
         setting: Setting as in `class_weights`; `balanced` is the rows without the label by those
             with it.
         labels: C names.
-        members: (N, C) bool.
+        members: Labels of each row, (N, C) bool.
     """
-    if setting != BALANCED:
+    if setting != BALANCED_WEIGHTS:
         return class_weights(setting, labels, members)
     rows = np.maximum(1, members.sum(axis=0))
     return np.asarray(np.maximum(1, len(members) - rows) / rows, np.float32)
@@ -103,7 +103,7 @@ def for_unequal_classes(
     if not data.own or data.kind != "class" or given:
         return config, data
     rows = np.bincount(data.train.labels, minlength=len(data.classes))
-    if rows.max() < _UNEQUAL * rows.min():
+    if rows.max() < _MIN_ROWS_RATIO * rows.min():
         return config, data
     note = (
         f"{data.classes[int(rows.argmax())]!r} has {rows.max():,} training rows and "
@@ -111,5 +111,5 @@ def for_unequal_classes(
         "the macro F1 chooses (as --class-weight balanced --metric macro_f1; --metric accuracy "
         "does neither)"
     )
-    chosen = replace(settings, metric="macro_f1", class_weight=BALANCED)
+    chosen = replace(settings, metric="macro_f1", class_weight=BALANCED_WEIGHTS)
     return replace(config, training=chosen), replace(data, notes=(*data.notes, note))

@@ -46,7 +46,7 @@ class SentimentDataConfig:
     """Column with the label; detected if called label, sentiment, class, ..."""
     target_type: TargetKind | None = None
     """One class for each text, any number of labels, or a number to estimate; default: labels with
-    --label-columns, --label-separator or lists in JSON lines, else class."""
+    --label-columns, --label-separator or lists that hold more than one, else class."""
     label_columns: _Names = ()
     """Several columns with labels: either names of labels, or yes and no under the label's name: 1
     and 0, true and false, yes and no, x and an empty cell, which says no."""
@@ -145,12 +145,12 @@ class SentimentDataConfig:
             raise ConfigError(f"{' and '.join(chosen)} say differently how to split; choose one")
 
     def _check_labels(self) -> None:
-        several = self.label_columns or self.label_separator
-        if several and self.target_type not in (None, "labels"):
+        if self.label_separator and self.target_type not in (None, "labels"):
             raise ConfigError(
-                "--label-columns and --label-separator are for --target-type labels, got "
-                f"{self.target_type}"
+                f"--label-separator is for --target-type labels, got {self.target_type}"
             )
+        if self.label_columns and self.target_type == "number":
+            raise ConfigError("--label-columns is for --target-type labels or class, got number")
         if self.label_columns and (self.label_column or self.label_separator):
             raise ConfigError(
                 "--label-columns excludes --label-column and --label-separator, which are for "
@@ -310,18 +310,18 @@ class SentimentTrainingConfig(TrainingConfig):
     learning_rate: Annotated[float, Floats(5e-4, 1e-2, log=True)] = 2e-3
     """Adam's step size."""
     class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|none|FILE")] = None
-    """How much rows of each class count: balanced for all classes the same in sum, none for all
-    rows the same, or a weight for each as JSON, such as {"spam": 3}, or a file of it. Default:
-    none; balanced, with --metric macro_f1, if a class of your own file has ten times the rows of
-    another."""
+    """Weights of the classes: balanced gives all classes the same weight in sum, none all rows the
+    same weight; or a weight for each class as JSON, such as {"spam": 3}, or a file with it.
+    Default: none; balanced, with --metric macro_f1, if a class of your own file has ten times the
+    rows of another."""
     balanced_batches: bool = False
     """Draw the rows of each epoch so that all classes are equally frequent, in place of every row
     once."""
     metric: OptionalName = None
-    """What epoch, penalties and combination are chosen by: accuracy, balanced_accuracy, macro_f1,
-    weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
-    exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
-    micro_f1, mae."""
+    """Metric by which epoch, penalties and combination are chosen: accuracy, balanced_accuracy,
+    macro_f1, weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1,
+    macro_f1, exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default:
+    accuracy, micro_f1, mae."""
     warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """Begin with the vocabulary and the weights of this run, whose sizes the network has. Rows that
     the run has learned from are not held out."""
@@ -344,13 +344,12 @@ class SentimentRunConfig(RunConfig):
 
 @dataclass(frozen=True)
 class SentimentConfig:
-    """Train a GRU text classifier and write a run directory.
+    """Train a GRU that gives texts a class, labels or a number, and write a run directory.
 
-    Without --data it learns from generated film reviews in which word order decides, in less
-    than a minute on two cores. With --data it reads a folder holding MR (rt-polarity.pos,
-    rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz, imdb_test.tsv.gz) or
-    the UCI sentences (*_labelled.txt), or your own CSV, TSV or JSONL file with two or more
-    classes.
+    With --data it reads your own table of texts, or a folder with a known set: MR
+    (rt-polarity.pos, rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz,
+    imdb_test.tsv.gz) or the UCI sentences (*_labelled.txt). Without --data it learns from
+    generated film reviews in which word order decides, in less than a minute on two cores.
     Ctrl-C ends training and keeps the best epoch so far.
     """
 
@@ -392,8 +391,8 @@ class SentimentConfig:
 _SETS = Path("../shared/data")
 _NO_VECTORS = PretrainingConfig()
 _OWN_TEXTS = PretrainingConfig(word_vectors=True)
-_UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
-_ALONE = ClassifierConfig(
+_UNLABELLED_TEXTS = PretrainingConfig(unlabelled=_SETS / "imdb")
+_NETWORK_ONLY = ClassifierConfig(
     embedding_size=128,
     units=128,
     word_dropout=0.4,
@@ -420,11 +419,11 @@ _IMDB = SentimentDataConfig(data=_SETS / "imdb", max_tokens=1000)
 
 PRESETS = {
     "demo": SentimentConfig(),
-    "mr": _preset(_MR, _NO_VECTORS, _ALONE, 5),
-    "mr-pretrained": _preset(_MR, _UNLABELLED, _PRETRAINED, 5),
+    "mr": _preset(_MR, _NO_VECTORS, _NETWORK_ONLY, 5),
+    "mr-pretrained": _preset(_MR, _UNLABELLED_TEXTS, _PRETRAINED, 5),
     # With ratios it learns the phrases by heart: most are parts of others.
-    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_ALONE, word_ratios=False), 2),
-    "sst2-pretrained": _preset(_SST2, _UNLABELLED, _PRETRAINED, 3),
+    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_NETWORK_ONLY, word_ratios=False), 2),
+    "sst2-pretrained": _preset(_SST2, _UNLABELLED_TEXTS, _PRETRAINED, 3),
     "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),
-    "imdb-pretrained": _preset(_IMDB, _UNLABELLED, _LONG_TEXTS, 3),
+    "imdb-pretrained": _preset(_IMDB, _UNLABELLED_TEXTS, _LONG_TEXTS, 3),
 }

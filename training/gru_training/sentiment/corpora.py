@@ -174,7 +174,7 @@ def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tu
 
 _HEAD = 256 * 1024
 """Bytes of a file that are looked at before it is read."""
-_FEWEST_NUMBERS = 10
+_MIN_NUMBERS = 10
 """Fewest numbers in a line of a word's vector; the smallest vectors in use have 25."""
 
 
@@ -229,7 +229,7 @@ def holds_vectors(lines: Sequence[str]) -> bool:
 
 def _is_vector(line: str) -> bool:
     numbers = line.split()[1:]
-    if len(numbers) < _FEWEST_NUMBERS:
+    if len(numbers) < _MIN_NUMBERS:
         return False
     try:
         list(map(float, numbers))

@@ -18,7 +18,7 @@ from gru_training.sentiment.corpora import CLASSES, read_corpus, require_prose
 from gru_training.sentiment.grammar import generate_reviews
 from gru_training.sentiment.labelled_files import read_labelled_files, read_table, require_targets
 from gru_training.sentiment.rows import Parts, Row, SentimentRows, numbers_of, split, target_array
-from gru_training.sentiment.soft import SoftTable, SoftTexts, read_soft
+from gru_training.sentiment.soft_targets import SoftTable, SoftTexts, read_soft
 
 
 @dataclass(frozen=True)
@@ -278,6 +278,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         tuple(problems.remedies),
         tuple(problems.notes),
         None if problems.errors else data,
+        problems.reading,
     )
 
 

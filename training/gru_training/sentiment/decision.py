@@ -53,7 +53,7 @@ def negative_log_likelihood(labels: np.ndarray, logits: np.ndarray) -> float:
 
     Args:
         labels: (N,) class numbers.
-        logits: (N, C).
+        logits: Logits, (N, C).
     """
     from scipy.special import log_softmax
 
@@ -66,7 +66,7 @@ def reliability(labels: np.ndarray, logits: np.ndarray, bins: int | None = None)
 
     Args:
         labels: (N,) class numbers.
-        logits: (N, C).
+        logits: Logits, (N, C).
         bins: K; by default 15 as Guo et al. have it, or fewer where bins would have less than 40
             rows.
     """
@@ -115,7 +115,7 @@ def fit_temperature(
 
     Args:
         labels: (N,) class numbers, or (N, C) of 0 and 1, of rows that were not trained on.
-        logits: (N, C).
+        logits: Logits, (N, C).
         loss: Loss of labels and divided logits; that of a sigmoid where labels are (N, C).
     """
     answered = logits > 0 if labels.ndim > 1 else logits.argmax(axis=1)

@@ -103,7 +103,7 @@ _OPENERS = (
     "", "", "", "", "honestly, ", "to be fair, ", "in my opinion, ", "for once, ", "all in all, ",
     "as a fan of the genre I must say: ", "after two hours I can say: ", "as so often, ",
 )  # fmt: skip
-_CLOSERS = (
+_CLOSING_SENTENCES = (
     "", "", "", "", " I saw it with my sister.", " The cinema was half full.",
     " It runs two hours.", " The director made it in one summer.", " That is all there is to say.",
     " Now you know.", " I watched it on a rainy Sunday.", " We talked about it all the way home.",
@@ -154,7 +154,7 @@ def _twins(rng: np.random.Generator) -> tuple[str, str]:
     aspects = _ASPECTS[first], _ASPECTS[second]
     fillers = [_filler(rng, kind, polarity, aspects[polarity]) for polarity in (0, 1)]
     bad, good = fillers
-    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSERS)
+    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSING_SENTENCES)
     texts = {}
     for a, b in ((bad, good), (good, bad)):
         verdict = (a if decides == "a" else b) == good
@@ -175,7 +175,7 @@ def _opposites(rng: np.random.Generator) -> tuple[str, str]:
     """A negative and a positive review from one template, with words of both polarities."""
     kind, template, turned = _SINGLE_TEMPLATES[rng.integers(len(_SINGLE_TEMPLATES))]
     work, aspect = _pick(rng, _WORKS), _pick(rng, _ASPECTS)
-    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSERS)
+    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSING_SENTENCES)
     texts = {}
     for polarity in (NEGATIVE, POSITIVE):
         word = _pick(rng, _WORDS[kind][polarity])

@@ -22,7 +22,7 @@ from gru_training.words.ngrams import word_ratios
 from gru_training.words.tokens import Reading
 from gru_training.words.vocabulary import TokenRows, index_tokens
 
-_TAKEN = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
+_SOURCE_FILES = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
 
 class InitialWeights(ABC):
@@ -178,7 +178,7 @@ class RunWeights(InitialWeights):
         return {
             "warm_start": {
                 "run": str(self.run.path),
-                "digest": self.run.digest(_TAKEN),
+                "digest": self.run.digest(_SOURCE_FILES),
                 "new_words": words - len(self.run.vocabulary),
                 "new_classes": [name for name in classes if name not in known],
                 "dropped_classes": [name for name in known if name not in classes],

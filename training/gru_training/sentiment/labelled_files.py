@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gru_training.data.label_cells import LabelCells, TargetKind, is_number, names_in, several
-from gru_training.data.label_names import misspellings, spellings
+from gru_training.data.label_names import misspellings, separator_of, spellings
 from gru_training.data.problems import Problems, counted, lines_shown
 from gru_training.data.text_files import LabelledRow, read_text_rows
 from gru_training.data.text_table import TextTable
@@ -16,6 +16,7 @@ from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentDataConfig
 from gru_training.sentiment.corpora import holds_vectors
 from gru_training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
+from gru_training.words.token_count import holds_words, may_be_empty, token_count
 
 _NAMES_SHOWN = 8
 _MOSTLY = 0.5
@@ -165,6 +166,12 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
             f"labels that look alike: {_with_rows(label, counts)} may be a misspelling of "
             f"{_with_rows(other, counts)}"
         )
+    if kind == "class" and (found := separator_of(counts)) is not None:
+        separator, label = found
+        problems.note(
+            f"labels such as {label!r} look like several in one cell; --label-separator "
+            f"'{separator}' reads them"
+        )
     for label in sorted(label for label in counts if label.casefold() in _NO_LABELS):
         problems.note(
             f"the label {_with_rows(label, counts)} counts as a class; leave the cells empty if it "
@@ -275,11 +282,19 @@ def _note_texts(
         )
     if holds_vectors([row.text for row in rows]):
         problems.note("the texts are words with many numbers behind them, as in files of vectors")
-    long = sum(len(row.text.split()) > config.max_tokens for row in rows)
+    most, cleaned = config.max_tokens, config.cleaning is not False
+    long = sum(len(row.text) > most and token_count(row.text, cleaned) > most for row in rows)
     if long:
         problems.note(
-            f"{counted(long, 'text')} of more than {config.max_tokens:,} words, of which only the "
-            "last are read (--max-tokens)"
+            f"{counted(long, 'text')} of more than {most:,} tokens, which are words "
+            "and signs, of which only the last are read (--max-tokens)"
+        )
+    wordless = [row for row in rows if not holds_words(row.text)]
+    if wordless:
+        problems.note(
+            f"{counted(len(wordless), 'text')} without a letter or digit, such as "
+            f"{wordless[0].text.strip()!r:.40}, "
+            f"{lines_shown([row.line for row in wordless], problems.unit)}"
         )
 
 
@@ -317,7 +332,7 @@ def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> Sent
         problems: Collector of all that is wrong with the rows.
 
     Raises:
-        DataError: A file cannot be read, or a label of held-out rows is none of the classes.
+        DataError: A file cannot be read.
     """
     assert config.data is not None
     labels = LabelCells(config.target_type, config.label_columns, config.label_separator)
@@ -345,6 +360,7 @@ def _read(
     rows, labels = read_text_rows(
         path, config.text_column, config.label_column, found, labels, further, config.text_format
     )
+    rows = _with_tokens(rows, config, found)
     if config.time_column is not None:
         rows = _with_times(rows, path, config.time_column, found)
     found.close_rows(bool(rows))
@@ -355,14 +371,10 @@ def _read(
 
 
 def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems) -> SentimentRows:
-    """Read the rows of a table in memory, like `read_labelled_files`.
-
-    Raises:
-        DataError: A label of the validation or test part is none of the classes.
-    """
+    """Read the rows of a table in memory, like `read_labelled_files`."""
 
     def usable(part: Sequence[LabelledRow]) -> list[LabelledRow]:
-        rows = _with_both(part, problems)
+        rows = _with_tokens(_with_both(part, problems), config, problems)
         if config.time_column is not None:
             rows = _with_times(rows, Path(table.name), config.time_column, problems)
         return [_placed(row, "row") for row in rows]
@@ -394,12 +406,22 @@ def _labelled(
         if kind == "number"
         else tuple(class_order(set(label_counts(rows, kind))))
     )
-    validation, test = (
-        None if part is None else _of_classes(part, classes, kind)
-        for part in (held["validation"], held["test"])
-    )
+    parts: dict[str, list[Row] | None] = {"validation": None, "test": None}
+    for part, path in (("validation", config.validation), ("test", config.test)):
+        wanted = held[part]
+        if wanted is None:
+            continue
+        if kind != "number" and classes:
+            found = Problems(str(path or config.data or f"{name}, {part}"), config.drop_bad)
+            wanted = _of_known_classes(wanted, classes, kind, found)
+            found.drop_bad &= bool(wanted)  # or no row would be left
+            found.close_rows(bool(wanted))
+            problems.absorb(found)
+        parts[part] = _of_classes(wanted, classes, kind)
     train = _of_classes(rows, classes, kind)
-    return SentimentRows(name, classes, train, validation, test, kind=kind, own=True)
+    return SentimentRows(
+        name, classes, train, parts["validation"], parts["test"], kind=kind, own=True
+    )
 
 
 def _placed(row: LabelledRow, unit: str) -> LabelledRow:
@@ -438,7 +460,7 @@ def _with_times(
         from gru_training.data.time_axis import TimeCells, parse_times
 
         cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
-        times = parse_times(cells_of_file, None, problems)
+        times = parse_times(cells_of_file, None, problems, ordered=False).times
         numbers = np.where(np.isnat(times), np.nan, times.astype("M8[s]").astype(np.int64))
     return [
         row._replace(further={**row.further, "time": repr(float(number))})
@@ -457,6 +479,47 @@ def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[Labelled
     return [row for row in rows if row.text.strip() and row.label]
 
 
+def _with_tokens(
+    rows: list[LabelledRow], config: SentimentDataConfig, problems: Problems
+) -> list[LabelledRow]:
+    """The rows in whose texts a model reads anything."""
+    kept = []
+    for row in rows:
+        if may_be_empty(row.text) and not token_count(row.text, config.cleaning is not False):
+            shown = row.text.strip().encode("unicode_escape").decode("ascii")
+            problems.bad_row(
+                "tokens", row.line, f"the text {shown!r:.40} is empty once it is cleaned"
+            )
+        else:
+            kept.append(row)
+    return kept
+
+
+def _of_known_classes(
+    part: Sequence[LabelledRow],
+    classes: tuple[str, ...],
+    kind: TargetKind,
+    found: Problems,
+) -> list[LabelledRow]:
+    """The rows of a held-out part whose classes are those of the training rows."""
+    known, rows = set(classes), []
+    shown = ", ".join(map(repr, classes[:_NAMES_SHOWN]))
+    more = " ..." if len(classes) > _NAMES_SHOWN else ""
+    what = "class" if kind == "class" else "label"
+    for row in part:
+        unknown = set(label_names(row, kind)) - known
+        if unknown:
+            found.unit = (row.further["place"] or "").split()[-2]
+            found.bad_row(
+                f"unknown {min(unknown)}",
+                row.line,
+                f"expected a {what} of the training rows, {shown}{more}, got {min(unknown)!r}",
+            )
+        else:
+            rows.append(row)
+    return rows
+
+
 def _of_classes(
     rows: Sequence[LabelledRow],
     classes: tuple[str, ...],
@@ -464,14 +527,6 @@ def _of_classes(
 ) -> list[Row]:
     """The rows with the numbers of their classes."""
     numbers = {label: number for number, label in enumerate(classes)}
-    if kind != "number":
-        unknown = set(label_counts(rows, kind)) - set(numbers)
-        if unknown:
-            what = "classes" if kind == "class" else "labels"
-            raise DataError(
-                f"validation and test rows: expected the {what} of the training rows, "
-                f"{', '.join(map(repr, classes))}; got {', '.join(map(repr, sorted(unknown)))}"
-            )
 
     def target(row: LabelledRow) -> Target:
         if kind == "number":

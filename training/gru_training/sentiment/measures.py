@@ -46,15 +46,22 @@ def per_class(
         labels: (N, C) bool, which rows are of which class.
         predicted: (N, C) bool, what was answered.
         scores: (N, C) probabilities.
-        names: C names. The average precision of one without rows is None.
+        names: C names. Of one without rows the recall and the average precision are None, and
+            the precision and the F1 as well where it was not answered either.
     """
     columns = precision_recall_fscore_support(
         labels, predicted, labels=range(len(names)), average=None, zero_division=0.0
     )
     keys = ("precision", "recall", "f1", "rows")
+    there = np.asarray(labels.any(axis=0))
+    either = np.logical_or(there, predicted.any(axis=0))
+    known = {"precision": either, "recall": there, "f1": either, "rows": np.ones_like(there)}
     return {
         name: {
-            **{key: column[k].item() for key, column in zip(keys, columns, strict=True)},
+            **{
+                key: column[k].item() if known[key][k] else None
+                for key, column in zip(keys, columns, strict=True)
+            },
             "average_precision": (
                 float(average_precision_score(labels[:, k], scores[:, k]))
                 if labels[:, k].any()
@@ -69,7 +76,7 @@ def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
     """Mean over the classes that have rows of the area under their precision-recall curve.
 
     Args:
-        members: (N, C) bool.
+        members: Labels of each row, (N, C) bool.
         scores: (N, C), of which the order within a class matters.
     """
     there = members.any(axis=0)
@@ -98,10 +105,14 @@ def class_measures(labels: np.ndarray, predicted: np.ndarray, classes: int) -> d
 
 
 def labels_agreement(members: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Measure predicted labels; (N, C) bool each."""
+    """Measure predicted labels; (N, C) bool each.
+
+    The macro F1 is the mean over the labels that occur among them.
+    """
+    there = members.any(axis=0) | predicted.any(axis=0)
     return {
         "micro_f1": micro_f1(members, predicted),
-        "macro_f1": float(f1(members, predicted).mean()),
+        "macro_f1": float(f1(members, predicted)[there].mean()) if there.any() else 0.0,
         "exact_match": float(np.mean((members == predicted).all(axis=1))),
         "cardinality": float(predicted.sum(axis=1).mean()),
     }
@@ -159,7 +170,7 @@ def label_measures(
 
     Args:
         members: (N, C) bool, the labels of the rows.
-        answered: (N, C) bool.
+        answered: Labels answered, (N, C) bool.
         scores: (N, C) probabilities.
         names: The C labels.
     """
@@ -206,11 +217,11 @@ def chosen_metric(name: str | None, kind: TargetKind, classes: Sequence[str]) ->
                 f"--metric {name}: expected one of the classes {', '.join(map(repr, classes))}"
             )
         return ChosenMetric(name, _f1_of(list(classes).index(wanted), kind))
-    known = _KNOWN[kind]
+    known = _METRICS[kind]
     if name not in known:
         also = "" if kind == "number" else " or f1:CLASS"
         raise ConfigError(f"--metric: expected {', '.join(known)}{also}; got {name!r}")
-    return ChosenMetric(name, known[name], name not in _LOWER)
+    return ChosenMetric(name, known[name], name not in _LOSS_METRICS)
 
 
 def at_best_threshold(members: np.ndarray, logits: np.ndarray, tries: int = 50) -> np.ndarray:
@@ -262,9 +273,9 @@ def _labels_macro_f1(targets: np.ndarray, logits: np.ndarray) -> float:
     members = targets > 0.5
     columns = [
         f1(members[:, [k]], at_best_threshold(members[:, [k]], logits[:, [k]]))[0]
-        for k in range(members.shape[1])
+        for k in np.flatnonzero(members.any(axis=0))
     ]
-    return float(np.mean(columns))
+    return float(np.mean(columns)) if columns else 0.0
 
 
 def _exact_match(targets: np.ndarray, logits: np.ndarray) -> float:
@@ -284,8 +295,8 @@ def _rmse(targets: np.ndarray, values: np.ndarray) -> float:
     return float(np.sqrt(np.mean((targets - values.reshape(-1)) ** 2)))
 
 
-_LOWER = (LOG_LOSS, "mae", "rmse")
-_KNOWN: dict[TargetKind, dict[str, Values]] = {
+_LOSS_METRICS = (LOG_LOSS, "mae", "rmse")
+_METRICS: dict[TargetKind, dict[str, Values]] = {
     "class": {
         "accuracy": _accuracy,
         "balanced_accuracy": _average("balanced_accuracy"),
@@ -303,5 +314,5 @@ _KNOWN: dict[TargetKind, dict[str, Values]] = {
     },
     "number": {"mae": _mae, "rmse": _rmse},
 }
-METRICS = {kind: tuple(known) for kind, known in _KNOWN.items()}
+METRICS = {kind: tuple(known) for kind, known in _METRICS.items()}
 """Names by kind of target."""

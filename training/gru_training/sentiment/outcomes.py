@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gru_training.data.digest import data_digest
+from gru_training.data.label_cells import LabelCells
 from gru_training.data.problems import Problems
 from gru_training.data.text_files import LabelledRow, read_text_file
 from gru_training.errors import DataError, RunDirectoryError
@@ -86,7 +87,8 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     settings = run.config.data
     columns = settings.text_column, settings.label_column
     problems = Problems(str(data))
-    rows = read_text_file(data, *columns, problems, given=settings.text_format)
+    labels = LabelCells("class", settings.label_columns)
+    rows = read_text_file(data, *columns, problems, labels=labels, given=settings.text_format)
     problems.close_rows()
     problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}
@@ -96,20 +98,20 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
             f"{data}: expected the labels {', '.join(like.classes)} of {run.path}, got "
             f"{unknown[0]!r}"
         )
-    labels = np.array([numbers[row.label] for row in rows])
+    truth = np.array([numbers[row.label] for row in rows])
     texts = pa.table({scorer.inputs[0]: [row.text for row in rows]})
     answers = score_table(scorer, texts)
     scores = np.column_stack([answers.columns[2 + number].to_numpy() for number in order])
     predicted = np.array([numbers[name] for name in answers.column("label").to_pylist()])
-    majority = int(np.bincount(labels).argmax())
-    always = label_answers(labels, np.full(len(labels), majority), None, len(order))
+    majority = int(np.bincount(truth).argmax())
+    always = label_answers(truth, np.full(len(truth), majority), None, len(order))
     notes = tuple(problems.notes)
     if settings.data is not None and settings.data.resolve() == data.resolve():
         notes += ("was trained on rows of this file, so that it knows some of the answers",)
     return Outcomes(
         "texts",
         _keys(rows),
-        label_answers(labels, predicted, scores, len(order)),
+        label_answers(truth, predicted, scores, len(order)),
         {f"always {like.classes[majority]!r}": always},
         notes=notes,
     )
@@ -142,7 +144,7 @@ def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
     return np.array(keys)
 
 
-_LEAST = float(np.finfo(np.float32).eps)
+_MIN_LIKELIHOOD = float(np.finfo(np.float32).eps)
 """Lower probabilities of the right class count as this one, as in scikit-learn."""
 
 
@@ -164,7 +166,7 @@ def label_answers(
     ]
     if scores is not None:
         likelihood = scores[np.arange(len(labels)), labels].astype(np.float64)
-        losses = -np.log(np.clip(likelihood, _LEAST, 1))
+        losses = -np.log(np.clip(likelihood, _MIN_LIKELIHOOD, 1))
         measures.append(mean_measure("log loss", losses, higher_is_better=False))
     return Answers(tuple(measures), right)
 

@@ -47,7 +47,7 @@ from gru_training.sentiment.served.onnx import write_graph
 from gru_training.sentiment.targets import Target, TrainingRows, make_target, training_rows
 from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
-from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 from gru_training.words.ngrams import NgramModel, require_keys
 from gru_training.words.vocabulary import TokenRows
@@ -116,6 +116,7 @@ def train_sentiment(
             lambda variables: writer.checkpoint(variables, digest),
             tracked.begin(writer.final, _tracked(data)),
         )
+        fitted = time.perf_counter()
         with console.status("fitting the simple models ..."):
             ngrams = fit_regression(target, texts, config, data)
             floors = fit_baselines(target, texts.rows, ngrams)
@@ -136,6 +137,7 @@ def train_sentiment(
                     **run_summary(result, config.training.seed, started),
                     **initial.record(len(texts.words.vocabulary), data.classes),
                     **_soft_record(data, config),
+                    "stages": _stages(result, started, fitted),
                 },
             )
         if given is None:  # an estimator keeps its model loaded
@@ -143,6 +145,18 @@ def train_sentiment(
         run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
+
+
+def _stages(result: FitResult, started: float, fitted: float) -> dict[str, float]:
+    """Seconds of a training until now, by what they were spent on.
+
+    Args:
+        result: Result of the network's training.
+        started: Time at which the run began, on the clock of `time.perf_counter`.
+        fitted: Time at which the network was trained, on the same clock.
+    """
+    network = result.earlier_seconds + fitted - started
+    return {"network": network, "simple models": time.perf_counter() - fitted}
 
 
 def prepare(
@@ -394,7 +408,7 @@ def try_settings(
     return judged(lambda kept: target.metric.of(labels[kept], logits[kept]), len(logits))
 
 
-_FITTED: dict[str, np.ndarray] = {}
+_NGRAM_CACHE: dict[str, np.ndarray] = {}
 """Answers of the n-gram regression of the last trial to the validation rows."""
 
 
@@ -413,8 +427,8 @@ def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> n
         if part.weights is not None:
             contents.append(part.weights)
     key = data_digest(contents)
-    if key not in _FITTED:
-        _FITTED.clear()
+    if key not in _NGRAM_CACHE:
+        _NGRAM_CACHE.clear()
         ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
-        _FITTED[key] = ngrams.logits(held_out.ids)
-    return _FITTED[key]
+        _NGRAM_CACHE[key] = ngrams.logits(held_out.ids)
+    return _NGRAM_CACHE[key]

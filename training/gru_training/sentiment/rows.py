@@ -99,9 +99,9 @@ def target_array(rows: Sequence[Row], kind: TargetKind, classes: int) -> np.ndar
 FOLDS = 10
 _PLACES_SHOWN = 5
 _PAIRS_SHOWN = 3
-_NEAR = 0.85
+_MIN_SIMILARITY = 0.85
 """Jaccard index of their letters from which on two texts are almost the same."""
-_FEWEST_LETTERS = 24
+_MIN_LETTERS = 24
 """Shorter texts are too often alike by chance."""
 _MOST_LETTERS = 5_000_000
 """Most characters in which near-duplicates are still found within seconds."""
@@ -156,7 +156,7 @@ def split(
 def _long_texts(rows: Sequence[Row]) -> list[tuple[Row, str]]:
     """List the rows that may be almost the same as others, with their keys."""
     keyed = [(row, text_key(row.text)) for row in rows]
-    return [(row, key) for row, key in keyed if len(key) >= _FEWEST_LETTERS]
+    return [(row, key) for row, key in keyed if len(key) >= _MIN_LETTERS]
 
 
 def far_from(rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems) -> list[Row]:
@@ -170,7 +170,7 @@ def far_from(rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Pro
                 "all"
             )
         return rows
-    found = near_duplicates(texts, others, _NEAR)
+    found = near_duplicates(texts, others, _MIN_SIMILARITY)
     if not found:
         return rows
     pairs = [(long[each.place][0], held[each.other][0]) for each in found]

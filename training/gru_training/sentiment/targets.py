@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from gru_training.data.label_cells import TargetKind
 from gru_training.errors import ConfigError
-from gru_training.loop.batches import NOT_DRAWN, Drawn
+from gru_training.loop.batches import ALL_ROWS, Drawn
 from gru_training.loop.fit import PerRowFunction
 from gru_training.loop.train import Objective
 from gru_training.sentiment.class_weights import class_weights, label_weights
@@ -450,10 +450,10 @@ def training_rows(
         settings: Settings of the weights and of the rows with probabilities.
     """
     if train.weights is None and soft is None:
-        return TrainingRows(target, train, validation, NOT_DRAWN)
+        return TrainingRows(target, train, validation, ALL_ROWS)
     weighted = WeightedTarget(target, None if soft is None else settings.soft_temperature)
     weights = np.ones(len(train.ids)) if train.row_weights is None else train.row_weights
-    ids, targets, drawn = train.ids, weighted.columns(train, weights), NOT_DRAWN
+    ids, targets, drawn = train.ids, weighted.columns(train, weights), ALL_ROWS
     if soft is not None:
         drawn = _drawn(settings.read_rows(len(ids)), len(ids), len(soft.ids))
         further = weighted.soft_columns(soft.labels, settings.soft_weight)
@@ -463,4 +463,4 @@ def training_rows(
 
 
 def _drawn(read: int, first: int, rows: int) -> Drawn:
-    return NOT_DRAWN if read >= rows else Drawn(first, rows, read / rows)
+    return ALL_ROWS if read >= rows else Drawn(first, rows, read / rows)

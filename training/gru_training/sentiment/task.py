@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gru_training.sentiment.served.scorer import GraphScorer
     from gru_training.sentiment.served.servable import SentimentServable
 
-_LOWER = ("mae",)
+_LOSS_METRICS = ("mae",)
 """Measures of which less is better."""
-_FEWEST_ROWS = 100
+_MIN_ROWS = 100
 """Validation rows, below which a search says that it chooses by chance."""
-_UNEQUAL = 3
+_MIN_ROWS_RATIO = 3
 """Times the rows of the smallest class from which on the macro F1 is shown, too."""
 
 
@@ -32,7 +32,13 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
     """Texts in, a label and its probability out."""
 
     settings = SentimentConfig
+    data_kind = "labelled texts"
     presets = PRESETS
+    examples = (
+        "gru-train sentiment --preset demo",
+        "gru-train sentiment --data tickets.csv --name tickets",
+        "gru-train sentiment --data mails.csv --label-separator ';' --units 128",
+    )
     flags = (
         "data", "more_data", "validation", "test", "text_column", "label_column",
         "label_columns", "label_separator", "target_type", "separator", "encoding",
@@ -82,7 +88,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
             metric.higher_is_better,
             ".2%" if metric.higher_is_better else ".4g",
             metric.name,
-            "" if rows >= _FEWEST_ROWS else caution(f"only {rows} validation rows"),
+            "" if rows >= _MIN_ROWS else caution(f"only {rows} validation rows"),
         )
 
     def try_settings(
@@ -161,7 +167,7 @@ def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     shown = [("accuracy", "accuracy", ".1%")]
     counts = [of["train"] for of in metrics.get("data", {}).get("balance", {}).values()]
     if metrics.get("metric", "accuracy") != "accuracy" or (
-        counts and max(counts) > _UNEQUAL * min(counts)
+        counts and max(counts) > _MIN_ROWS_RATIO * min(counts)
     ):
         shown.append(("macro_f1", "macro F1", ".1%"))
     if metrics.get("metric") == "macro_f1":
@@ -180,10 +186,10 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(run: "SentimentRun") -> Verdict | None:
-    """Say that a baseline does better on the validation rows, where one does."""
+    """Name a baseline that does better on the validation rows, if one does."""
     key, _, style = _shown(run.metrics)[0]
     own = run.metrics["model"]["validation"][key]
-    sign = -1 if key in _LOWER else 1
+    sign = -1 if key in _LOSS_METRICS else 1
     floors = run.metrics["baselines"]
     name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
     best = floors[name][f"validation_{key}"]

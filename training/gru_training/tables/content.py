@@ -104,7 +104,7 @@ def read_bytes(path: Path) -> bytes:
 def text_lines(
     name: str, content: Iterable[bytes], encoding: str, line_end: str = "\n"
 ) -> Iterator[str]:
-    """The lines of a text with their line ends, without a byte-order mark.
+    """Yield the lines of a text with their line ends, without a byte-order mark.
 
     Args:
         name: The file's name, for messages.
@@ -113,7 +113,7 @@ def text_lines(
         line_end: The character that ends a line; no other one does.
 
     Raises:
-        DataError: A character is NUL or has another encoding, or a line is beyond measure; names
+        DataError: A character is NUL or has another encoding, or a line is too long; names
             the line.
     """
     decoder = codecs.getincrementaldecoder(encoding)()

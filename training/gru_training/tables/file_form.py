@@ -34,7 +34,7 @@ _BINARY: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xff\xff\xff", "arrow"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "excel"),  # .xls
 )
-_UNREADABLE = (
+_UNSUPPORTED_FORMATS = (
     (b"FEA1", "Feather of the first version; write it as Arrow (Feather version 2)"),
     (b"BZh", "bzip2; unpack it with bunzip2"),
     (b"\xfd7zXZ\0", "xz; unpack it with unxz"),
@@ -92,11 +92,13 @@ class FileForm(NamedTuple):
     """Lines before the header."""
     notes: tuple[str, ...] = ()
     """Notes on what was assumed, for the reader; at most one line."""
+    one_line: bool = False
+    """Whether a list in JSON stands in one line, as most programs write it."""
 
     @property
     def unit(self) -> Literal["line", "row"]:
         """Unit in which places of rows count: lines of a text, else rows."""
-        return "line" if self.encoding else "row"
+        return "line" if self.encoding and not self.one_line else "row"
 
 
 def find_form(path: Path, given: TextFormat = AS_FOUND) -> FileForm:
@@ -169,7 +171,8 @@ def text_form(
     kind = _json_kind(text, next(filter(str.strip, lines), ""), suffix)
     parts = [said] if said else []
     if kind is not None:
-        return FileForm(kind, encoding, "", line_end, 0, _one_note(parts))
+        one_line = kind == "json" and line_end not in text.strip()
+        return FileForm(kind, encoding, "", line_end, 0, _one_note(parts), one_line)
     skipped = 0
     usual = "\t" if suffix in (".tsv", ".tab") else ","
     if match := _SEPARATOR_LINE.fullmatch(lines[0]):
@@ -199,7 +202,7 @@ def _one_note(parts: list[str]) -> tuple[str, ...]:
 
 def _binary_kind(path: Path, head: bytes) -> Kind | None:
     """The kind of a file that is no text; None of a text."""
-    for magic, what in _UNREADABLE:
+    for magic, what in _UNSUPPORTED_FORMATS:
         if head.startswith(magic):
             raise DataError(f"{path}: expected {FORMATS}, got {what}")
     if head.startswith(b"PK\x03\x04"):

@@ -137,7 +137,7 @@ def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) 
     if form.kind == "jsonl":
         return Rows(form, None, _json_lines(lines, misfit))
     if form.kind == "json":
-        return Rows(form, None, _json_list(name, lines, misfit))
+        return Rows(form, None, _json_list(name, lines, misfit, form))
     table = _csv_rows(name, lines, form, misfit)
     return Rows(form, next(table), table)
 
@@ -201,18 +201,22 @@ def _json_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
             misfit("object", number, f"expected a JSON object, got {line[:40].strip()!r}")
 
 
-def _json_list(name: str, lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
-    """The objects of a list, which is held in memory, each with the line on which it begins."""
+def _json_list(name: str, lines: Iterable[str], misfit: Misfit, form: FileForm) -> Iterator[Row]:
+    """The objects of a list, which is held in memory, each with the line on which it begins.
+
+    Of a list in one line they have numbers, from 1.
+    """
     text = "".join(lines)
     decode = json.JSONDecoder().raw_decode
     place = text.index("[") + 1
-    line, counted = 1, 0
+    line, counted = 0 if form.one_line else 1, 0
     while (place := _skip_blanks(text, place)) < len(text) and text[place] != "]":
-        line, counted = line + text.count("\n", counted, place), place
+        line += 1 if form.one_line else text.count("\n", counted, place)
+        counted = place
         try:
             value, end = decode(text, place)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{name}, line {line}: not JSON ({error})") from error
+            raise DataError(f"{name}, {form.unit} {line}: not JSON ({error})") from error
         if isinstance(value, dict):
             yield line, value
         else:
@@ -225,8 +229,11 @@ def _json_list(name: str, lines: Iterable[str], misfit: Misfit) -> Iterator[Row]
     else:
         if text[place:].strip() == "]":
             return
-    line += text.count("\n", counted, place)
-    raise DataError(f"{name}, line {line}: not a complete JSON list; expected , or ] at its end")
+    if not form.one_line:
+        line += text.count("\n", counted, place)
+    raise DataError(
+        f"{name}, {form.unit} {line}: not a complete JSON list; expected , or ] at its end"
+    )
 
 
 def _skip_blanks(text: str, place: int) -> int:

@@ -2,8 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document", "body")
-LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
+TEXT_COLUMNS = (
+    *("text", "sentence", "review", "content", "comment", "message", "document", "body"),
+    "comment_text",
+)
+LABEL_COLUMNS = (
+    *("label", "sentiment", "class", "category", "target", "polarity", "score", "labels"),
+    *("cats", "accept", "annotation", "annotations", "label.responses"),
+)
+"""Usual names; the last five are those of spaCy, Prodigy, doccano and Argilla."""
 
 
 def column_called(names: Iterable[str], columns: Sequence[str]) -> str | None:

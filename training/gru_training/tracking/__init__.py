@@ -1,1 +1,1 @@
-"""Following trainings in TensorBoard, MLflow and Weights & Biases; knows no task."""
+"""Trackers of a training: TensorBoard, MLflow, Weights & Biases; the same for all tasks."""

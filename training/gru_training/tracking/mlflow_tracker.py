@@ -45,7 +45,7 @@ class MLflowTracker:
         self._told = 0
 
     def start(self, beginning: Beginning) -> None:
-        """Begin a run with the settings and the data; go on with that of a training resumed."""
+        """Begin a run with the settings and the data, or continue that of a resumed training."""
         with _patient():
             from mlflow import MlflowClient
             from mlflow.entities import Dataset, DatasetInput, Param

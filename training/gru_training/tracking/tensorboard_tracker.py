@@ -12,7 +12,7 @@ from gru_training.loop.checkpoint import EpochRecord
 from gru_training.runs.directory import RunDirectory
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
-_MOST = 10_000
+_MAX_WORDS = 10_000
 
 
 class EmbeddingTable(NamedTuple):
@@ -28,7 +28,7 @@ def embedding_table(path: Path) -> EmbeddingTable | None:
     vocabulary = path / "vocabulary.txt"
     if not vocabulary.is_file():
         return None
-    words = vocabulary.read_text("utf-8").removesuffix("\n").split("\n")[:_MOST]
+    words = vocabulary.read_text("utf-8").removesuffix("\n").split("\n")[:_MAX_WORDS]
     model = RunDirectory.open(path).load_model()
     if not any(layer.name == "embedding" for layer in model.layers):
         return None

@@ -37,14 +37,8 @@ class TuneConfig:
     """Search for the settings that do best on the validation rows, then train with them.
 
     Any setting of the training may follow TASK; the search leaves it as it is. The first trial has
-    the default settings, which are kept unless the best ones are better by a standard error. Test
-    rows are not looked at before the final training.
-
-    gru-train tune sentiment --data tickets.csv --minutes 30
-
-    gru-train tune sentiment --data tickets.csv --units 128 --vary learning_rate=1e-4:1e-2:log
-
-    gru-train tune forecasting --data sales.csv --target revenue --trials 40 --parallel 2
+    the default settings, which are kept unless the best ones are better by a standard error. The
+    test rows are read by the final training only.
 
     The study is kept in a folder. The same command continues it, also after Ctrl-C or a
     crash. Several machines that share the folder can run it at the same time.
@@ -126,7 +120,18 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
         found.conclude(console, finals, join(["gru-train", config.task, *flags, *own]))
 
 
-TUNE = Command("tune", TuneConfig, run_tune, needs_tensorflow=False, takes_training_flags=True)
+TUNE = Command(
+    "tune",
+    TuneConfig,
+    run_tune,
+    needs_tensorflow=False,
+    takes_training_flags=True,
+    examples=(
+        "gru-train tune sentiment --data tickets.csv --minutes 30",
+        "gru-train tune sentiment --data tickets.csv --units 128 --vary dropout=0.2:0.6",
+        "gru-train tune forecasting --data load.csv --target load --trials 40 --parallel 2",
+    ),
+)
 
 
 class Found(NamedTuple):

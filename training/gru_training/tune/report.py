@@ -15,6 +15,7 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 from optuna.visualization.matplotlib import plot_optimization_history, plot_slice
 
+from gru_training.criterion import ERRORS_TO_BEAT_BY_FEW
 from gru_training.errors import RunDirectoryError
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import TaskRun, write_whole
@@ -24,7 +25,7 @@ from gru_training.task import Comparable, Task
 from gru_training.tune.search_space import SearchSpace
 from gru_training.tune.study import Pick, Study
 
-_FEWEST_FOR_IMPORTANCE = 8
+_MIN_TRIALS = 8
 _SHOWN_TRIALS = 20
 
 
@@ -72,9 +73,11 @@ def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]
     if picked.keeps_defaults and picked.error is None:
         lines.append("The defaults are kept: there is too little to choose by.")
     elif picked.keeps_defaults:
+        gain = "a gain of less than a standard error"
+        if study.criterion.caution:
+            gain = f"a gain of less than {ERRORS_TO_BEAT_BY_FEW:g} standard errors on so few rows"
         lines.append(
-            "The defaults are kept: chance alone often gives the best of many trials a gain of "
-            "less than a standard error."
+            f"The defaults are kept: chance alone often gives the best of many trials {gain}."
         )
     if finals and finals[0].measure:
         values = np.array([each.test for each in finals])
@@ -212,6 +215,6 @@ def _zoom(axes: Any, study: Study) -> None:
 def _importances(study: Study) -> dict[str, float]:
     """The share of each setting; none where too few trials say something."""
     done = study.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    if len(done) < _FEWEST_FOR_IMPORTANCE or len({each.value for each in done}) < 3:
+    if len(done) < _MIN_TRIALS or len({each.value for each in done}) < 3:
         return {}
     return get_param_importances(study.study, evaluator=PedAnovaImportanceEvaluator())

@@ -17,13 +17,19 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from gru_training.criterion import FEWEST_PARTS, Criterion, standard_error
+from gru_training.criterion import (
+    ERRORS_TO_BEAT,
+    ERRORS_TO_BEAT_BY_FEW,
+    FEWEST_PARTS,
+    Criterion,
+    standard_error,
+)
 from gru_training.errors import ConfigError, RunDirectoryError
 
 DATABASE = "study.db"
 _LOCK = ".study.lock"
 _NAME = "study"
-LEFT_OUT = "left_out"
+LEFT_OUT_ATTRIBUTE = "left_out"
 """Attribute of a trial with the criterion without each part of the rows (`Judged.left_out`)."""
 _IDENTITY = "identity"
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
@@ -210,7 +216,7 @@ class Study:
             None if taken is None else taken.total_seconds(),
             str(reason or self.study.user_attrs.get(f"ended {trial.number}", "")),
             str(trial.user_attrs.get("worker", "")),
-            tuple(trial.user_attrs.get(LEFT_OUT, ())),
+            tuple(trial.user_attrs.get(LEFT_OUT_ATTRIBUTE, ())),
         )
 
 
@@ -246,8 +252,8 @@ def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
     """Choose between the best trial and the default settings.
 
     The best of many trials is in part the luckiest. It is taken if it is better than the defaults
-    by at least one standard error, the 1-SE rule (Breiman et al., 1984); where there are too few
-    rows for a standard error, not at all.
+    by at least one standard error, the 1-SE rule (Breiman et al., 1984). Where there are few rows
+    it takes two; where there are too few for a standard error, it is not taken at all.
 
     Args:
         study: Study of the search.
@@ -270,4 +276,5 @@ def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
     if parts < FEWEST_PARTS or parts != len(before.left_out):
         return Pick(before if study.criterion.caution else best, best, before, gain)
     error = standard_error(best.left_out, before.left_out)
-    return Pick(before if gain < error else best, best, before, gain, error)
+    factor = ERRORS_TO_BEAT_BY_FEW if study.criterion.caution else ERRORS_TO_BEAT
+    return Pick(before if gain < factor * error else best, best, before, gain, error)

@@ -20,7 +20,7 @@ from gru_training.errors import TrainingError
 from gru_training.programs import keep_programs
 from gru_training.task import Searchable, find_task
 from gru_training.tune.search_space import SearchSpace
-from gru_training.tune.study import LEFT_OUT, Study
+from gru_training.tune.study import LEFT_OUT_ATTRIBUTE, Study
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def run_trials(job: Job, count: int) -> None:
         try:
             settings = job.space.with_values(values)
             found = task.try_settings(settings, job.data, job.criterion, after_epoch)
-            trial.set_user_attr(LEFT_OUT, found.left_out)
+            trial.set_user_attr(LEFT_OUT_ATTRIBUTE, found.left_out)
             return found.value
         except TrainingError as error:
             trial.set_user_attr("reason", str(error))

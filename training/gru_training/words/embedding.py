@@ -124,7 +124,7 @@ class WordEmbedding(keras.layers.Layer):
 BUCKETS = 20_000
 """Pieces are told apart by a hash of so many values."""
 _LENGTHS = (3, 4, 5)
-_MOST = 32  # pieces of one word
+_MAX_PIECES = 32  # pieces of one word
 
 
 def word_pieces(tokens: Sequence[str]) -> np.ndarray:
@@ -140,7 +140,7 @@ def word_pieces(tokens: Sequence[str]) -> np.ndarray:
         (V, P) int32: numbers 1 to `BUCKETS`, 0 where a word has fewer than P; of longer words the
         first 32 pieces, short ones first.
     """
-    rows = [list(islice(_pieces(token), _MOST)) for token in tokens]
+    rows = [list(islice(_pieces(token), _MAX_PIECES)) for token in tokens]
     table = np.zeros((len(rows), max(map(len, rows), default=0)), np.int32)
     for row, pieces in zip(table, rows, strict=True):
         row[: len(pieces)] = pieces

@@ -21,7 +21,7 @@ from gru_serving.preprocessing.texts import PADDING, UNKNOWN
 from gru_training.words.vocabulary import word_counts
 
 _CHUNK = 1_000_000  # tokens whose pairs are counted at once
-_THIN_ABOVE = 1e-4  # share of all tokens above which a word counts less
+_MAX_FULL_SHARE = 1e-4  # share of all tokens above which a word counts less
 _CONTEXT_POWER = 0.75
 _SINGULAR_POWER = 0.5
 
@@ -59,7 +59,7 @@ def word_vectors(
 def _co_occurrences(rows: Sequence[np.ndarray], counts: np.ndarray, window: int) -> sp.csr_matrix:
     """Count how often words stand near each other, (V, V) symmetric; nearer counts more."""
     share = counts / max(1.0, counts.sum())
-    kept = np.sqrt(np.minimum(1.0, _THIN_ABOVE / np.maximum(share, 1e-12))) * (counts > 0)
+    kept = np.sqrt(np.minimum(1.0, _MAX_FULL_SHARE / np.maximum(share, 1e-12))) * (counts > 0)
     total = sp.csr_matrix((len(counts), len(counts)))
     for words in _chunks(rows, window):
         for distance in range(1, window + 1):

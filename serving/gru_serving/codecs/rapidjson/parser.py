@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gru_serving.codecs.rapidjson.reader import (
+    DEPTH_MESSAGE,
     MAX_DEPTH,
     PIECE,
-    TOO_DEEP,
     Reader,
     Structure,
     read_fast,
@@ -160,7 +160,7 @@ class LongReader(Reader):
             self._value([(root, None)])
             return root[0]
         if level >= MAX_DEPTH:
-            raise self._error(TOO_DEEP)
+            raise self._error(DEPTH_MESSAGE)
         self._at += 1
         return self._list(level + 1) if byte == ord("[") else self._members(level + 1)
 
@@ -309,7 +309,7 @@ def _number_text(value: float) -> str:
 
 
 # Texts beyond this are read in pieces.
-_LONG = 1 << 20
+_PIECEWISE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ def parse(body: bytes | bytearray) -> Document:
     """
     if not body:
         raise InvalidArgument("JSON Parse error: The document is empty")
-    if len(body) > _LONG:
+    if len(body) > _PIECEWISE_BYTES:
         value = LongReader(body).read()
     else:
         body = body if isinstance(body, bytes) else bytes(body)

@@ -67,7 +67,7 @@ class Structure(NamedTuple):
 # A tensor has at most 254 dimensions. Around it are the object of the request, in rows the list of
 # them or in columns the object of the inputs, and inside of it objects of base64.
 MAX_DEPTH = 1 + 1 + 254 + 1
-TOO_DEEP = f"Nesting is deeper than {MAX_DEPTH}."
+DEPTH_MESSAGE = f"Nesting is deeper than {MAX_DEPTH}."
 # Calls into C that read more than this at once would keep all other threads waiting.
 PIECE = 1 << 19
 _WHITESPACE = b" \t\n\r"
@@ -174,7 +174,7 @@ class Reader:
         value: Any
         if byte in b"[{":
             if len(stack) > self._most:
-                raise self._error(TOO_DEEP)
+                raise self._error(DEPTH_MESSAGE)
             self._at += 1
             value = [] if byte == ord("[") else {}
         elif byte == ord('"'):
@@ -359,7 +359,7 @@ def read_fast(body: bytes, shallow: bool = False) -> Any:
         return value
     try:
         text = body.decode("utf-8", "surrogateescape").lstrip(" \t\n\r")
-        value, _ = (_CAREFUL_DECODER if long else _DECODER).raw_decode(text)
+        value, _ = (_STRICT_DECODER if long else _DECODER).raw_decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None
@@ -397,6 +397,6 @@ def _double(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_first_wins)
-_CAREFUL_DECODER = json.JSONDecoder(
+_STRICT_DECODER = json.JSONDecoder(
     object_pairs_hook=_first_wins, parse_int=_integer, parse_float=_double
 )

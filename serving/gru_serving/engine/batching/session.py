@@ -48,7 +48,7 @@ from gru_serving.telemetry.metrics import Metrics
 
 _MAX_RANK = 6
 # Padding may add as much memory as the data, or this much; beyond that, requests run apart.
-_FREE_PADDING = 16 << 20
+_PADDING_ALLOWANCE = 16 << 20
 
 
 def tells_lengths(arrays: Sequence[np.ndarray]) -> bool:
@@ -84,7 +84,7 @@ def _affordable(tasks: Sequence[Task]) -> bool:
     for column in zip(*(task.inputs for task in tasks), strict=True):
         real += sum(array.nbytes for array in column)
         padded += rows * math.prod(_largest(column)) * column[0].itemsize
-    return padded - real <= max(real, _FREE_PADDING)
+    return padded - real <= max(real, _PADDING_ALLOWANCE)
 
 
 def _largest(arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ log = logging.getLogger(__name__)
 
 _MAX_ROUTES = 1024
 _TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
-_NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
+_SERVER_FAULTS = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
 
 
 class BatchingSession:
@@ -417,7 +417,7 @@ class BatchingSession:
         error = self._try(feeds, fetches, tasks)
         if error is None:
             return
-        retry = len(tasks) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
+        retry = len(tasks) > 1 and error.code not in _SERVER_FAULTS
         for task in tasks:
             alone = self._try(feeds, fetches, [task]) if retry else error
             if alone is not None:

@@ -46,7 +46,7 @@ from gru_serving.inference.service import (
     Target,
     Work,
 )
-from gru_serving.inference.turns import LONG, Turn, Turns
+from gru_serving.inference.turns import LONG_BYTES, Turn, Turns
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
@@ -231,7 +231,7 @@ class Service:
         """Answer one request in a thread."""
 
         def answer(turn: Turn) -> bytes:
-            if len(raw) > LONG:
+            if len(raw) > LONG_BYTES:
                 measure(request_class, raw, self._budget.most)
             request = _parse(request_class, raw)
             turn.end()
@@ -302,7 +302,7 @@ class PredictionService(Service):
             with self._budget.call(), self._budget.hold() as held:
                 await held.grow(len(raw), in_memory=True)
                 measured = Measured(raw, {}, 0)
-                if len(raw) > LONG:
+                if len(raw) > LONG_BYTES:
                     async with self._turns.take(len(raw)):
                         measured = await self._threads.run(
                             measure, call.message_class, raw, self._budget.most

@@ -116,14 +116,22 @@ class _Post(Request[AnswerT]):
         target: Version that the path names.
         body: Body as it came, or unpacked.
         timeout_ms: Milliseconds allowed for the run; 0 for no limit.
+        strict_integers: Whether to refuse integers beyond the type of their input.
     """
 
     # JSON of so many bytes, and arrays of so many as JSON, take less than a thread switch.
     limits = LoopLimits(read=1 << 14, write=1 << 12)
 
-    def __init__(self, target: Target, body: Body | PackedBody, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        target: Target,
+        body: Body | PackedBody,
+        timeout_ms: int,
+        strict_integers: bool = False,
+    ) -> None:
         super().__init__(len(body))
         self._target = target
+        self._strict_integers = strict_integers
         self._body = body
         self._timeout_ms = timeout_ms
 
@@ -151,7 +159,9 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
         signature = predictor.signatures.get(name)
         if signature is None:
             raise InvalidArgument(f'Serving signature name: "{name}" not found in signature def')
-        inputs, row = decode_inputs(question.content, signature, question.signature_name)
+        inputs, row = decode_inputs(
+            question.content, signature, question.signature_name, self._strict_integers
+        )
         write = json_writer.rows if row else json_writer.columns
         predictor.check_inputs(name, inputs.keys())
 
@@ -214,7 +224,7 @@ class RegressPost(_ExamplesPost[np.ndarray]):
 
 
 # The paths' pattern ignores case, the choice of what to answer does not.
-_POSTS: dict[bytes, Callable[[Target, Body | PackedBody, int], _Post[Any]]] = {
+_POSTS: dict[bytes, Callable[[Target, Body | PackedBody, int, bool], _Post[Any]]] = {
     b"predict": PredictPost,
     b"classify": ClassifyPost,
     b"regress": RegressPost,
@@ -233,6 +243,8 @@ class Api:
         budget: Budget that counts the bytes of requests.
         refusals: Counter of the requests that are refused.
         further: Routes beside all these, as those of the playground.
+        strict_integers: Whether to refuse integers beyond the type of their input, which TF
+            Serving wraps around.
     """
 
     def __init__(
@@ -245,6 +257,7 @@ class Api:
         budget: ByteBudget | None = None,
         refusals: Refusals | None = None,
         further: Sequence[Route] = (),
+        strict_integers: bool = False,
     ) -> None:
         self._inference = inference
         self._timeout_ms = max(0, timeout_ms)
@@ -253,6 +266,7 @@ class Api:
         self._metrics_path = metrics_path.encode()
         self._budget = budget or ByteBudget()
         self._refusals = refusals or Refusals()
+        self._strict_integers = strict_integers
         self._stopping = False
         self._quiet = QuietPeriod()
         self._pages = _pages(inference.repository, lambda: self._stopping, further)
@@ -317,7 +331,9 @@ class Api:
                 elif match and method == "POST" and match["verb"] in _POSTS:
                     target = _target_of(match)
                     opened = await open_body(body, headers, held, threads)
-                    post = _POSTS[match["verb"]](target, opened, self._timeout_ms)
+                    post = _POSTS[match["verb"]](
+                        target, opened, self._timeout_ms, self._strict_integers
+                    )
                     answer = await self._inference.answer(post, record)
                 else:
                     shown = path.decode("utf-8", "replace")

@@ -82,6 +82,7 @@ class RestListener:
             budget,
             additions.refusals,
             playground_routes(flags, metrics_path, inference.repository),
+            flags.strict_integers,
         )
         config = uvicorn.Config(
             additions.wrap(self._api),

@@ -31,6 +31,7 @@ def test_a_vanilla_rnn_decays_with_slope_times_weight(weight, expected):
     assert by_product == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @confirms("AR-1")
 def test_jacobian_of_a_step_has_a_term_for_the_update_gate(rng):
     kernel, recurrent, bias = random_gru(rng)

@@ -65,6 +65,7 @@ TEXTS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
 def test_what_the_slow_reader_reads(text):
@@ -72,6 +73,7 @@ def test_what_the_slow_reader_reads(text):
     assert outcome(LongReader(body).read) == outcome(Reader(body).read)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(TEXTS, st.data())
 def test_errors_of_the_slow_reader(text, data):

@@ -204,6 +204,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), json_values), st.booleans())
 def test_both_readers_agree_with_json(value, ascii_only):
     body = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")

@@ -161,6 +161,7 @@ def test_a_batch_that_is_due_late_keeps_no_other_waiting(make, callers):
     assert not waiting.done()
 
 
+@pytest.mark.slow
 def test_an_idle_thread_keeps_nothing_in_memory(make):
     session, gate = make()
     gate.batches = deque(maxlen=0)

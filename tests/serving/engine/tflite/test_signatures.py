@@ -18,6 +18,7 @@ from tests.serving.engine.tflite.tflite_files import (
 )
 
 
+@pytest.mark.slow
 def test_signatures_of_the_file(lite):
     assert list(lite.signatures) == ["serving_default"]
     signature = lite.signatures["serving_default"]

@@ -40,6 +40,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("by", ["the service", "the tokens", "the drain"])
 def test_refused_requests_are_not_kept(by, tmp_path):
     """Not even until the garbage collector runs: they may have many megabytes."""

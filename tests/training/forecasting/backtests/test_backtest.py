@@ -38,6 +38,7 @@ def folder(forecasting_run):
     return run_backtest(BacktestConfig(forecasting_run.path, folds=3, name="rolled"))
 
 
+@pytest.mark.slow
 def test_folds_are_the_test_windows_in_order(forecasting_run, folder):
     summary = json.loads((folder / "backtest.json").read_text())
     folds = summary["folds"]
@@ -123,6 +124,7 @@ def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
         BacktestConfig(forecasting_run.path, folds=0)
 
 
+@pytest.mark.slow
 def test_command_line(forecasting_run, tmp_path, capsys):
     arguments = ["backtest", str(forecasting_run.path), "--folds", "2", "--name", "by-command"]
     assert main(arguments) == 0
@@ -173,6 +175,7 @@ def test_no_fold_knows_what_comes_after_it(tmp_path):
     assert first[0] == first[1]
 
 
+@pytest.mark.slow
 def test_every_measure_of_all_folds_together(forecasting_run):
     """With NumPy, from the forecasts of the windows that the folds have."""
     config = BacktestConfig(

@@ -46,6 +46,7 @@ def run():
     return ForecastingRun.open(made_once("combined", make) / "both")
 
 
+@pytest.mark.slow
 def test_no_simple_forecaster_validates_better(run):
     model = run.metrics["model"]
     for name, floor in run.metrics["baselines"].items():

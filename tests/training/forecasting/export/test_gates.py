@@ -45,6 +45,7 @@ def test_gates_follow_the_equations_of_the_cell(options):
             np.testing.assert_allclose(h[row, t, place], state, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gates_of_a_stack_are_those_of_its_top_layer():
     forecaster = forecaster_with(architecture="one_shot", layers=2)
     states = keras.Model(forecaster.model.input, forecaster.model.get_layer("gru").output)

@@ -72,6 +72,7 @@ def compare(forecaster, native, name, **inputs):
     return got
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("options", KINDS + MORE)
 def test_every_signature_is_a_graph_that_answers_alike(options):
     """On 1,000 windows with gaps, some of them at the edges."""

@@ -18,6 +18,7 @@ from tests.training.forecasting.export.answering import (
 )
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("options", KINDS)
 def test_answers_are_the_models_in_raw_units(options):
     forecaster = forecaster_with(**options)
@@ -91,6 +92,7 @@ def test_a_row_does_not_depend_on_its_neighbours():
     np.testing.assert_allclose(forecaster.ask(holed)["quantiles"], alone, rtol=1e-6)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     "options",
     [
@@ -168,6 +170,7 @@ def test_a_model_says_where_its_columns_stand():
     assert told["needed"].numpy().tolist() == [[1, 0, 1]]
 
 
+@pytest.mark.slow
 def test_which_models_have_which_signatures():
     every = {"serving_default", "by_name", "columns"}
     assert set(forecaster_with().signatures) == every | {"gates"}

@@ -33,6 +33,7 @@ def runs(made):
     return {name: ForecastingRun.open(made / "runs" / name) for name in ("with", "without")}
 
 
+@pytest.mark.slow
 def test_the_calendar_lowers_the_error(runs):
     found = {name: run.metrics["model"]["test"]["mse"] for name, run in runs.items()}
     assert found["with"] < 0.3 * found["without"]
@@ -44,6 +45,7 @@ def test_the_calendar_lowers_the_error(runs):
     assert (runs["with"].path / "known_inputs.png").is_file()
 
 
+@pytest.mark.slow
 def test_a_forecast_needs_the_series_alone(made, runs, tmp_path):
     """Newer values end before Christmas, which is forecast without a word from the caller."""
     table = pd.read_csv(made / "demand.csv", parse_dates=["date"])

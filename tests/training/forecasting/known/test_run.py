@@ -46,6 +46,7 @@ def test_known_inputs_lower_the_error(runs):
     assert errors["with"] < 0.5 * floors[0]
 
 
+@pytest.mark.slow
 def test_rows_without_a_load_are_not_tested_on(runs, table):
     rows = runs["with"].metrics["data"]["rows"]
     assert sum(rows.values()) == len(table) - KNOWN_AHEAD
@@ -87,6 +88,7 @@ def test_errors_are_those_of_the_forecasts_in_raw_units(runs, table, name):
     np.testing.assert_array_equal(windows["futures"], ahead)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", ["with", "log"])
 def test_rows_after_the_last_load_are_what_is_forecast(runs, table, tmp_path, name):
     found = forecast(runs[name], tmp_path)
@@ -176,6 +178,7 @@ def test_from_python(runs, table, made, tmp_path):
         forecaster.predict(data=later)
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_read_may_be_absent(runs, table, tmp_path, capsys):
     run = runs["without"]
     whole, bare = tmp_path / "whole.csv", tmp_path / "bare.csv"

@@ -49,6 +49,21 @@ def test_a_network_worse_than_naive_is_said_loudly(metrics):
     assert f"season {naive['mae']:.4f}" in of_medians
 
 
+def test_it_begins_with_the_error_beside_that_of_the_last_season(metrics):
+    own, naive = metrics["model"]["test"], metrics["baselines"]["seasonal naive"]["test"]
+    own["mae"], naive["mae"] = 0.3, 0.4
+    metrics["beats_seasonal_naive"] = True
+    first = write_markdown(metrics).split("\n")[2]
+    assert first.startswith("**On the test windows forecasts are off by 0.300 standard deviations")
+    assert "25% less than those that repeat the last season" in first
+    widest = max(metrics["intervals"], key=lambda interval: interval["nominal"])
+    assert f"interval holds {widest['coverage']:.0%} of the values" in first
+    metrics["data"]["targets"], own["by_column"]["up"]["raw_mae"] = ["up"], 12.5
+    naive["mae"] = 0.2
+    first = write_markdown(metrics).split("\n")[2]
+    assert "off by 12.5 on average, in the units of up**, 50% more than" in first
+
+
 @pytest.mark.parametrize(
     ("coverage", "words"),
     [(0.83, None), (0.77, None), (0.769, "3.1 points less"), (0.9, "10.0 points more")],

@@ -50,7 +50,7 @@ def test_a_short_series_is_never_refused_by_default(frequency):
             data = prepare(short, SeriesConfig(**settings))
             assert data.season <= data.borders.train
             assert all(len(data.windows(part)) for part in ("train", "validation", "test"))
-    assert steps_of(series(157, "W-SUN"), SeriesConfig())[1:] == (52, 52)
+    assert steps_of(series(157, "W-SUN"), SeriesConfig())[1:] == (39, 52)
     assert steps_of(series(44, "W-SUN"), SeriesConfig())[1:] == (11, 1)
 
 

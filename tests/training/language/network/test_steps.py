@@ -53,6 +53,7 @@ def test_documents_cost_the_same_however_they_are_cut(batch_size, steps):
     assert total == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [0, 5])
 def test_a_step_moves_every_weight_and_carries_the_state(samples):
     model = language_model(dropout=0.2, recurrent_dropout=0.2)

@@ -9,7 +9,7 @@ from gru_training import load_run
 from gru_training.errors import RunDirectoryError
 from gru_training.estimators.load import _load_pyfunc
 from gru_training.language.reading import END, END_ID, joined
-from gru_training.language.served import LanguageServable
+from gru_training.language.servable import LanguageServable
 from gru_training.words.tokens import NEW_LINE
 
 
@@ -36,6 +36,7 @@ def score(served, texts):
     return {k: v.numpy() for k, v in served.signatures["score"](tf.constant(texts)).items()}
 
 
+@pytest.mark.slow
 def test_score_multiplies_what_each_word_has_behind_those_before_it(served, probabilities):
     texts = ["The cat sees songs.", "", "a zebra"]
     found = score(served, texts)

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from gru_training.sentiment.evaluation.doubtful import (
+from gru_training.sentiment.evaluation.doubtful_labels import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,

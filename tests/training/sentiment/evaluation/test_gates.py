@@ -1,6 +1,7 @@
 """The picture of gates: the choice of rows, what is read from them, and that it can be drawn."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from matplotlib.image import imread
 
@@ -18,6 +19,7 @@ def test_the_surest_right_and_wrong_short_rows_of_each_class_are_chosen():
     assert choose_rows(scores, np.zeros(9, int), lengths) == [6, 7]
 
 
+@pytest.mark.slow
 def test_what_is_read_ends_in_the_stored_answer(tiny_run):
     rows = list(tiny_run.test_predictions())[:3]
     texts = read_texts(

@@ -1,3 +1,5 @@
+import json
+
 from gru_training.sentiment.evaluation.markdown import write_markdown
 
 
@@ -28,6 +30,24 @@ def test_summary_tells_what_the_temperature_changed(tiny_run):
     remarked = {**metrics, "calibration": {**calibration, "remark": "none is best"}}
     text = write_markdown(remarked, tiny_run.classes, [], True)
     assert f"temperature {calibration['temperature']:.3f}: none is best." in text
+
+
+def test_no_likelihood_is_called_worse_that_is_shown_as_the_same(tiny_run):
+    calibration = json.loads(json.dumps(tiny_run.metrics["calibration"]))
+    test = calibration["test"]
+    metrics = {**tiny_run.metrics, "calibration": calibration}
+    for after, worse in ((0.64231, False), (0.6425, True), (0.5, False)):
+        test["before"]["negative_log_likelihood"] = 0.64230
+        test["after"]["negative_log_likelihood"] = after
+        text = write_markdown(metrics, tiny_run.classes, [], False)
+        assert ("made the likelihood worse" in text) is worse
+
+
+def test_the_time_is_told_by_what_it_was_spent_on(tiny_run):
+    assert list(tiny_run.metrics["stages"]) == ["network", "simple models", "report"]
+    stages = {"network": 120.4, "simple models": 600.0, "report": 59.6}
+    text = write_markdown({**tiny_run.metrics, "stages": stages}, tiny_run.classes, [], False)
+    assert "\nNetwork 2 min, simple models 10 min, report 60 s.\n" in text
 
 
 def test_pictures_of_the_report_are_there(tiny_run):

@@ -35,6 +35,7 @@ def explained(built, attribution, ids=IDS, weights=WEIGHTS):
     return ((built(ids).numpy() - attribution.baseline(ids).numpy()) * weights).sum(axis=1)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("pooling", "bidirectional"),
     [("max", True), ("mean", True), ("attention", True), ("last", False)],
@@ -63,6 +64,7 @@ def oracle_answer(built, vectors, weights):
     return logits @ weights
 
 
+@pytest.mark.slow
 def test_scores_are_a_riemann_sum_of_finite_differences():
     built = model("last", bidirectional=False, layers=1)
     table = np.asarray(built.get_layer("embedding").embeddings, np.float64)
@@ -83,6 +85,7 @@ def test_scores_are_a_riemann_sum_of_finite_differences():
         np.testing.assert_allclose(found[: len(sums)], sums, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_with_ngrams_they_add_up_too():
     rows = [RNG.integers(2, V, 6).astype(np.int32) for _ in range(90)]
     labels = np.array([0 if 5 in row else 1 if 7 in row else 2 for row in rows], np.int32)

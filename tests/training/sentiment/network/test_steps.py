@@ -58,6 +58,7 @@ def test_pieces_of_any_length_and_empty_ones_lead_to_the_same_state(pooling):
     np.testing.assert_allclose(state, at_once[1], atol=2e-6)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize(("bidirectional", "layers"), [(False, 1), (False, 2), (True, 2)])
 def test_scores_after_each_token_are_those_of_the_text_so_far(bidirectional, layers, pooling):
@@ -76,6 +77,7 @@ def test_scores_after_each_token_are_those_of_the_text_so_far(bidirectional, lay
             np.testing.assert_array_equal(np.asarray(values)[row, length:], 0)
 
 
+@pytest.mark.slow
 def test_the_answers_to_beginnings_come_from_the_graph_that_other_signatures_call():
     whole = model(True)
     ids = tf.TensorSpec((None, None), tf.int32)

@@ -31,6 +31,7 @@ def hostile(run):
     return pa.table({"text": [*texts[:100], "", None, "long " * 500, *PIECES, "".join(PIECES)]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class", "labels", "number"])
 def test_answers_are_those_of_the_keras_model(kind, tiny_run, tmp_path):
     trained = {"labels": train_labels, "number": train_number}
@@ -109,6 +110,7 @@ def test_a_damaged_graph_is_named(tiny_run, tmp_path):
     assert main(command) == 2
 
 
+@pytest.mark.slow
 def test_what_onnx_cannot_express_is_answered_by_tensorflow(tmp_path, capsys):
     sizes = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4"]
     runs = ["--runs-dir", str(tmp_path), "--name", "chunks"]
@@ -124,6 +126,7 @@ def test_what_onnx_cannot_express_is_answered_by_tensorflow(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("TensorFlow ")
 
 
+@pytest.mark.slow
 def test_an_estimator_writes_none(tmp_path):
     texts = [f"{word} {number}" for number in range(20) for word in ("good", "bad")]
     sizes = {"units": 4, "embedding_size": 4, "epochs": 1}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 import tensorflow as tf
 
 from gru_training.scoring.class_columns import class_columns
@@ -10,6 +11,7 @@ from gru_training.sentiment.served.servable import SentimentServable
 from gru_training.sentiment.task import TASK
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_the_exported_model(tiny_run):
     texts = [row.text for row in tiny_run.test_predictions()]
     texts += ["", "  ", "word", "never heard of", "good " * 900, "\x00bytes", "ÄÖ 中文 n't"]

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from gru_serving.preprocessing.series import AverageEffect
+from gru_serving.preprocessing.description import Step
+from gru_serving.preprocessing.series import (
+    AverageEffect,
+    CalibrateQuantiles,
+    Intervals,
+    ReadAlone,
+    RestoreAlone,
+    SplitEffect,
+)
 from gru_training.forecasting.combination import combined
 from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.known import average_effect
@@ -88,6 +96,28 @@ class OneSeries(NamedTuple):
     def lookback(self) -> int:
         """L."""
         return int(self.model.input_shape[1])
+
+    def steps(self, intervals: Intervals) -> tuple[list[Step], list[Step]]:
+        """Return the steps before the model, from `history`, and behind it, to `quantiles`."""
+        before: list[Step] = []
+        if self.inputs is not None:
+            before.append(SplitEffect("past", "future", self.lookback, self.inputs))
+        before.append(ReadAlone("history", "window", self.lookback, self.exponent))
+        return before, [
+            CalibrateQuantiles("answers", "quantiles", intervals, unknown=True),
+            RestoreAlone("quantiles", "quantiles", self.exponent),
+        ]
+
+    def quantiles(self, history: np.ndarray, intervals: Intervals) -> np.ndarray:
+        """Quantiles (B, H, Q) of histories (B, T) in raw units, without known inputs."""
+        values: dict[str, Any] = {"history": np.asarray(history, np.float32)}
+        before, after = self.steps(intervals)
+        for step in before:
+            step.numpy(values)
+        values["answers"] = np.asarray(self.model(values["window"], training=False))
+        for step in after:
+            step.numpy(values)
+        return np.asarray(values["quantiles"])
 
 
 def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:

@@ -174,7 +174,7 @@ class ForecastingServable(Servable):
 
         Args:
             asked: (B, T, C), of the request.
-            read: (B, L, C).
+            read: Values that the model reads, (B, L, C).
             start: Number of the first window whose known inputs are sent, if the model reads any.
         """
         inputs = {"history": asked[..., : self._given], **self._timestamps(len(read), start)}

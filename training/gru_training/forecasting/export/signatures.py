@@ -31,11 +31,8 @@ from gru_serving.preprocessing.series import (
     Intervals,
     NumberSteps,
     OrderColumns,
-    ReadAlone,
     Restore,
-    RestoreAlone,
     SeriesColumns,
-    SplitEffect,
     Standardise,
     StandardiseTick,
     TakeLast,
@@ -44,6 +41,7 @@ from gru_serving.preprocessing.series import (
 from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.export.calendar import CalendarInputs
 from gru_training.forecasting.export.one_series import OneSeries
+from gru_training.forecasting.intervals import calibration
 from gru_training.forecasting.network import ForecasterSteps
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.servable import DescribedModule, Network
@@ -127,14 +125,13 @@ class ForecastingSignatures(DescribedModule):
             else tuple(range(given))
         )
         size = steps.state_size if steps is not None and streams else 0
-        lists = tuple(tuple(map(tuple, each)) for each in np.asarray(offsets, np.float32).tolist())
         described = _Describer(
             shape,
             None if streams else shape.lookback,
             given,
             preprocessor,
             SeriesColumns(tuple(columns[:given]), tuple(shape.targets), read, known),
-            Intervals(tuple(levels), lists),
+            calibration(offsets, levels),
             panel,
             calendar,
         )
@@ -273,15 +270,9 @@ class _Describer:
         steps += [RequireFinite("history"), RequireSome("history")]
         for name in ahead:
             steps += [RequireFinite(name), RequireRows(name)]
-        if one.inputs is not None:
-            steps.append(SplitEffect("past", "future", one.lookback, one.inputs))
-        steps.append(ReadAlone("history", "window", one.lookback, one.exponent))
-        after = [
-            CalibrateQuantiles("answers", "quantiles", self._intervals, unknown=True),
-            RestoreAlone("quantiles", "quantiles", one.exponent),
-            TakePlaces("quantiles", "forecast", self._intervals.middle),
-        ]
-        return Signature(steps, "one_series", after, _ANSWERS), inputs | ahead
+        before, after = one.steps(self._intervals)
+        after.append(TakePlaces("quantiles", "forecast", self._intervals.middle))
+        return Signature([*steps, *before], "one_series", after, _ANSWERS), inputs | ahead
 
     def gates(self, width: int, streams: bool, several: bool) -> tuple[Signature, Specs]:
         """Return `gates`.

@@ -10,8 +10,8 @@ from gru_training.sentiment.evaluation.classifier import TrainedClassifier
 
 _GAP = 0.1
 """Largest excess of training accuracy over validation accuracy without advice."""
-_UNEQUAL = 5
-_UNKNOWN_SHARE = 0.05
+_MIN_ROWS_RATIO = 5
+_MAX_UNKNOWN_SHARE = 0.05
 _CUT_SHARE = 0.05
 
 
@@ -41,7 +41,7 @@ def advice(
 def _of_classes(trained: TrainedClassifier, validation: Mapping[str, float]) -> list[str]:
     counts = np.bincount(trained.texts.rows["train"].labels, minlength=len(trained.data.classes))
     gap = validation["accuracy"] - validation["macro_f1"]
-    if counts.max() < _UNEQUAL * counts.min() or gap < _GAP / 2:
+    if counts.max() < _MIN_ROWS_RATIO * counts.min() or gap < _GAP / 2:
         return []
     rare = trained.data.classes[int(counts.argmin())]
     text = (
@@ -70,8 +70,8 @@ def _of_training(trained: TrainedClassifier) -> list[str]:
         found.append(
             f"The network gets {best.train['accuracy']:.1%} of the training rows right but "
             f"{best.validation['accuracy']:.1%} of the validation rows: more labelled texts would "
-            "help; `--unlabelled` learns from texts without labels, and `--subwords` from parts of "
-            "words."
+            "help; `--unlabelled` learns from texts without labels, and `--set subwords=yes` from "
+            "parts of words."
         )
     return found
 
@@ -82,10 +82,10 @@ def _of_texts(trained: TrainedClassifier) -> list[str]:
     longest = trained.config.data.max_tokens
     cut = float(np.mean([len(row) >= longest for row in trained.texts.rows["validation"].ids]))
     found = []
-    if unknown > _UNKNOWN_SHARE and not trained.config.model.subwords:
+    if unknown > _MAX_UNKNOWN_SHARE and not trained.config.model.subwords:
         found.append(
             f"{unknown:.1%} of the words in the validation rows occur in no training row: try "
-            "`--subwords`."
+            "`--set subwords=yes`."
         )
     if cut > _CUT_SHARE:
         found.append(

@@ -21,7 +21,7 @@ from gru_training.words.vocabulary import TokenRows, members_of
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
-_LONGEST = {2: "bigrams", 3: "trigrams"}
+_ORDER_NAMES = {2: "bigrams", 3: "trigrams"}
 """Names of the longest n-grams by their order."""
 
 
@@ -176,7 +176,7 @@ def naive_bayes(
     model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
     predicted = (model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test))
     return _of_classes(
-        f"{_LONGEST[ngrams.order]}, multinomial naive Bayes", validation, test, *predicted
+        f"{_ORDER_NAMES[ngrams.order]}, multinomial naive Bayes", validation, test, *predicted
     )
 
 
@@ -190,7 +190,10 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     """
     predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
     return _of_classes(
-        f"NB-weighted {_LONGEST[model.order]}, logistic regression", validation, test, *predicted
+        f"NB-weighted {_ORDER_NAMES[model.order]}, logistic regression",
+        validation,
+        test,
+        *predicted,
     )
 
 

@@ -27,9 +27,9 @@ from gru_training.sentiment.measures import at_best_threshold
 from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
 from gru_training.sentiment.targets import NumberTarget, Target
 
-_FEWEST_ROWS = 10
+_MIN_ROWS = 10
 """Fewest validation rows with a label for a threshold of its own."""
-_NEVER = 1.01
+_UNREACHABLE_THRESHOLD = 1.01
 """A threshold that no probability reaches."""
 
 
@@ -59,7 +59,7 @@ def calibrate(
         target: Target of the model.
         settings: Settings of the decision.
         labels: The targets of the rows.
-        logits: (N, C).
+        logits: Logits, (N, C).
 
     Raises:
         ConfigError: The settings name other classes.
@@ -89,7 +89,7 @@ def _class_decision(
     utilities: tuple[tuple[float, ...], ...] = ()
     if settings.costs is not None:
         utilities = read_costs(settings.costs, target.names)
-        reasons.append(f"the least expected cost (--costs {settings.costs.name})")
+        reasons.append(f"the least expected cost (`costs={settings.costs.name}`)")
     for number, share in read_targets(settings.target_precision, target.names).items():
         thresholds[number], reason = _for_precision(
             target.names[number], labels == number, scores[:, number], share
@@ -108,13 +108,13 @@ def _label_decision(
     common = float(scores[applied].min()) if applied.any() else 0.5
     thresholds, few = [], 0
     for number in range(len(target.names)):
-        enough = members[:, number].sum() >= _FEWEST_ROWS
+        enough = members[:, number].sum() >= _MIN_ROWS
         few += not enough
         thresholds.append(f1_threshold(members[:, number], scores[:, number]) if enough else common)
     reasons = ["the best F1 of each label on the validation rows"]
     if few:
         reasons.append(
-            f"{counted(few, 'label')} with fewer than {_FEWEST_ROWS} of these rows at the best "
+            f"{counted(few, 'label')} with fewer than {_MIN_ROWS} of these rows at the best "
             f"common threshold, {common:.3f}"
         )
     for number, share in read_targets(settings.target_precision, target.names).items():
@@ -130,5 +130,8 @@ def _for_precision(
 ) -> tuple[float, str]:
     threshold = precision_threshold(is_class, scores, share)
     if threshold is None:
-        return _NEVER, f"{name!r} never, as no threshold reaches a precision of {share:.0%}"
+        return (
+            _UNREACHABLE_THRESHOLD,
+            f"{name!r} never, as no threshold reaches a precision of {share:.0%}",
+        )
     return threshold, f"{name!r} from {threshold:.3f} on, for a precision of {share:.0%}"

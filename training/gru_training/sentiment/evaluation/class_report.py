@@ -13,7 +13,7 @@ from gru_training.sentiment.evaluation import pictures
 from gru_training.sentiment.evaluation.advice import advice
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
-from gru_training.sentiment.evaluation.doubtful import (
+from gru_training.sentiment.evaluation.doubtful_labels import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,
@@ -37,8 +37,8 @@ from gru_training.sentiment.evaluation.metrics import (
 from gru_training.sentiment.evaluation.pictures import bin_by_length, draw_precision_recall
 from gru_training.words.vocabulary import word_counts
 
-DOUBTFUL = "doubtful_labels.csv"
-_SHOWN = 10
+DOUBTFUL_LABELS_FILE = "doubtful_labels.csv"
+_ROWS_SHOWN = 10
 _MOST_DOUBTED = 20_000
 """Training rows, of which folds are still fast."""
 
@@ -107,7 +107,11 @@ def class_results(
 
     def markdown(metrics: Mapping[str, Any]) -> str:
         return write_markdown(
-            metrics, data.classes, _surest_mistakes(predictions), bool(shown), doubtful[:_SHOWN]
+            metrics,
+            data.classes,
+            _surest_mistakes(predictions),
+            bool(shown),
+            doubtful[:_ROWS_SHOWN],
         )
 
     return Results(metrics, predictions, draw, markdown)
@@ -160,7 +164,7 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
         trained.data.classes,
     )
     if found:
-        with (writer.path / DOUBTFUL).open("w", encoding="utf-8", newline="") as file:
+        with (writer.path / DOUBTFUL_LABELS_FILE).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, list(found[0]))
             table.writeheader()
             table.writerows(found)

@@ -19,7 +19,7 @@ _BATCH = 32
 _POINTS = 8
 """Points of the line: at a dozen words, scores up to 3.6 are within .006 of those with 32."""
 _WORDS = 8
-_FEWEST_ROWS = 2
+_MIN_ROWS = 2
 """Fewest rows in which a word must occur to count for a class."""
 
 
@@ -104,16 +104,14 @@ def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict
         words = [
             word
             for word in sorted(of, key=lambda word: (-of[word], word))
-            if of[word] > 0
-            and len(rows[number][word]) >= _FEWEST_ROWS
-            and any(map(str.isalnum, word))
+            if of[word] > 0 and len(rows[number][word]) >= _MIN_ROWS and any(map(str.isalnum, word))
         ]
         found[name] = words[:_WORDS]
     return found
 
 
-MARKED = "marked_texts.json"
-MOST = 12
+MARKED_TEXTS_FILE = "marked_texts.json"
+MAX_TEXTS = 12
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = (
     "body{font:16px/1.7 system-ui,sans-serif;max-width:48em;margin:2em auto;padding:0 1em;"
@@ -139,10 +137,10 @@ def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
         writer: Writer of the run.
         shown: Rows in the order of the page; the first twelve are shown.
     """
-    shown = shown[:MOST]
+    shown = shown[:MAX_TEXTS]
     _write_page(shown, writer.path / "explanations.html")
     writer.write_json(
-        MARKED,
+        MARKED_TEXTS_FILE,
         [
             {
                 "answer": each.answer,

@@ -10,7 +10,7 @@ from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.explanations import (
-    MOST,
+    MAX_TEXTS,
     Marked,
     Question,
     deciding_words,
@@ -27,7 +27,7 @@ from gru_training.sentiment.evaluation.markdown import (
 from gru_training.sentiment.evaluation.pictures import draw_precision_recall
 from gru_training.sentiment.measures import labels_agreement, mean_average_precision, per_class
 
-_SHOWN = 10
+_ROWS_SHOWN = 10
 _MEASURES = {
     "micro_f1": "micro F1",
     "macro_f1": "macro F1",
@@ -94,7 +94,7 @@ def labels_results(
         for row in np.argsort(-surest, kind="stable")
         if predictions[row]["label"] != predictions[row]["predicted"]
     ]
-    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_SHOWN]))
+    return Results(metrics, predictions, draw, partial(_markdown, mistakes=wrong[:_ROWS_SHOWN]))
 
 
 def _explain(
@@ -116,7 +116,7 @@ def _explain(
     names = trained.data.classes
     wrong = np.argwhere(held != said)
     doubt = np.abs(scores - held)[tuple(wrong.T)]
-    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MOST]]
+    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MAX_TEXTS]]
     given = [Question(*map(int, place)) for place in np.argwhere(said)]
     explained = explain_rows(trained, [*first, *given])
     shown = []
@@ -135,12 +135,14 @@ def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
+    floors = metrics["baselines"]
+    floor = max(floors, key=lambda name: floors[name]["validation_micro_f1"])
     lines = [
         f"# Labels: {data['name']}",
         "",
-        f"**Of the labels that the model gives to new texts and of those that they have, "
-        f"{test['micro_f1']:.0%} agree (micro F1); {test['exact_match']:.0%} of the texts get all "
-        "their labels and no other.**",
+        f"**{test['exact_match']:.0%} of new texts get all their labels and no other**; with the "
+        f"best simple model ({floor}) it is {floors[floor]['test_exact_match']:.0%}. The micro F1 "
+        f"of the labels is {test['micro_f1']:.1%}, against {floors[floor]['test_micro_f1']:.1%}.",
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {len(data['balance'])} labels, "

@@ -7,7 +7,7 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
-_FEWEST_PAIRS = 30
+_MIN_PAIRS = 30
 """Pairs of test rows of the same words, below which shares of them say nothing."""
 
 
@@ -15,8 +15,7 @@ def epoch_sentence(metrics: Mapping[str, Any]) -> str:
     """State which epoch was the best, for labels and numbers; begins with a blank."""
     return (
         f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
-        f"{metrics['metric']} on the validation rows. Training and testing took "
-        f"{metrics['seconds']:,.0f} s."
+        f"{metrics['metric']} on the validation rows. {_stages(metrics)}"
     )
 
 
@@ -25,10 +24,18 @@ def epoch_and_time(metrics: Mapping[str, Any]) -> str:
     return (
         f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
-        f"end.\n\nTraining and testing took {metrics['seconds']:,.0f} s; an epoch "
-        f"{metrics['speed']['seconds_per_epoch']:.1f} s (median without the first), "
-        f"{metrics['speed']['tokens_per_second']:,.0f} training tokens per second."
+        f"end.\n\n{_stages(metrics)}"
     )
+
+
+def _stages(metrics: Mapping[str, Any]) -> str:
+    """State what the time was spent on, such as `Network 2 min, simple models 9 s`."""
+    stages = [f"{name} {_duration(seconds)}" for name, seconds in metrics["stages"].items()]
+    return f"{', '.join(stages).capitalize()}."
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
 
 
 _GATES = (
@@ -129,9 +136,10 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
     floors = metrics["baselines"]
     name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
     text += f"; {name} gets {100 * floors[name]['test_accuracy']:.0f}"
-    worst = min(metrics["per_class"], key=lambda name: metrics["per_class"][name]["recall"])
-    recall = metrics["per_class"][worst]
-    if recall["rows"] and recall["recall"] < model["accuracy"] - 0.1:
+    tested = {name: of for name, of in metrics["per_class"].items() if of["rows"]}
+    worst = min(tested, key=lambda name: tested[name]["recall"])
+    recall = tested[worst]
+    if recall["recall"] < model["accuracy"] - 0.1:
         text += (
             f". Of the texts of class {cell(worst)} it finds {recall['recall']:.0%} "
             f"({recall['rows']:,} test rows)"
@@ -166,11 +174,10 @@ def class_table(
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, values in per_class.items():
-        area = values["average_precision"]
+        shares = (values[key] for key in ("precision", "recall", "f1", "average_precision"))
+        shown = " | ".join("–" if share is None else f"{share:.2%}" for share in shares)
         lines.append(
-            f"| {cell(name)} | {values['precision']:.2%} | {values['recall']:.2%} | "
-            f"{values['f1']:.2%} | {'' if area is None else f'{area:.2%}'} | {values['rows']:,} | "
-            f"{balance[name]['train']:,} |"
+            f"| {cell(name)} | {shown} | {values['rows']:,} | {balance[name]['train']:,} |"
         )
     return lines
 
@@ -205,7 +212,7 @@ def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if same_words["pairs"] < _FEWEST_PAIRS:
+    if same_words["pairs"] < _MIN_PAIRS:
         return []
     return [
         "",
@@ -218,7 +225,11 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     remark, picture = calibration["remark"], "![confidence against accuracy](calibration.png)"
     if remark is None and f"{calibration['temperature']:.3f}" == "1.000":
-        return ["Temperature 1.000: no change.", "", picture]
+        return [
+            "The probabilities are used as trained: the validation rows ask for no correction.",
+            "",
+            picture,
+        ]
     lines = [
         f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
         + (
@@ -243,7 +254,7 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"{values['expected_calibration_error']:.2%} |"
         )
     before, after = (test[when]["negative_log_likelihood"] for when in ("before", "after"))
-    if after > before:
+    if f"{after:.4f}" > f"{before:.4f}":
         lines += [
             "",
             f"On the test rows the division made the likelihood worse ({after:.4f} against "

@@ -35,7 +35,7 @@ def part_summary(
 
     Args:
         labels: (N,) class numbers.
-        logits: (N, C).
+        logits: Logits, (N, C).
         predicted: (N,) class numbers answered; the likeliest by default.
     """
     answered = logits.argmax(axis=1) if predicted is None else predicted

@@ -15,7 +15,7 @@ from gru_training.sentiment.evaluation.classifier import Results, TrainedClassif
 from gru_training.sentiment.evaluation.markdown import cell, epoch_sentence, further_lines
 from gru_training.sentiment.measures import number_measures
 
-_SHOWN = 10
+_ROWS_SHOWN = 10
 _MEASURES = {"mae": "mean absolute error", "rmse": "root mean squared error", "r2": "R²"}
 _BLUE, _GUIDE = "#0b63b5", "#333333"
 
@@ -69,7 +69,7 @@ def number_results(
         _draw(values["test"], answers["test"]["value"], writer.path / "estimates.png")
         return {}
 
-    worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_SHOWN]
+    worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_ROWS_SHOWN]
     return Results(metrics, predictions, draw, partial(_markdown, mistakes=worst))
 
 
@@ -90,11 +90,14 @@ def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
+    floors = metrics["baselines"]
+    floor = min(floors, key=lambda name: floors[name]["validation_mae"])
     lines = [
         f"# Numbers: {data['name']}",
         "",
-        f"**Estimates of new texts are off by {test['mae']:.3g} on average, and explain "
-        f"{max(0.0, test['r2']):.0%} of how the numbers differ (R²).**",
+        f"**Estimates of new texts are off by {test['mae']:.3g} on average**; those of the "
+        f"best simple model ({floor}) by {floors[floor]['test_mae']:.3g}. They explain "
+        f"{max(0.0, test['r2']):.0%} of the variance of the numbers (R²).",
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {model['parameters']:,} weights.",

@@ -1,6 +1,7 @@
 """Writes the report of a sentiment run: predictions, numbers, pictures, a summary."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,10 @@ def write_report(
     writer.write_json("metrics.json", metrics)
 
     def report() -> None:
+        begun = time.perf_counter()
         whole = {**metrics, **results.draw(writer)}
+        stages = {**metrics["stages"], "report": time.perf_counter() - begun}
+        whole["stages"] = {name: round(seconds, 2) for name, seconds in stages.items()}
         learning_curves.draw_curves(
             trained.result.epochs,
             trained.result.best_epoch,

@@ -246,7 +246,7 @@ def _trace(model: keras.Model) -> _Logits:
 
 
 Loss = Callable[[np.ndarray, np.ndarray], float]
-_LARGEST = 10.0
+_MAX_SCALE = 10.0
 _RATIOS = np.linspace(0, 1, 11)
 
 
@@ -261,8 +261,8 @@ def fit_shares(
 
     Args:
         labels: Targets of N rows that neither model was trained on.
-        gru_logits: (N, C).
-        ngram_logits: (N, C).
+        gru_logits: Logits of the GRU, (N, C).
+        ngram_logits: Logits of the n-gram regression, (N, C).
         loss: Function of targets and logits to minimise.
         score: Function of targets and logits by which the ratio of the weights is chosen, if it
             is given; the loss then chooses their size, and among equals.
@@ -274,7 +274,7 @@ def fit_shares(
     found = minimize(
         lambda s: loss(labels, s[0] * gru_logits + s[1] * ngram_logits),
         x0=(0.5, 0.5),
-        bounds=((0.0, _LARGEST), (0.0, _LARGEST)),
+        bounds=((0.0, _MAX_SCALE), (0.0, _MAX_SCALE)),
         method="L-BFGS-B",
     )
     best = float(found.x[0]), float(found.x[1])
@@ -285,7 +285,7 @@ def fit_shares(
         mixed = ratio * gru_logits + (1 - ratio) * ngram_logits
         size = minimize_scalar(
             lambda size, mixed=mixed: loss(labels, size * mixed),
-            bounds=(1e-3, _LARGEST),
+            bounds=(1e-3, _MAX_SCALE),
             method="bounded",
         ).x
         candidates.append((float(size * ratio), float(size * (1 - ratio))))

@@ -20,8 +20,7 @@ from keras_gru import portable
 class KerasScorer:
     """The model of a sentiment run in TensorFlow; answers as the exported model does.
 
-    A missing text is read as an empty one. Of an empty text the answer is what the model says
-    before it has read a word.
+    A missing text is read as an empty one, whose answer is about the shares of the classes.
 
     Args:
         run: A complete run.

@@ -69,8 +69,7 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
 class GraphScorer:
     """The model of a sentiment run in ONNX Runtime; answers as the Keras model does.
 
-    A missing text is read as an empty one. Of an empty text the answer is what the model says
-    before it has read a word.
+    A missing text is read as an empty one, whose answer is about the shares of the classes.
 
     Args:
         run: A complete run.
