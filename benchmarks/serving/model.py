@@ -41,8 +41,8 @@ def save(directory: Path) -> Artifacts:
 
     from gru_serving.engine.golden import write_golden
     from gru_serving.export.files import golden_request, write_onnx
-    from gru_training.onnx.signatures import OnnxModel, OnnxSignature
-    from gru_training.servable import Request
+    from gru_serving.preprocessing.description import Description, Signature
+    from gru_training.servable import OnnxModel, Request
     from keras_gru import GRU
     from keras_gru.convert.onnx_graph import OnnxGraph, Value
     from keras_gru.convert.onnx_model import add_model
@@ -68,11 +68,9 @@ def save(directory: Path) -> Artifacts:
     given = Value(graph.input("tokens", "int32", (None, None)), 2)
     (answer,) = add_model(graph, model, [given])
     graph.output("scores", answer.name, "float32", (None, 2))
-    signature = OnnxSignature("scores", {"scores": "scores"})
-    write_onnx(
-        artifacts.saved_model,
-        OnnxModel({"scores": graph.model("scores")}, {"serving_default": signature}),
-    )
+    signature = Signature((), "scores", (), {"scores": "scores"})
+    described = Description({"serving_default": signature})
+    write_onnx(artifacts.saved_model, OnnxModel(described, {"scores": graph.model("scores")}))
     return artifacts
 
 

@@ -46,7 +46,7 @@ def test_the_policy_names_what_is_required():
 @pytest.mark.parametrize(
     ("module", "name", "file"),
     [
-        ("serving/gru_serving/engine/onnx/manifest.py", "FORMAT", "assets.extra/onnx/"),
+        ("serving/gru_serving/preprocessing/description.py", "FORMAT", "assets.extra/onnx/"),
         ("serving/gru_serving/drift/reference.py", "_FORMAT", "assets.extra/reference.json"),
     ],
 )

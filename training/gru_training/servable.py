@@ -1,14 +1,16 @@
 """A trained model as an export needs it: signatures, and requests with the model's answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from gru_training.onnx.signatures import OnnxModel
+from gru_serving.preprocessing.description import Description, Signature
+from keras_gru import portable
 
 WARMUP_BATCHES = (1, 2, 8, 32)
 """Rows of the requests with which a server of an exported model warms up."""
@@ -31,11 +33,102 @@ class Request:
     of Regress `outputs`."""
 
 
-def encoded(texts: Sequence[str]) -> np.ndarray:
-    """Texts as requests have them, (N,)."""
-    array = np.empty(len(texts), object)
-    array[:] = [text.encode() for text in texts]
-    return array
+class Network(NamedTuple):
+    """A network in TensorFlow, from numbers to numbers."""
+
+    function: Callable[..., Mapping[str, Any]]
+    """Function of the inputs, in their order, to the outputs by name."""
+    inputs: Sequence[str]
+    """Names of the inputs."""
+
+
+class DescribedModule(tf.Module):
+    """Signatures as functions of TensorFlow: steps around networks.
+
+    Args:
+        name: Name of the module.
+        signatures: Signatures by name.
+        inputs: Inputs of each signature by name.
+        networks: Networks by name.
+        weights: Variables of the networks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signatures: Mapping[str, Signature],
+        inputs: Mapping[str, Mapping[str, tf.TensorSpec]],
+        networks: Mapping[str, Network],
+        weights: Sequence[Any],
+    ) -> None:
+        super().__init__(name=name)
+        # In bare functions: the writer would save what it can reach, of a model Keras' own graphs.
+        self._functions: Callable[[], dict[str, Any]] = partial(
+            dict, {each: partial(_answer, of, networks) for each, of in signatures.items()}
+        )
+        self.described: Callable[[], dict[str, Signature]] = partial(dict, signatures)
+        """The signatures by name."""
+        self._inputs: Callable[[], dict[str, Any]] = partial(dict, inputs)
+        self._weights = list(weights)
+        self._tables = [
+            table for of in signatures.values() for step in of.steps for table in step.resources()
+        ]
+
+    def concrete(self) -> dict[str, Any]:
+        """Return the concrete functions by signature name."""
+        # Not attributes of the module: the writer would trace and save those a second time.
+        with portable():
+            return {
+                name: tf.function(function, autograph=False).get_concrete_function(
+                    **self._inputs()[name]
+                )
+                for name, function in self._functions().items()
+            }
+
+
+def _answer(of: Signature, networks: Mapping[str, Network], **inputs: Any) -> dict[str, Any]:
+    values = dict(inputs)
+    for step in of.before:
+        step.graph(values)
+    if of.network is not None:
+        network = networks[of.network]
+        values |= network.function(*(values[name] for name in network.inputs))
+    for step in of.after:
+        step.graph(values)
+    return {name: values[value] for name, value in of.outputs.items()}
+
+
+class OnnxModel(NamedTuple):
+    """All that servers without TensorFlow need of a model."""
+
+    description: Description
+    graphs: Mapping[str, Any] = {}
+    """Networks of the description as `onnx.ModelProto`, by name."""
+
+
+def written(signatures: Mapping[str, Signature], writers: Any) -> OnnxModel:
+    """Write the networks of signatures as graphs of ONNX, those that ONNX can express.
+
+    Args:
+        signatures: Signatures by name.
+        writers: Object with a method for each network, by its name, that returns an
+            `onnx.ModelProto` or raises ValueError with what has no equivalent; a text in place of
+            the method says why there is none.
+    """
+    graphs: dict[str, Any] = {}
+    left: dict[str, str] = {}
+    for name, signature in signatures.items():
+        network = signature.network
+        if network is None or network in graphs:
+            continue
+        write = getattr(writers, network)
+        try:
+            if isinstance(write, str):
+                raise ValueError(write)
+            graphs[network] = write()
+        except ValueError as error:
+            left[name] = str(error)
+    return OnnxModel(Description(signatures).without(left), graphs)
 
 
 class Servable(ABC):
@@ -89,9 +182,9 @@ class Servable(ABC):
         return None
 
     def onnx(self) -> OnnxModel:
-        """The signatures as graphs of ONNX, those that ONNX can express; by default none."""
+        """The networks as graphs of ONNX, those that ONNX can express; by default none."""
         reason = "its task writes no graph of ONNX"
-        return OnnxModel(left=dict.fromkeys(self.signatures, reason))
+        return OnnxModel(Description(left=dict.fromkeys(self.signatures, reason)))
 
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Names of the columns of series, by the name of the input or output that holds them."""

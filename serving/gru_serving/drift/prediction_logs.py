@@ -14,8 +14,8 @@ from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import decode_input, decode_inputs, decode_tensor
 from gru_serving.codecs.tfrecord import CorruptRecordError, read_records
 from gru_serving.drift.quantities import SCORES, Arrays
-from gru_serving.engine.onnx.steps import text_feature
 from gru_serving.errors import InvalidArgument, NotFound, ServingError
+from gru_serving.preprocessing.examples import text_feature
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
 
 _SIGNATURES = (DEFAULT_SIGNATURE, "", "by_name", "classify", "regress")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gru_serving.engine.onnx.manifest import FOLDER, Manifest
-from gru_training.words.text_reader import UNKNOWN, Tokenizer, Words
+from gru_serving.preprocessing.description import Description
+from gru_serving.preprocessing.texts import UNKNOWN, LookUp, Tokenize, Tokenizer, Words
 
 
 class TextReader:
@@ -29,15 +29,12 @@ class TextReader:
         Raises:
             InvalidArgument: The files are not what an export writes.
         """
-        manifest = Manifest.read(version)
-        for call in manifest.signatures.values() if manifest else ():
-            steps = {step["do"]: step for step in call.steps}
-            if {"tokenize", "look_up"} <= steps.keys():
-                folder = version / FOLDER
-                return cls(
-                    Tokenizer.read(folder / steps["tokenize"]["by"]),
-                    Words.read(folder / steps["look_up"]["in"]),
-                )
+        described = Description.read(version)
+        for signature in described.signatures.values() if described else ():
+            steps = {type(step): step for step in signature.before}
+            split, known = steps.get(Tokenize), steps.get(LookUp)
+            if isinstance(split, Tokenize) and isinstance(known, LookUp):
+                return cls(split.tokenizer, known.words)
         return cls()
 
     def __call__(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray | None]:

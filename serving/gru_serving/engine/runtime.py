@@ -22,8 +22,8 @@ from gru_serving.engine.imports import import_tensorflow
 from gru_serving.engine.load_options import LoadOptions, SessionOptions
 from gru_serving.engine.load_watch import LoadWatch
 from gru_serving.engine.model_session import ModelSession
-from gru_serving.engine.onnx.manifest import FOLDER, Manifest
 from gru_serving.errors import FailedPrecondition, Internal, InvalidArgument, ServingError
+from gru_serving.preprocessing.description import FOLDER, Description
 from gru_serving.protos.saved_model_config_pb2 import SavedModelConfig
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ def _prefers_tflite(directory: Path, options: LoadOptions) -> bool:
 
 def answered_by(directory: Path, runtime: str) -> Collection[str] | None:
     """The signatures of a version that a runtime can answer; None for all."""
-    manifest = Manifest.read(directory) if runtime == "onnx" else None
-    return None if manifest is None else manifest.signatures.keys()
+    description = Description.read(directory) if runtime == "onnx" else None
+    return None if description is None else description.signatures.keys()
 
 
 def _left(directory: Path, session: ModelSession) -> frozenset[str]:
-    manifest = Manifest.read(directory)
+    description = Description.read(directory)
     names = session.signatures.signature_def.keys() - {_INITIALIZER}
-    return frozenset() if manifest is None else frozenset(names - manifest.signatures.keys())
+    return frozenset() if description is None else frozenset(names - description.signatures.keys())
 
 
 def _refused(directory: Path, error: Exception) -> ServingError:
@@ -176,10 +176,10 @@ def _open_onnx(
     options: SessionOptions,
 ) -> ModelSession | None:
     """The session; None where the version has no graphs of ONNX, or nothing here runs them."""
-    manifest = Manifest.read(directory)
-    alone = manifest is None and not is_saved_model(directory)
-    plain = alone or (manifest is None and runtime == "onnx")
-    if manifest is None and not (plain and (directory / ONNX_FILE).exists()):
+    description = Description.read(directory)
+    alone = description is None and not is_saved_model(directory)
+    plain = alone or (description is None and runtime == "onnx")
+    if description is None and not (plain and (directory / ONNX_FILE).exists()):
         return None
     if not _has("onnxruntime"):
         if runtime == "onnx" or alone:
@@ -188,32 +188,32 @@ def _open_onnx(
                 "pip install 'keras-gru[serve]'"
             )
         return None
-    if manifest is None:
+    if description is None:
         from gru_serving.engine.onnx.model_file import OnnxFileSession
 
         return OnnxFileSession(directory / ONNX_FILE)
-    from gru_serving.engine.onnx.manifest import read_signatures
     from gru_serving.engine.onnx.session import OnnxSession
+    from gru_serving.storage.saved_model import read_signatures
 
     signatures = read_signatures(directory, tags)
     if signatures is None:
         return None  # TensorFlow has the words for what is wrong with it
-    if not manifest.signatures:
+    if not description.signatures:
         return None
     rest = None
     if runtime == "auto" and _has("tensorflow"):
         rest = partial(open_graph_session, directory, tags, options)
     threads = 1 if options.frugal else options.intra_op_threads
-    session = OnnxSession(directory, manifest, signatures, rest, threads)
+    session = OnnxSession(directory, description, signatures, rest, threads)
     try:
-        _compare(directory, session, manifest, runtime)
+        _compare(directory, session, description, runtime)
     except BaseException:
         session.close()
         raise
     return session
 
 
-def _compare(directory: Path, session: OnnxSession, manifest: Manifest, runtime: str) -> None:
+def _compare(directory: Path, session: OnnxSession, description: Description, runtime: str) -> None:
     """Have a session answer the golden requests of its version.
 
     A version without any needs none where it has no choice: with `--runtime=onnx`, and without
@@ -231,7 +231,7 @@ def _compare(directory: Path, session: OnnxSession, manifest: Manifest, runtime:
     golden = [
         request
         for request in read_golden(directory)
-        if request["signature_name"] in manifest.signatures
+        if request["signature_name"] in description.signatures
     ]
     verdict = replay(golden, local_engine(Predictor(session)))
     log.info(

@@ -26,18 +26,17 @@ from gru_serving.drift.quantities import Quantities
 from gru_serving.drift.reference import Reference
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.engine.golden import TOLERANCE, difference, write_golden
-from gru_serving.engine.onnx.manifest import Manifest
 from gru_serving.engine.portability import portability_faults
 from gru_serving.engine.warmup import write_records
 from gru_serving.export.files import golden_request, warmup_record, write_onnx
+from gru_serving.preprocessing.description import Description
 from gru_serving.release.interface import MODEL_CARD, InterfaceChangeError, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
 from gru_training.config import to_dict
 from gru_training.errors import TrainingError
-from gru_training.onnx.signatures import OnnxModel
 from gru_training.runs.directory import RunDirectory, TaskRun
-from gru_training.servable import Servable
+from gru_training.servable import OnnxModel, Servable
 from gru_training.task import TASKS, Task, find_task
 
 _METHOD_NAMES = {"classify": CLASSIFY_METHOD, "regress": REGRESS_METHOD}
@@ -153,13 +152,13 @@ def _write_model(version: Path, servable: Servable, clock: _Clock) -> None:
     clock.note("warmup requests")
 
 
-def _write_onnx(version: Path, servable: Servable) -> Manifest:
+def _write_onnx(version: Path, servable: Servable) -> Description:
     """Write the graphs of ONNX; a fault in what makes them costs no export, and is listed."""
     try:
         model = servable.onnx()
     except Exception as error:
         reason = f"writing its graph failed: {type(error).__name__}: {error}"
-        model = OnnxModel(left=dict.fromkeys(servable.signatures, reason))
+        model = OnnxModel(Description(left=dict.fromkeys(servable.signatures, reason)))
     return write_onnx(version, model)
 
 

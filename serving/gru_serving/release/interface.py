@@ -14,9 +14,9 @@ from typing import Any
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import Signature, TensorInfo
-from gru_serving.engine.onnx.manifest import read_signatures
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.printable import escaped
+from gru_serving.storage.saved_model import read_signatures
 from gru_serving.storage.version_scan import versions_on_disk
 
 MODEL_CARD = Path("assets.extra") / "model_card.json"

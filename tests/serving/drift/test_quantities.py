@@ -7,9 +7,9 @@ from gru_serving.drift.quantities import COLUMNS, Quantities
 from gru_serving.drift.reference import FILE, Reference
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.errors import InvalidArgument, NotFound
-from gru_training.words.text_reader import Tokenizer, Words
+from gru_serving.preprocessing.texts import FindTokens, Tokenizer, Words
 
-WORDS = Tokenizer([{"decode": "utf-8"}, {"find": {"any": r"\w+", "ascii": r"\w+"}}])
+WORDS = Tokenizer([FindTokens(r"\w+")])
 READER = TextReader(WORDS, Words(["", "[UNK]", "good", "film"]))
 
 

@@ -19,11 +19,11 @@ from gru_serving.engine.golden import GOLDEN
 from gru_serving.engine.load_options import LoadOptions, SessionOptions
 from gru_serving.engine.onnx import graph
 from gru_serving.engine.onnx import session as onnx_session
-from gru_serving.engine.onnx.manifest import FILE, FOLDER, Manifest
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
+from gru_serving.preprocessing.description import FILE, FOLDER, Description
 from tests.serving.conftest import wait_until
 
 SCRIPT = """
@@ -138,9 +138,7 @@ def test_without_tensorflow(exports, models):
 
 @pytest.mark.slow
 def test_signatures_that_are_left_to_tensorflow(copy):
-    manifest = Manifest.read(copy)
-    calls = {name: call for name, call in manifest.signatures.items() if name != "gates"}
-    Manifest(calls, {"gates": "it has no graph"}).write(copy / FOLDER)
+    Description.read(copy).without({"gates": "it has no graph"}).write(copy / FOLDER)
     both, alone = opened(copy), opened(copy, "onnx")
     assert both.runtime == alone.runtime == "onnx"
     asked = texts(b"not bad")
@@ -154,9 +152,13 @@ def test_signatures_that_are_left_to_tensorflow(copy):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "expected JSON"), ('{"format": 9}', "expected format 1, got 9"), ("[]", "not a table")],
+    [
+        ("{", "expected JSON"),
+        ('{"format": 1}', r"expected format 2, got 1; .*: export the run again"),
+        ("[]", "not a table"),
+    ],
 )
-def test_a_manifest_of_others(copy, content, said):
+def test_a_description_of_others(copy, content, said):
     (copy / FOLDER / FILE).write_text(content)
     with pytest.raises(ServingError, match=said):
         opened(copy, "onnx")
@@ -168,7 +170,7 @@ def test_rows_do_not_depend_on_how_a_run_is_divided(in_onnx):
     several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
     time.sleep(onnx_session.CALM_SECONDS)
     together = in_onnx.predict(texts(*several))["scores"]
-    with onnx_session.running():  # beside another run it is not divided
+    with onnx_session.Running():  # beside another run it is not divided
         whole = in_onnx.predict(texts(*several))["scores"]
     alone = np.concatenate([in_onnx.predict(texts(one))["scores"] for one in several])
     np.testing.assert_allclose(together, whole, atol=1e-6)
@@ -208,14 +210,14 @@ def test_runs_that_met_lately_are_not_divided(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(onnx_session.time, "monotonic", lambda: now)
     monkeypatch.setattr(onnx_session, "_met", 0.0)
-    with onnx_session.running() as alone:
+    with onnx_session.Running() as alone:
         assert alone
-        with onnx_session.running() as second:
+        with onnx_session.Running() as second:
             assert not second
-    with onnx_session.running() as soon_after:
+    with onnx_session.Running() as soon_after:
         assert not soon_after  # the other client will be back before this one ends
     now += 2 * onnx_session.CALM_SECONDS
-    with onnx_session.running() as alone:
+    with onnx_session.Running() as alone:
         assert alone
 
 

@@ -10,9 +10,9 @@ from gru_serving.__main__ import main
 from gru_serving.client import connect
 from gru_serving.client.results import Forecast
 from gru_serving.client.series_columns import named_history, series_columns
-from gru_serving.engine.onnx.manifest import Manifest
 from gru_serving.errors import InvalidArgument
 from gru_serving.export.run import export_run
+from gru_serving.preprocessing.description import Description
 from gru_training.__main__ import main as gru_train
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
@@ -49,13 +49,11 @@ def url(request, server):
 
 
 @pytest.mark.slow
-def test_all_of_it_is_left_to_tensorflow(made):
-    """No graph of ONNX may answer without the known inputs."""
+def test_nothing_is_left_to_tensorflow(made):
     root, _ = made
-    manifest = Manifest.read(root / "load" / "1")
-    assert not manifest.signatures
-    assert {"serving_default", "by_name", "columns"} <= manifest.left.keys()
-    assert all("known of the steps ahead" in reason for reason in manifest.left.values())
+    described = Description.read(root / "load" / "1")
+    assert described.left == {}
+    assert {"serving_default", "by_name", "columns"} <= described.signatures.keys()
 
 
 @pytest.mark.slow_cases

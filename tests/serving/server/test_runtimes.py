@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gru_serving.client import connect
-from gru_serving.engine.onnx.manifest import FOLDER
+from gru_serving.preprocessing.description import FOLDER
 from tests.serving.conftest import RUNTIME, running, wait_until
 
 pytestmark = pytest.mark.skipif(RUNTIME != "auto", reason="the server chooses runtimes itself here")

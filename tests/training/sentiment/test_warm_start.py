@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.__main__ import main
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.loop.checkpoint import Checkpoint
@@ -18,7 +19,7 @@ from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import train_sentiment
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.warm_start import is_learned
-from gru_training.words.vocabulary import UNKNOWN, token_ids
+from gru_training.words.vocabulary import token_ids
 from tests.made_once import made_once
 from tests.training.tickets import NEW_WORDS, WORDS, config, first_run, tickets, write
 

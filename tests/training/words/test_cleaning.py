@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_training.words.cleaning import clean, normalise
-from gru_training.words.tokens import tokenize
+from gru_training.words.cleaning import cleaning_steps, normalise
+from gru_training.words.tokens import tokenizer
+
+
+def clean(texts):
+    for step in cleaning_steps():
+        texts = step.graph(texts)
+    return texts
 
 
 def normalised(texts):
-    return [text.decode() for text in normalise(tf.constant(texts)).numpy()]
+    return [text.decode() for text in normalise().graph(tf.constant(texts)).numpy()]
 
 
 def cleaned(text):
@@ -20,7 +26,9 @@ def cleaned(text):
 
 
 def tokens(text):
-    return [token.decode() for token in tokenize(tf.constant([text]), cleaned=True)[0].numpy()]
+    return [
+        token.decode() for token in tokenizer(cleaned=True).graph(tf.constant([text]))[0].numpy()
+    ]
 
 
 def test_every_character_is_normalised_as_in_unicode():

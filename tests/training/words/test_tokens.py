@@ -3,8 +3,16 @@
 import pytest
 import tensorflow as tf
 
-from gru_training.words.tokens import spaced_words, tokenize
+from gru_training.words.tokens import tokenizer
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
+
+
+def tokenize(texts):
+    return tokenizer().graph(texts)
+
+
+def spaced_words(texts):
+    return tokenizer(reading="spaced").graph(texts)
 
 
 def split(how, *texts):

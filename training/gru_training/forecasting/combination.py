@@ -17,9 +17,9 @@ import tensorflow as tf
 from keras import ops
 from rich.console import Console
 
+from gru_serving.preprocessing.series import MEDIAN
 from gru_training.forecasting.config import ForecasterConfig, ForecastingConfig, ForecastShape
 from gru_training.forecasting.data import ForecastingData
-from gru_training.forecasting.intervals import MEDIAN
 from gru_training.forecasting.layers import TensorSum, WindowLinear
 from gru_training.forecasting.linear import (
     RIDGE,

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import trapezoid
 
+from gru_serving.preprocessing.series import MEDIAN
 from gru_training.errors import DataError
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.intervals import (
     LEVELS,
-    MEDIAN,
     interval_offsets,
     pooled_offsets,
     quantiles,

@@ -438,6 +438,7 @@ def _unknown_ahead(
     if not recent.unknown:
         return {}
     from gru_training.forecasting.export.one_series import one_series_of
+    from gru_training.forecasting.intervals import calibration
 
     more = f" and {len(recent.unknown) - _NAMED:,} more" if len(recent.unknown) > _NAMED else ""
     named = f"{', '.join(recent.unknown[:_NAMED])}{more}"
@@ -454,8 +455,9 @@ def _unknown_ahead(
         "scale of their own values"
     )
     known = [name for name, is_there in zip(recent.unknown, there, strict=True) if is_there]
-    answers = one.forecast(recent.unknown_values.T[there])["quantiles"]
-    return dict(zip(known, np.asarray(answers), strict=True))
+    intervals = calibration(run.offsets, run.levels)
+    answers = one.quantiles(recent.unknown_values.T[there], intervals)
+    return dict(zip(known, answers, strict=True))
 
 
 def _spanning(values: np.ndarray, others: np.ndarray, levels: Sequence[float]) -> np.ndarray:

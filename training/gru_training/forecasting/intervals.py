@@ -19,18 +19,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from keras import ops
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
+from gru_serving.preprocessing.series import MEDIAN, Intervals, calibrated
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.series_check import least_windows
 from gru_training.forecasting.windows import CHUNK, Windows
 
 LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 """Levels of the served quantiles: bounds of the 95 % and 80 % intervals, and the forecast."""
-
-MEDIAN = 0.5
 
 
 def interval_offsets(
@@ -169,11 +167,8 @@ def _sizes(residuals: np.ndarray) -> np.ndarray:
     return np.asarray(of_step[:, np.newaxis] * of_column)
 
 
-def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) -> Any:
-    """The calibrated quantiles: a graph operation, in exports and reports alike.
-
-    Bounds that would lie on the wrong side of the forecast, or further in than those of a narrower
-    interval, are moved there: that can only widen an interval, so that none loses coverage.
+def quantiles(forecasts: Any, offsets: np.ndarray, levels: Sequence[float] = LEVELS) -> np.ndarray:
+    """The calibrated quantiles, as exports have them.
 
     Args:
         forecasts: Forecasts, (B, H, K, 1) or (B, H, K, Q).
@@ -183,14 +178,13 @@ def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) ->
     Returns:
         (B, H, K, Q), ascending along Q; that of level .5 is the forecast.
     """
-    middle = list(levels).index(MEDIAN)
-    shifted = forecasts + offsets
-    bounds = [shifted[..., q] for q in range(len(levels))]
-    for q in reversed(range(middle)):
-        bounds[q] = ops.minimum(bounds[q], bounds[q + 1])
-    for q in range(middle + 1, len(levels)):
-        bounds[q] = ops.maximum(bounds[q], bounds[q - 1])
-    return ops.stack(bounds, axis=-1)
+    return calibrated(np.asarray(forecasts), np.asarray(offsets), list(levels).index(MEDIAN))
+
+
+def calibration(offsets: np.ndarray, levels: Sequence[float]) -> Intervals:
+    """The calibration as steps of a model have it, of offsets (H, K, Q)."""
+    lists = np.asarray(offsets, np.float32).tolist()
+    return Intervals(tuple(levels), tuple(tuple(map(tuple, each)) for each in lists))
 
 
 def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) -> None:

@@ -13,25 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tensorflow as tf
 
+from gru_serving.preprocessing.series import AverageEffect, InputEffect, features
 from gru_training.forecasting.linear import filled, fit_ridge
-
-
-def filled_windows(history: tf.Tensor) -> tf.Tensor:
-    """Windows (B, T, C) with NaN replaced by the value before, or else after.
-
-    The value at t is the n-th seen one, n being how many were seen until t, at least one.
-    """
-    columns = tf.transpose(history, (0, 2, 1))  # (B, C, T)
-    gone = tf.math.is_nan(columns)
-    steps = tf.shape(columns)[2]
-    place = tf.range(steps)
-    seen_first = tf.argsort(tf.where(gone, place + steps, place), axis=2)
-    count = tf.cumsum(tf.cast(~gone, tf.int32), axis=2)
-    source = tf.gather(seen_first, tf.maximum(count - 1, 0), batch_dims=2, axis=2)
-    return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))
-
 
 _FEW = 9
 """Different values up to which an input is taken for a kind, such as a promotion or not."""
@@ -69,15 +53,10 @@ def without_gaps(values: np.ndarray) -> np.ndarray:
 
 
 _MOST_KNOTS = 7
-_REACH = 4.0
-"""Standard deviations beyond which inputs count as if they were there."""
 
 
 class KnownEffect:
-    """A sum of piecewise linear functions of each input and, if wanted, of their products.
-
-    All values are standardised. Either all K targets read the same F inputs, or, as in a panel,
-    each has inputs of its own.
+    """An effect of known inputs, and how it was found.
 
     Args:
         columns: Numbers of the input columns, F or K·F, those of a target side by side.
@@ -99,28 +78,19 @@ class KnownEffect:
         self.columns, self.pairs = tuple(columns), pairs
         self.knots = tuple(tuple(float(knot) for knot in each) for each in knots)
         self.coefficients = np.asarray(coefficients, np.float64)
-        count = feature_count(self.knots, pairs)
-        targets, read = self.coefficients.shape[-1], len(self.columns)
-        self.by_series = targets > 1 and read == len(self.knots) * targets
+        rows = tuple(map(tuple, self.coefficients.tolist()))
+        self.effect = InputEffect(self.columns, self.knots, rows, pairs)
+        self.by_series = self.effect.by_series
+        count, read = feature_count(self.knots, pairs), len(self.columns)
         if (not self.by_series and read != len(self.knots)) or len(self.coefficients) != count:
             raise ValueError(
                 f"expected knots of {read} inputs and coefficients of {count} "
                 f"features, got {len(self.knots)} and {len(self.coefficients)}"
             )
 
-    def __call__(self, inputs: Any) -> tf.Tensor:
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
         """Inputs (..., F or K·F) without NaN to effects (..., K), of their dtype."""
-        if not self.by_series:
-            made = features(inputs, self.knots, self.pairs)
-            return tf.tensordot(made, tf.constant(self.coefficients, made.dtype), axes=1)
-        inputs = tf.convert_to_tensor(inputs)
-        sizes = [self.coefficients.shape[1], len(self.knots)]
-        each = tf.reshape(inputs, tf.concat([tf.shape(inputs)[:-1], sizes], axis=0))
-        total: Any = 0.0  # one feature at a time: all of them would take P times the memory
-        of_each = zip(_features(each, self.knots, self.pairs), self.coefficients, strict=True)
-        for feature, coefficients in of_each:
-            total += feature * tf.constant(coefficients, inputs.dtype)
-        return total
+        return np.asarray(self.effect.of(inputs))
 
     def of_targets(self, targets: Sequence[int]) -> "KnownEffect":
         """The same on some of the targets, by their places; of a panel."""
@@ -145,23 +115,9 @@ class KnownEffect:
         return cls(columns, knots, coefficients, values["pairs"], values["whose"])
 
 
-def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:
-    """Inputs (..., F) to features (..., P): x, max(x - knot, 0), and products with other inputs."""
-    return tf.stack([*_features(inputs, knots, pairs)], axis=-1)
-
-
-def _features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> Iterator[tf.Tensor]:
-    inputs = tf.clip_by_value(tf.convert_to_tensor(inputs), -_REACH, _REACH)
-    each = tf.unstack(inputs, axis=-1)
-    bases = [
-        [x, *(tf.nn.relu(x - tf.constant(knot, x.dtype)) for knot in of)]
-        for x, of in zip(each, knots, strict=True)
-    ]
-    yield from itertools.chain.from_iterable(bases)
-    if pairs:
-        for first, second in itertools.combinations(range(len(bases)), 2):
-            yield from (each[first] * feature for feature in bases[second])
-            yield from (each[second] * feature for feature in bases[first][1:])
+def _features(inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool) -> np.ndarray:
+    """Features (..., P) of inputs (..., F)."""
+    return np.stack([*features(inputs, knots, pairs)], axis=-1)
 
 
 def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
@@ -273,9 +229,8 @@ def _differences(
     inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool, lag: int, rows: slice
 ) -> np.ndarray:
     """(n, P) or (n, K, P)."""
-    now = features(tf.constant(inputs[rows]), knots, pairs)
-    before = features(tf.constant(inputs[rows.start - lag : rows.stop - lag]), knots, pairs)
-    return np.asarray(now - before)
+    before = inputs[rows.start - lag : rows.stop - lag]
+    return np.asarray(_features(inputs[rows], knots, pairs) - _features(before, knots, pairs))
 
 
 _PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
@@ -350,7 +305,7 @@ def fit_effect(
 def _effect_on(effect: KnownEffect, known: np.ndarray, shown: np.ndarray) -> np.ndarray:
     if effect.by_series:
         effect, known = effect.of_targets(shown.tolist()), known[:, shown]
-    return np.asarray(effect(tf.constant(known.reshape(len(known), -1))))
+    return effect(known.reshape(len(known), -1))
 
 
 def _best_of_lag(
@@ -452,41 +407,21 @@ def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> floa
     return float(np.nanmean(errors**2)) if np.isfinite(errors).any() else np.inf
 
 
-class AverageEffect:
-    """The mean of the effects of all series, for inputs on the scale of the caller's series.
+def average_effect(known: KnownEffect, mean: np.ndarray, deviation: np.ndarray) -> AverageEffect:
+    """Average the effects of all series of a panel, for inputs as a caller has them.
 
     Args:
         known: Effect of a panel.
         mean: (K·F,), with which its input columns were standardised.
         deviation: (K·F,), likewise.
     """
-
-    def __init__(self, known: KnownEffect, mean: np.ndarray, deviation: np.ndarray) -> None:
-        self.count = len(known.knots)
-        means, deviations = (each.reshape(-1, self.count) for each in (mean, deviation))
-        self._relative = (means != means[0]).any(axis=0)  # to the mean of each series
-        unit = np.where(self._relative, means[0], 1.0)
-        self._mean = (means[0] / unit).astype(np.float32)
-        self._deviation = (deviations[0] / unit).astype(np.float32)
-        coefficients = known.coefficients.mean(axis=1, keepdims=True)
-        self._effect = KnownEffect(range(self.count), known.knots, coefficients, known.pairs)
-
-    def split(self, past: Any, future: Any, steps: int) -> tuple[Any, Any]:
-        """The effects (B, steps) on the last steps of the past, and (B, H) on those ahead.
-
-        Args:
-            past: (B, T, F) raw, NaN where a value is missing: the last one known counts.
-            future: (B, H, F) likewise.
-            steps: Steps read; those before the past count as its first.
-        """
-        rows = tf.shape(past)[0]
-        before = tf.fill((rows, steps, self.count), float("nan"))
-        read = tf.concat([before, past], axis=1)[:, -steps:]
-        known = tf.logical_not(tf.math.is_nan(read))
-        sums = tf.reduce_sum(tf.where(known, read, 0.0), axis=1, keepdims=True)
-        means = tf.math.divide_no_nan(sums, tf.reduce_sum(tf.cast(known, tf.float32), 1, True))
-        scale = tf.where(self._relative & (means != 0), means, 1.0)
-        whole = filled_windows(tf.concat([read, future], axis=1)) / scale
-        standardised = (whole - self._mean) / self._deviation
-        effects = self._effect(tf.where(tf.math.is_nan(standardised), 0.0, standardised))[..., 0]
-        return effects[:, :steps], effects[:, steps:]
+    means, deviations = (each.reshape(-1, len(known.knots)) for each in (mean, deviation))
+    relative = (means != means[0]).any(axis=0)  # to the mean of each series
+    unit = np.where(relative, means[0], 1.0)
+    coefficients = known.coefficients.mean(axis=1, keepdims=True)
+    return AverageEffect(
+        KnownEffect(range(len(known.knots)), known.knots, coefficients, known.pairs).effect,
+        tuple((means[0] / unit).tolist()),
+        tuple((deviations[0] / unit).tolist()),
+        tuple(relative.tolist()),
+    )

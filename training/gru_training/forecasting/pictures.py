@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tensorflow as tf
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from statsmodels.tsa.stattools import acf
 
+from gru_serving.preprocessing.series import MEDIAN
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import Evaluation
-from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.known import KnownEffect
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.simple import LAST_VALUE, SEASONAL_NAIVE, BaselineResult
@@ -211,7 +211,7 @@ def _draw_panel(axes: Axes, data: ForecastingData, known: KnownEffect, place: in
 
 def _added(known: KnownEffect, inputs: np.ndarray) -> np.ndarray:
     """(points, K), against inputs at their means."""
-    return np.asarray(known(tf.constant(inputs)) - known(tf.constant(inputs[:1] * 0)))
+    return np.asarray(known(inputs) - known(inputs[:1] * 0))
 
 
 _MOST_FUTURE_PANELS, _SEASONS = 6, 4

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
+from gru_serving.preprocessing.series import MEDIAN
 from gru_training.config import to_dict
 from gru_training.criterion import PARTS as JUDGED_PARTS
 from gru_training.criterion import Judged, judged
@@ -41,7 +42,7 @@ from gru_training.forecasting.evaluation import (
 )
 from gru_training.forecasting.future import FILE as LAST_WINDOW
 from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
-from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
 from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns

@@ -1,6 +1,6 @@
 """The way from raw windows of a series to the network's inputs, and of its answers back.
 
-Made of TensorFlow operations alone, so that training and exported models share it.
+The steps are `gru_serving.preprocessing.series`, here by operations of TensorFlow.
 
 Values that are never negative may be transformed by a power under which they vary alike at every
 level: Box and Cox (1964), "An Analysis of Transformations", of one more than a value:
@@ -11,6 +11,7 @@ itself, of which only the way back differs: nothing below zero comes out.
 import functools
 import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,50 +19,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 from scipy.optimize import minimize_scalar
-from scipy.special import boxcox1p, inv_boxcox1p
 
+from gru_serving.preprocessing.operations import tensors
+from gru_serving.preprocessing.series import SeriesScale, powers, roots
 from gru_training.errors import DataError
-from gru_training.forecasting.known import (
-    KnownEffect,
-    common_scale,
-    filled_windows,
-    without_gaps,
-)
+from gru_training.forecasting.known import KnownEffect, common_scale, without_gaps
 
-LARGEST_LOGARITHM = 80.0
-"""Greatest logarithm of which float32 still has the exponential."""
 _LEAST, _MOST = 0.1, 0.9
 """Exponents nearer to 0 are the logarithm's, nearer to 1 that of no transform."""
-
-
-def powers(values: np.ndarray, exponent: float) -> np.ndarray:
-    """The transform; negative values count as zero, NaN stays."""
-    return np.asarray(boxcox1p(np.maximum(values, 0), exponent))
-
-
-def roots(values: np.ndarray, exponent: float) -> np.ndarray:
-    """The inverse of `powers`, at least zero."""
-    largest = boxcox1p(np.expm1(LARGEST_LOGARITHM), exponent)
-    return np.asarray(inv_boxcox1p(np.clip(values, 0, largest), exponent))
-
-
-def graph_powers(values: tf.Tensor, exponent: float) -> tf.Tensor:
-    """`powers` as graph operations."""
-    positive = tf.maximum(values, 0.0)
-    if exponent == 1:
-        return positive
-    logarithms = tf.math.log1p(positive)
-    return tf.math.expm1(exponent * logarithms) / exponent if exponent else logarithms
-
-
-def graph_roots(values: tf.Tensor, exponent: float) -> tf.Tensor:
-    """`roots` as graph operations."""
-    if exponent == 1:
-        return tf.maximum(values, 0.0)
-    logarithms = values
-    if exponent:
-        logarithms = tf.math.log1p(exponent * tf.maximum(values, 0.0)) / exponent
-    return tf.maximum(tf.math.expm1(tf.minimum(logarithms, LARGEST_LOGARITHM)), 0.0)
 
 
 def steady_exponent(values: np.ndarray, season: int) -> float:
@@ -191,7 +156,7 @@ class SeriesPreprocessor:
     @property
     def future_columns(self) -> tuple[int, ...]:
         """The F column numbers whose values of the steps ahead a forecast needs."""
-        return () if self.known is None else tuple(dict.fromkeys(self.known.columns))
+        return self.scale.future_columns
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
@@ -244,14 +209,7 @@ class SeriesPreprocessor:
         Returns:
             (B, T, C) float32 without NaN. Rows do not depend on each other.
         """
-        scaled = self._scaled(history)
-        if self.known is None:
-            return scaled
-        effect = self.known(tf.gather(scaled, self.known.columns, axis=-1))  # (B, T, K)
-        place = np.full(len(self.mean), len(self.targets))
-        place[list(self.targets)] = np.arange(len(self.targets))
-        nothing = tf.zeros_like(effect[..., :1])
-        return scaled - tf.gather(tf.concat([effect, nothing], axis=-1), place, axis=-1)
+        return self.scale.standardised(tf.convert_to_tensor(history, tf.float32), tensors())
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
         """Effects of known inputs on the standardised targets; None: there are none.
@@ -266,19 +224,9 @@ class SeriesPreprocessor:
         """
         if self.known is None:
             return None
-        columns = list(self.future_columns)
-        read = tf.gather(tf.convert_to_tensor(history, tf.float32), columns, axis=-1)
         if future is not None:
-            read = tf.concat([read, tf.convert_to_tensor(future, tf.float32)], axis=1)
-        scaled = (filled_windows(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
-            self.deviation[columns], tf.float32
-        )
-        scaled = tf.where(tf.math.is_nan(scaled), 0.0, scaled)
-        if self.known.columns != self.future_columns:  # what several series share
-            places = [columns.index(column) for column in self.known.columns]
-            scaled = tf.gather(scaled, places, axis=-1)
-        effects = self.known(scaled)
-        return effects if future is None else effects[:, tf.shape(history)[1] :]
+            future = tf.convert_to_tensor(future, tf.float32)
+        return self.scale.effects(tf.convert_to_tensor(history, tf.float32), future, tensors())
 
     def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
         """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
@@ -291,23 +239,8 @@ class SeriesPreprocessor:
         )
         scaled = without_gaps(scaled)
         step = max(1, _MOST_VALUES // (len(self.known.coefficients) * len(columns)))
-        pieces = [
-            np.asarray(self.known(tf.constant(scaled[row : row + step])))
-            for row in range(0, len(scaled), step)
-        ]
+        pieces = [self.known(scaled[row : row + step]) for row in range(0, len(scaled), step)]
         return np.concatenate(pieces)
-
-    def _scaled(self, history: Any) -> tf.Tensor:
-        history = tf.convert_to_tensor(history, tf.float32)
-        missing = tf.math.is_nan(history)
-        whole = tf.cond(tf.reduce_any(missing), lambda: filled_windows(history), lambda: history)
-        if self.transformed.any():
-            takes = tf.constant(self.transformed) & ~tf.math.is_nan(whole)
-            whole = tf.where(takes, graph_powers(whole, self.exponent), whole)
-        scaled = (whole - tf.constant(self.mean, tf.float32)) / tf.constant(
-            self.deviation, tf.float32
-        )
-        return tf.where(tf.math.is_nan(scaled), 0.0, scaled)
 
     def standardise_targets(self, values: np.ndarray) -> np.ndarray:
         """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
@@ -345,17 +278,19 @@ class SeriesPreprocessor:
         forecast = tf.convert_to_tensor(forecast, tf.float32)
         if effects is not None:
             effects = tf.convert_to_tensor(effects, tf.float32)
-            for _ in range(len(forecast.shape) - len(effects.shape)):
-                effects = effects[..., tf.newaxis]
-            forecast += effects
-        columns = list(self.targets)
-        shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
-        deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)
-        raw = forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
-        if not self.transformed.any():
-            return raw
-        takes = tf.constant(self.transformed[columns].reshape(shape))
-        return tf.where(takes, graph_roots(raw, self.exponent), raw)
+        return self.scale.restored(forecast, len(forecast.shape) - 2, effects, tensors())
+
+    @cached_property
+    def scale(self) -> SeriesScale:
+        """The scale as steps have it."""
+        return SeriesScale(
+            tuple(self.mean.tolist()),
+            tuple(self.deviation.tolist()),
+            self.targets,
+            tuple(self.transformed.tolist()) if self.transformed.any() else (),
+            self.exponent,
+            None if self.known is None else self.known.effect,
+        )
 
 
 def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.reading import END_ID
-from gru_training.words.vocabulary import PADDING
 
 _POOL = 50
 """Times the rows of a batch whose documents are sorted by length: more wastes less and mixes

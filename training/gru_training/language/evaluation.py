@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from matplotlib.figure import Figure
 
+from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.language.config import LanguageConfig
 from gru_training.language.data import LanguageData
 from gru_training.language.kneser_ney import KneserNey
@@ -19,7 +20,6 @@ from gru_training.language.training import Evaluation, TrainedModel
 from gru_training.plots.learning_curves import draw_curves
 from gru_training.plots.picture import plain_label, save_figure
 from gru_training.runs.writer import TrainingRunWriter
-from gru_training.words.vocabulary import UNKNOWN
 
 ORDERS = {"words": 5, "characters": 6}
 """Tokens in the longest n-gram."""

@@ -7,17 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import RESERVED, UNKNOWN
 from gru_training.language.config import LanguageDataConfig, Unit
 from gru_training.language.data import LanguageData
 from gru_training.words.tokens import NEW_LINE
-from gru_training.words.vocabulary import (
-    RESERVED,
-    UNKNOWN,
-    TokenIndex,
-    Vocabulary,
-    build_vocabulary,
-    index_tokens,
-)
+from gru_training.words.vocabulary import TokenIndex, Vocabulary, build_vocabulary, index_tokens
 
 _STOP = ""
 """Stands for the end of a word."""

@@ -8,13 +8,15 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
+from gru_serving.preprocessing.operations import encoded
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.model import LanguageModel, target_log_probabilities
 from gru_training.language.reading import END_ID, shown_texts
 from gru_training.language.run import LanguageRun
 from gru_training.scoring.class_columns import text_column
 from gru_training.scoring.scorer import BatchLimits
-from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
-from gru_training.words.vocabulary import PADDING, TextPreprocessor
+from gru_training.servable import WARMUP_BATCHES, Request, Servable
+from gru_training.words.vocabulary import TextPreprocessor
 from keras_gru import portable
 
 

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.batches import Chunk, DocumentChunks
 from gru_training.language.config import LanguageConfig
 from gru_training.language.model import (
@@ -22,7 +23,6 @@ from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
 from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
 from gru_training.loop.progress import ProgressGroup, TrainingProgress
-from gru_training.words.vocabulary import PADDING
 
 _AVERAGING_STEPS = 8
 """Steps between two updates: a large table takes long to read."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from gru_serving.preprocessing.answers import ChooseClass
 from gru_training.config import require_above_zero
 from gru_training.errors import ConfigError
 
@@ -153,12 +154,7 @@ class Decision:
 
     def classes(self, scores: np.ndarray) -> np.ndarray:
         """The class numbers (N,) answered, of probabilities (N, C)."""
-        value = scores @ np.array(self.utilities, scores.dtype) if self.utilities else scores
-        if self.thresholds:
-            eligible = scores >= np.array(self.thresholds, scores.dtype)
-            eligible |= ~eligible.any(axis=1, keepdims=True)
-            value = np.where(eligible, value, -np.inf)
-        return np.asarray(value.argmax(axis=1))
+        return ChooseClass("scores", (), self.thresholds, self.utilities).places(scores)
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
         """Mark the labels that apply, (N, C) bool, given probabilities (N, C)."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 import keras
 import numpy as np
 
+from gru_serving.preprocessing.texts import RESERVED, UNKNOWN
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.decision import Scale
@@ -19,7 +20,7 @@ from gru_training.sentiment.warm_start import learned_digests, starting_run, wit
 from gru_training.words.embedding import WordEmbedding, word_pieces
 from gru_training.words.ngrams import word_ratios
 from gru_training.words.tokens import Reading
-from gru_training.words.vocabulary import RESERVED, UNKNOWN, TokenRows, index_tokens
+from gru_training.words.vocabulary import TokenRows, index_tokens
 
 _SOURCE_FILES = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 

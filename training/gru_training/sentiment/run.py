@@ -13,10 +13,10 @@ temperature.json           see gru_training.sentiment.decision
 decision.json              thresholds and utilities of classes and labels: see
                            gru_training.sentiment.decision
 scale.json                 of a number to estimate its units and intervals, in place of those two
-model.onnx                 the model for ONNX Runtime, from word ids to answers; none where ONNX
+model.onnx                 the model for ONNX Runtime, from word ids to logits; none where ONNX
                            cannot express it, and none of runs that were trained in Python
 tokens.json                how texts become tokens without TensorFlow, beside model.onnx
-                           (`gru_training.words.text_reader`)
+                           (`gru_serving.preprocessing.texts.Tokenizer`)
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 test_baselines.json        what each simple model answers to these rows, classes as numbers
 explanations.html          the most confident answers to test rows, their words marked

@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import PADDING, RESERVED
 from gru_training.errors import DataError
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig
 from gru_training.sentiment.corpora import read_unlabelled
@@ -19,8 +20,6 @@ from gru_training.words.tokens import Reading
 from gru_training.words.vector_file import read_vectors
 from gru_training.words.vectors import latent_semantic_vectors, word_vectors
 from gru_training.words.vocabulary import (
-    PADDING,
-    RESERVED,
     TextPreprocessor,
     TokenIndex,
     TokenRows,

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from gru_training.words.vocabulary import PADDING, UNKNOWN
+from gru_serving.preprocessing.texts import PADDING, UNKNOWN
 
 
 @keras.saving.register_keras_serializable(package="gru_training")

@@ -19,8 +19,9 @@ import scipy.sparse as sp
 import tensorflow as tf
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from gru_serving.preprocessing.texts import PADDING, RESERVED
 from gru_training.errors import ConfigError
-from gru_training.words.vocabulary import PADDING, RESERVED, TokenRows, members_of, word_counts
+from gru_training.words.vocabulary import TokenRows, members_of, word_counts
 
 
 def log_count_ratios(held: sp.csr_matrix, is_class: np.ndarray) -> np.ndarray:

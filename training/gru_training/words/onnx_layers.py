@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from gru_serving.preprocessing.texts import PADDING, UNKNOWN
 from gru_training.words.embedding import WordEmbedding
 from gru_training.words.ngrams import NgramLogits, first_key
-from gru_training.words.vocabulary import PADDING, UNKNOWN
 from keras_gru.convert.onnx_graph import INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_layers import OPERATIONS
 

@@ -1,16 +1,28 @@
-"""Texts split into tokens inside the TensorFlow graph, so that training and serving cannot differ.
+r"""Texts to tokens: the steps, and the characters as TensorFlow takes them.
 
-Only string and ragged operations are used, all of which a stock TensorFlow Serving has.
+Its string operations have tables of Unicode (RE2's classes, ICU's lower case) of TensorFlow's own
+version. For servers without it TensorFlow is asked about every character once.
 """
 
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
-import tensorflow as tf
+import numpy as np
 
-from gru_training.words.cleaning import clean
+from gru_serving.preprocessing.texts import (
+    FindTokens,
+    Lower,
+    Replace,
+    Spacing,
+    SplitCharacters,
+    TextStep,
+    Tokenizer,
+    UnicodeTables,
+)
+from gru_training.words.cleaning import BLANKS, cleaning_steps
 
 BEGIN = "▁"
-"""Mark of the beginning of a run without blanks, while `spaced_words` looks for tokens."""
+"""Mark of the beginning of a run without blanks, while tokens are looked for."""
 ATTACHED = "##"
 """Mark before tokens that stand behind no blank, where this is to be told."""
 
@@ -18,105 +30,97 @@ NEW_LINE = "␤"
 """Stands for a line break among characters: files of vocabularies have a token in each line."""
 
 Reading = Literal["words", "spaced", "characters"]
-"""Kind of the tokens of a text: those of `tokenize`, `spaced_words` or `characters`."""
+"""Kind of the tokens of a text, see `tokenizer`."""
 
-# RE2 rewrites, in order. They write the whole match: a group would take six times as long.
-# Its \b and \s know ASCII only, hence the classes.
-_LINE_BREAK = r"<br\s*/?>"
-_BLANK = r"[\s\p{Z}\p{Cc}]+"
+_LINE_BREAK = rf"<br[{BLANKS}]*/?>"
+_BLANK = r"[\p{Z}\p{Cc}]+"
 _APOSTROPHE = r"[’ʼ＇]"
 _UNSPACED_SCRIPT = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 _UNSPACED_SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}]"
 _NEGATION = r"n't\b"
-_TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
-_INNER_TOKEN, _FIRST_TOKEN = f"^([^{BEGIN}].*)", f"^{BEGIN}(.)"
-_RUN = r" *(\S+)"
-_MARKED_RUN = f" {BEGIN}\\1"
-_MARKED_TOKEN = rf"({BEGIN}?(?:n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{{L}}\p{{N}}\p{{M}}]+|\.{{2,}}|\S))"
+_VISIBLE = f"[^{BLANKS}]"
+_TOKEN = rf"n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{{L}}\p{{N}}\p{{M}}]+|\.{{2,}}|{_VISIBLE}"
+_CLASSES = ("L", "N", "M", "Z", "Cc", "Han", "Hiragana", "Katakana", "Thai", "Lao", "Myanmar",
+            "Khmer")  # fmt: skip
 
 
-def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Split texts into lower-case tokens.
+@cache
+def tokenizer(cleaned: bool = False, reading: Reading = "words") -> Tokenizer:
+    """The split of texts into tokens.
 
-    Words, punctuation marks and the parts of contractions (`do n't`, `it 's`, as in the Penn
-    treebank) are tokens of their own, and so is each Chinese or Japanese character. HTML line
-    breaks are blanks; bytes that are no UTF-8 become U+FFFD.
+    Of the reading `words` tokens are in lower case. Words, punctuation marks and the parts of
+    contractions (`do n't`, `it 's`, as in the Penn treebank) are tokens of their own, and so is
+    each Chinese or Japanese character; HTML line breaks are blanks. `spaced` has `ATTACHED` before
+    tokens that do not stand behind a blank, so that a full stop in `end.` is not that in `end .`:
+    how a text is typed says where it comes from. `characters` are all characters; a line break of
+    any kind is `NEW_LINE`.
 
     Args:
-        text: (B,) string.
         cleaned: Whether to clean texts before (`gru_training.words.cleaning`). Each letter of Thai,
             Lao, Burmese and Khmer, too, is then a token.
-
-    Returns:
-        (B, None) ragged string.
+        reading: Kind of the tokens.
     """
-    text = _prepared(text, cleaned)
-    text = tf.strings.regex_replace(text, _NEGATION, " n't")
-    text = tf.strings.regex_replace(text, _TOKEN, r"\0 ")
-    return tf.strings.split(text)
+    steps: list[TextStep] = cleaning_steps() if cleaned else []
+    if reading == "characters":
+        steps += [Replace("\r\n|\r|\n", NEW_LINE), SplitCharacters()]
+        return Tokenizer(steps, None, unicode_tables)
+    steps += [
+        Replace(_BLANK, " "),  # first: TensorFlow's lower() stops at a NUL
+        Lower(),
+        Replace(_LINE_BREAK, " "),
+        Replace(_APOSTROPHE, "'"),
+        Replace(_UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT, r" \0 "),
+    ]
+    negation = Replace(_NEGATION, " n't")
+    if reading == "words":
+        return Tokenizer([*steps, negation, FindTokens(_TOKEN)], None, unicode_tables)
+    run = Replace(f" *({_VISIBLE}+)", rf" {BEGIN}\1")
+    steps += [run, negation, FindTokens(f"{BEGIN}?(?:{_TOKEN})")]
+    return Tokenizer(steps, Spacing(BEGIN, ATTACHED), unicode_tables)
 
 
-def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Cut texts like `tokenize`, with `ATTACHED` before tokens that do not stand behind a blank.
+@cache
+def unicode_tables() -> UnicodeTables:
+    """Ask TensorFlow about every character that UTF-8 can hold but NUL, at which lower() ends."""
+    import tensorflow as tf
 
-    So a full stop in `end.` is not that in `end .`: how a text is typed says where it comes from.
-
-    Args:
-        text: (B,) string.
-        cleaned: Whether to clean texts before, as in `tokenize`.
-
-    Returns:
-        (B, None) ragged string.
-    """
-    text = _prepared(text, cleaned)
-    text = tf.strings.regex_replace(text, _RUN, _MARKED_RUN)
-    text = tf.strings.regex_replace(text, _NEGATION, " n't")
-    text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
-    tokens = tf.strings.split(text)
-    flat = tf.strings.regex_replace(tokens.flat_values, _INNER_TOKEN, rf"{ATTACHED}\1")
-    return tokens.with_flat_values(tf.strings.regex_replace(flat, _FIRST_TOKEN, r"\1"))
-
-
-def without_marks(tokens: tf.Tensor) -> tf.Tensor:
-    """Tokens of `spaced_words` (N,) as they stand in the text."""
-    return tf.strings.regex_replace(tokens, f"^{ATTACHED}(.)", r"\1")
-
-
-def characters(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Split texts into their characters; a line break of any kind is `NEW_LINE`.
-
-    Bytes that are no UTF-8 become U+FFFD.
-
-    Args:
-        text: (B,) string.
-        cleaned: Whether to clean texts before, as in `tokenize`.
-
-    Returns:
-        (B, None) ragged string.
-    """
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    if cleaned:
-        text = clean(text)
-    text = tf.strings.regex_replace(text, r"\r\n|\r|\n", NEW_LINE)
-    return tf.strings.unicode_split(text, "UTF-8")
+    points = np.concatenate([np.arange(1, 0xD800), np.arange(0xE000, 0x110000)])
+    characters = tf.strings.unicode_encode(points[:, np.newaxis].astype(np.int32), "UTF-8")
+    classes = {
+        name: points[tf.strings.regex_full_match(characters, rf"\p{{{name}}}").numpy()]
+        for name in _CLASSES
+    }
+    classes["Cc"] = np.concatenate([[0], classes["Cc"]])
+    lowered = tf.strings.lower(characters, encoding="utf-8").numpy()
+    other = np.flatnonzero(lowered != characters.numpy())
+    # Which letters make a Σ end a word shows in what becomes of it next to them.
+    behind = _ends_a_word(tf.strings.join([characters, "Σ"]))
+    through = _ends_a_word(tf.strings.join(["A", characters, "Σ"]))
+    return UnicodeTables(
+        {name: _ranges(found) for name, found in classes.items()},
+        {chr(points[place]): lowered[place].decode() for place in other},
+        _ranges(points[behind]),
+        _ranges(points[through & ~behind]),
+    )
 
 
-SPLITS = {
-    "words": tokenize,
-    "spaced": spaced_words,
-    "characters": characters,
-}
-"""Functions that split texts, by reading."""
+def _ends_a_word(texts: Any) -> np.ndarray:
+    import tensorflow as tf
+
+    lowered = tf.strings.lower(texts, encoding="utf-8")
+    ends: np.ndarray = tf.strings.regex_full_match(lowered, "(?s).*ς").numpy()
+    return ends
 
 
-def _prepared(text: tf.Tensor, cleaned: bool) -> tf.Tensor:
-    """Lower-case UTF-8 with plain blanks and apostrophes, and unspaced scripts letter by letter."""
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    if cleaned:
-        text = clean(text)
-    text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
-    text = tf.strings.lower(text, encoding="utf-8")
-    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
-    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    unspaced = _UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT
-    return tf.strings.regex_replace(text, unspaced, r" \0 ")
+def _ranges(points: np.ndarray) -> str:
+    """Ascending code points as ranges in brackets of a pattern, none of ASCII and others."""
+    ends = (np.diff(points) > 1) | (points[1:] == 0x80)
+    runs = np.split(points, np.flatnonzero(ends) + 1) if len(points) else []
+    return "".join(
+        _escaped(run[0]) if len(run) == 1 else f"{_escaped(run[0])}-{_escaped(run[-1])}"
+        for run in runs
+    )
+
+
+def _escaped(point: int) -> str:
+    return f"\\{chr(point)}" if chr(point) in r"\]^-[" else chr(point)

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.extmath import randomized_svd
 
-from gru_training.words.vocabulary import PADDING, UNKNOWN, word_counts
+from gru_serving.preprocessing.texts import PADDING, UNKNOWN
+from gru_training.words.vocabulary import word_counts
 
 _CHUNK = 1_000_000  # tokens whose pairs are counted at once
 _MAX_FULL_SHARE = 1e-4  # share of all tokens above which a word counts less

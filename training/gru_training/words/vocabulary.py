@@ -3,9 +3,9 @@
 Only lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,18 +14,14 @@ import pandas as pd
 import scipy.sparse as sp
 import tensorflow as tf
 
+from gru_serving.preprocessing.texts import PADDING, RESERVED, Words, padded_in_graph
 from gru_training.errors import DataError
-from gru_training.words.tokens import SPLITS, Reading, without_marks
-
-PADDING = 0
-UNKNOWN = 1
-RESERVED = ("[PAD]", "[UNK]")
-"""Names of ids 0 and 1 in files; no text yields such a token, brackets stand alone."""
+from gru_training.words.tokens import Reading, tokenizer
 
 _CHUNK = 1024  # texts tokenized at once
 
 
-class Vocabulary:
+class Vocabulary(Words):
     """The known words; a word's place is its id.
 
     Args:
@@ -33,7 +29,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Sequence[str]):
-        self.tokens = RESERVED + tuple(tokens)
+        super().__init__(RESERVED + tuple(tokens))
         if len(set(self.tokens)) != len(self.tokens):
             raise ValueError("tokens must be distinct and not [PAD] or [UNK]")
 
@@ -64,7 +60,7 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Write one token per line, UTF-8; the line number (from 0) is the id."""
-        path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
+        path.write_text(self.text(), "utf-8", newline="\n")
 
 
 class TokenIndex(NamedTuple):
@@ -89,7 +85,8 @@ def index_tokens(
     lengths: list[np.ndarray] = []
     chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
     # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
-    tokens = chunks.map(_traced_split(reading, cleaned), num_parallel_calls=tf.data.AUTOTUNE)
+    split = tokenizer(cleaned, reading).graph
+    tokens = chunks.map(split, num_parallel_calls=tf.data.AUTOTUNE)
     for found in tokens:
         local, seen = pd.factorize(found.flat_values.numpy())
         numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
@@ -107,17 +104,6 @@ def index_tokens(
         np.sort(counts)[::-1],
         np.split(place[everything], ends[:-1]) if len(ends) else [],
     )
-
-
-@cache
-def _traced_split(reading: Reading, cleaned: bool) -> Callable[[tf.Tensor], tf.RaggedTensor]:
-    """Texts (B,) into tokens (B, None); to trace it takes longer than to split a thousand texts."""
-    split: Callable[[tf.Tensor], tf.RaggedTensor] = tf.function(
-        partial(SPLITS[reading], cleaned=cleaned),
-        input_signature=[tf.TensorSpec((None,), tf.string)],
-        autograph=False,
-    )
-    return split
 
 
 def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
@@ -151,10 +137,10 @@ def load_vocabulary(path: Path) -> Vocabulary:
         DataError: The file is unreadable or does not start with the two reserved tokens.
     """
     try:
-        tokens = path.read_text("utf-8").removesuffix("\n").split("\n")
+        tokens = Words.parse(path.read_text("utf-8")).tokens
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the vocabulary {path}: {error}") from error
-    if tuple(tokens[:2]) != RESERVED:
+    if tokens[:2] != RESERVED:
         raise DataError(f"{path}: expected the lines {' and '.join(RESERVED)}, got {tokens[:2]}")
     return Vocabulary(tokens[2:])
 
@@ -178,26 +164,19 @@ class TextPreprocessor(tf.Module):
     ):
         super().__init__(name="text_preprocessor")
         self.max_tokens, self.cleaned, self.reading = max_tokens, cleaned, reading
-        words = vocabulary.tokens[len(RESERVED) :]
-        ids = np.arange(len(RESERVED), len(vocabulary), dtype=np.int64)
-        self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), ids),
-            default_value=UNKNOWN,
-        )
+        self._tokenizer = partial(tokenizer, cleaned, reading)  # not one that is tracked
+        self._words, self._table = partial(vocabulary.graph), vocabulary.table
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """The tokens that are read, (B, None) ragged string, of texts (B,) string.
 
         As people are shown them: without the marks of those that stand behind no blank.
         """
-        tokens = self._read(text, limit)
-        if self.reading != "spaced":
-            return tokens
-        return tokens.with_flat_values(without_marks(tokens.flat_values))
+        return self._tokenizer().shown_in_graph(self._read(text, limit))
 
     def split(self, text: tf.Tensor) -> tf.RaggedTensor:
         """All tokens of texts (B,) string, (B, None) ragged string."""
-        return SPLITS[self.reading](text, self.cleaned)
+        return self._tokenizer().graph(text)
 
     def _read(self, text: tf.Tensor, limit: bool) -> tf.RaggedTensor:
         tokens = self.split(text)
@@ -205,8 +184,7 @@ class TextPreprocessor(tf.Module):
 
     def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """Look up word ids, (B, None) ragged int32; empty texts have none."""
-        ids = tf.ragged.map_flat_values(self._table.lookup, self._read(text, limit))
-        return tf.cast(ids, tf.int32)
+        return self._words(self._read(text, limit))
 
     def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
         """Look up the words of texts.
@@ -218,8 +196,7 @@ class TextPreprocessor(tf.Module):
         Returns:
             (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.
         """
-        padded = self.ragged_ids(text, limit).to_tensor(PADDING)
-        return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])]])
+        return padded_in_graph(self.ragged_ids(text, limit), PADDING)
 
 
 def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.ndarray]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,14 +23,12 @@ from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.model_session import ModelSession, missing_tensor
 from gru_serving.engine.onnx.graph import (
     RunWatch,
-    as_bytes,
     check_dtype,
     open_graph,
     size_of,
 )
-from gru_serving.engine.onnx.manifest import FOLDER, GraphCall, Manifest
-from gru_serving.engine.onnx.steps import Steps, Values
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
+from gru_serving.preprocessing.description import FOLDER, Description, Signature, Values
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 SECONDS = 300e-6
@@ -85,23 +82,26 @@ _met = -CALM_SECONDS
 # its own in one thread. All models of a process share the threads.
 
 
-@contextmanager
-def running() -> Iterator[bool]:
-    """Count a run for as long as it lasts; whether it is likely to have the process to itself.
+class Running:
+    """A run that is counted for as long as it lasts; tells whether it likely has the process alone.
 
     Where several clients ask, there are moments at which one of their runs is alone. The others
     come before it ends, so what matters is whether runs have met lately.
     """
-    global _running, _met  # noqa: PLW0603
-    now = time.monotonic()
-    with _lock:
-        if _running:
-            _met = now
-        alone = now - _met >= CALM_SECONDS
-        _running += 1
-    try:
-        yield alone
-    finally:
+
+    def __enter__(self) -> bool:
+        """Count the run."""
+        global _running, _met  # noqa: PLW0603
+        now = time.monotonic()
+        with _lock:
+            if _running:
+                _met = now
+            _running += 1
+            return now - _met >= CALM_SECONDS
+
+    def __exit__(self, *_: object) -> None:
+        """Count it no longer."""
+        global _running  # noqa: PLW0603
         with _lock:
             _running -= 1
 
@@ -132,27 +132,22 @@ def _pool() -> ThreadPoolExecutor:
 
 
 class Answer:
-    """The graph and the steps of one signature.
+    """The network of one signature, and the steps around it.
 
     Args:
-        call: Call of the manifest.
-        graph: Graph that the call names, if any.
-        steps: Steps of the version.
+        signature: Signature of the description.
+        graph: Network that the signature names, if any.
 
     Attributes:
         brevity: Brevity of its runs.
-
-    Raises:
-        InvalidArgument: A step is unknown.
     """
 
-    def __init__(self, call: GraphCall, graph: ort.InferenceSession | None, steps: Steps) -> None:
+    def __init__(self, signature: Signature, graph: ort.InferenceSession | None) -> None:
         self._graph = graph
-        self._steps = steps.compile(call.steps)
-        self._outputs = call.outputs
+        self._signature = signature
         self._inputs = [one.name for one in graph.get_inputs()] if graph else []
-        self._given = {one.name for one in graph.get_outputs()} if graph else set[str]()
-        self._rows_per_run = call.rows_per_run
+        self._outputs = [one.name for one in graph.get_outputs()] if graph else []
+        self._rows_per_run = signature.rows_per_run
         self.brevity = Brevity()
 
     def close(self) -> None:
@@ -167,10 +162,10 @@ class Answer:
         deadline: float | None,
         threads: int,
     ) -> list[np.ndarray]:
-        """Do the steps, and run the graph.
+        """Do the steps, and run the network.
 
         Args:
-            values: The signature's inputs; what the steps make is added.
+            values: The signature's inputs; what steps and network make is added.
             aliases: Aliases of the outputs wanted.
             watch: Watch of the model's runs.
             deadline: Deadline of `RunWatch.run`.
@@ -179,59 +174,55 @@ class Answer:
         Raises:
             ServingError: The inputs are refused, or the run ends early or fails.
         """
-        for step in self._steps:
-            step(values)
-        sources = [self._outputs[alias] for alias in aliases]
-        wanted = [source for source in dict.fromkeys(sources) if source in self._given]
-        if not self._given:
-            return [values[name] for name in sources]
-        feeds = {name: values[name] for name in self._inputs}
-        rows = _rows_of(feeds)
-        with running() as alone:
-            alone = alone and rows >= 2 * LEAST_ROWS
-            outputs = self._in_parts(wanted, feeds, rows, watch, deadline, threads if alone else 1)
-        answers = dict(zip(wanted, map(as_bytes, outputs), strict=True))
-        return [answers[name] if name in answers else values[name] for name in sources]
+        for step in self._signature.before:
+            step.numpy(values)
+        sources = [self._signature.outputs[alias] for alias in aliases]
+        if self._outputs and not values.keys() >= {*sources}:
+            feeds = {name: values[name] for name in self._inputs}
+            rows = _rows_of(feeds)
+            with Running() as alone:
+                many = alone and rows >= 2 * LEAST_ROWS
+                found = self._in_parts(feeds, rows, watch, deadline, threads if many else 1)
+            values.update(zip(self._outputs, found, strict=True))
+            for step in self._signature.after:
+                step.numpy(values)
+        return [values[source] for source in sources]
 
     def _in_parts(
         self,
-        wanted: Sequence[str],
         feeds: Mapping[str, np.ndarray],
         rows: int,
         watch: RunWatch,
         deadline: float | None,
         threads: int,
     ) -> list[np.ndarray]:
-        """One array per output wanted, whatever number of rows the graph takes at once."""
+        """One array per output, whatever number of rows the graph takes at once."""
         if rows == 0:  # a recurrent node takes no empty batch
             one = {name: np.zeros((1, *a.shape[1:]), a.dtype) for name, a in feeds.items()}
-            return [output[:0] for output in self._run(wanted, one, None, watch, deadline)]
+            return [output[:0] for output in self._run(one, None, watch, deadline)]
         if threads == 1 and not self._rows_per_run:
-            return self._run(wanted, feeds, None, watch, deadline)
+            return self._run(feeds, None, watch, deadline)
         if self._rows_per_run:
             size = self._rows_per_run
             parts = [slice(low, low + size) for low in range(0, rows, size)]
-            outputs = [self._run(wanted, feeds, part, watch, deadline) for part in parts]
+            outputs = [self._run(feeds, part, watch, deadline) for part in parts]
         else:
             parts = parts_of(rows, threads)
             if len(parts) == 1:
-                return self._run(wanted, feeds, None, watch, deadline)
-            outputs = in_parts(lambda part: self._run(wanted, feeds, part, watch, deadline), parts)
+                return self._run(feeds, None, watch, deadline)
+            outputs = in_parts(lambda part: self._run(feeds, part, watch, deadline), parts)
         return [np.concatenate(each) for each in zip(*outputs, strict=True)]
 
     def _run(
         self,
-        wanted: Sequence[str],
         feeds: Mapping[str, np.ndarray],
         part: slice | None,
         watch: RunWatch,
         deadline: float | None,
     ) -> list[np.ndarray]:
-        if not wanted:
-            return []
         if part is not None:
             feeds = {name: array[part] for name, array in feeds.items()}
-        return watch.run(self._graph, wanted, feeds, deadline)
+        return watch.run(self._graph, self._outputs, feeds, deadline)
 
 
 def _rows_of(feeds: Mapping[str, np.ndarray]) -> int:
@@ -260,7 +251,7 @@ class OnnxSession:
 
     Args:
         version: Directory of the version.
-        manifest: Manifest of the version.
+        description: Description of the version's signatures.
         signatures: Signatures of the SavedModel.
         tensorflow: Opens what answers the signatures that are left, at the first request for one;
             None where nothing does.
@@ -276,7 +267,7 @@ class OnnxSession:
     def __init__(
         self,
         version: Path,
-        manifest: Manifest,
+        description: Description,
         signatures: SignatureDefMap,
         tensorflow: Callable[[], ModelSession] | None = None,
         threads: int = 0,
@@ -285,18 +276,17 @@ class OnnxSession:
         self._open_tensorflow = tensorflow
         self._tensorflow: ModelSession | None = None
         self._opening = threading.Lock()
-        self._left = dict(manifest.left)
+        self._left = dict(description.left)
         self._threads = threads or schedulable_cpus()
         self._watch = RunWatch()
         folder = version / FOLDER
-        steps = Steps(folder)
         graphs = {
-            file: open_graph(folder / file)
-            for file in sorted({call.graph for call in manifest.signatures.values() if call.graph})
+            name: open_graph(folder / f"{name}.onnx")
+            for name in sorted({of.network for of in description.signatures.values() if of.network})
         }
         self._answers = {
-            name: Answer(call, graphs[call.graph] if call.graph else None, steps)
-            for name, call in manifest.signatures.items()
+            name: Answer(of, graphs[of.network] if of.network else None)
+            for name, of in description.signatures.items()
         }
         self._tensors: dict[str, _Tensor] = {}
         for name, proto in signatures.signature_def.items():

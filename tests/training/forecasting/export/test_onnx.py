@@ -1,12 +1,13 @@
-"""The graphs of ONNX of a forecaster, beside the TensorFlow functions that they are to equal."""
+"""A forecaster without TensorFlow, beside the TensorFlow functions that it is to equal."""
 
 import numpy as np
 import onnxruntime
 import pytest
 import tensorflow as tf
 
-from gru_serving.engine.onnx.steps import Steps
 from gru_serving.errors import InvalidArgument
+from gru_serving.preprocessing.checks import RequireValues
+from gru_serving.preprocessing.description import FOLDER, Description
 from gru_training.forecasting.config import ForecastShape
 from gru_training.forecasting.export.one_series import OneSeries
 from gru_training.forecasting.export.onnx import ForecastingGraphs
@@ -15,6 +16,7 @@ from gru_training.forecasting.intervals import LEVELS
 from gru_training.forecasting.layers import SegmentGRU
 from gru_training.forecasting.network import build_forecaster
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.servable import written as write
 from tests.training.forecasting.export.answering import (
     COLUMNS,
     DEVIATION,
@@ -35,42 +37,39 @@ MORE = [
 ]
 
 
-def written(forecaster, panel=False, one_series=None):
-    return ForecastingGraphs(
-        forecaster.model,
-        (forecaster.model, SHAPE),
-        forecaster.config,
-        SHAPE,
-        forecaster.preprocessor,
-        COLUMNS,
-        LEVELS,
-        OFFSETS,
-        panel,
-        one_series,
-    ).by_name()
+def written(forecaster, one_series=None):
+    shown = forecaster.model, SHAPE
+    graphs = ForecastingGraphs(forecaster.model, shown, forecaster.config, SHAPE, one_series)
+    return write(forecaster.module.described(), graphs)
+
+
+def answered(native, name, outputs=None, **inputs):
+    """What a server makes of a request, by the steps and the network of a signature."""
+    signature = native.description.signatures[name]
+    values = dict(inputs)
+    for step in signature.before:
+        step.numpy(values)
+    if signature.network is not None:
+        content = native.graphs[signature.network].SerializeToString()
+        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        given = {one.name: values[one.name] for one in session.get_inputs()}
+        made = zip((one.name for one in session.get_outputs()), session.run(None, given))  # noqa: B905
+        values.update(made)
+    for step in signature.after:
+        step.numpy(values)
+    return {alias: values[value] for alias, value in signature.outputs.items()}
 
 
 def compare(forecaster, native, name, **inputs):
-    """The answers of the graph and of the TensorFlow function, which must be one."""
-    signature = native.signatures[name]
-    content = native.graphs[signature.graph].SerializeToString()
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    given = {one.name: inputs[one.name] for one in session.get_inputs()}
-    outputs = dict(
-        zip(
-            (one.name for one in session.get_outputs()),
-            session.run(None, given),
-            strict=True,
-        )
-    )
+    """Both answers, which must be one; the answer."""
+    got = answered(native, name, **inputs)
     wanted = forecaster.signatures[name](**{k: tf.constant(v) for k, v in inputs.items()})
-    assert wanted.keys() == signature.outputs.keys()
+    assert wanted.keys() == got.keys()
     for alias, values in wanted.items():
-        got = outputs[signature.outputs[alias]]
-        assert got.dtype == values.numpy().dtype, alias
+        assert got[alias].dtype == values.numpy().dtype, alias
         scale = max(1, float(np.nanmax(np.abs(values.numpy()))))
-        np.testing.assert_allclose(got, values, rtol=0, atol=1e-5 * scale, err_msg=alias)
-    return {alias: outputs[name] for alias, name in signature.outputs.items()}
+        np.testing.assert_allclose(got[alias], values, rtol=0, atol=1e-5 * scale, err_msg=alias)
+    return got
 
 
 @pytest.mark.slow_cases
@@ -79,8 +78,8 @@ def test_every_signature_is_a_graph_that_answers_alike(options):
     """On 1,000 windows with gaps, some of them at the edges."""
     forecaster = forecaster_with(**options)
     native = written(forecaster)
-    assert native.left == {}
-    assert native.signatures.keys() == forecaster.signatures.keys()
+    assert native.description.left == {}
+    assert native.description.signatures.keys() == forecaster.signatures.keys()
     rng = np.random.default_rng(8)
     windows = (MEAN + DEVIATION * rng.normal(size=(1000, 15, 3))).astype(np.float32)
     windows[rng.random(windows.shape) < rng.choice([0, 0.1, 0.6], (1000, 1, 1))] = np.nan
@@ -89,9 +88,9 @@ def test_every_signature_is_a_graph_that_answers_alike(options):
     last[..., -1:, :] = np.where(empty, MEAN, last[..., -1:, :])
     compare(forecaster, native, "serving_default", history=windows)
     compare(forecaster, native, "serving_default", history=np.nan_to_num(windows[:3]))
-    if "gates" in native.signatures:
+    if "gates" in native.description.signatures:
         compare(forecaster, native, "gates", history=windows[:20])
-    if "step" in native.signatures:
+    if "step" in native.description.signatures:
         state = np.zeros((1000, forecaster.module.state_size), np.float32)
         for t in range(4):
             answer = compare(forecaster, native, "step", value=windows[:, t], state=state)
@@ -108,10 +107,10 @@ def test_a_layer_without_an_equivalent_is_named(monkeypatch):
     known = {kind: write for kind, write in module._WRITERS.items() if kind is not SegmentGRU}
     monkeypatch.setattr(module, "_WRITERS", known)
     native = written(forecaster_with())
-    assert "serving_default" not in native.signatures
-    assert "cannot be written as ONNX" in native.left["serving_default"]
-    assert native.left["by_name"] == native.left["serving_default"]
-    assert "columns" in native.signatures  # which reads no graph
+    assert "serving_default" not in native.description.signatures
+    assert "cannot be written as ONNX" in native.description.left["serving_default"]
+    assert native.description.left["by_name"] == native.description.left["serving_default"]
+    assert "columns" in native.description.signatures  # which reads no graph
 
 
 class Variant:
@@ -149,7 +148,7 @@ def test_powers_of_columns(options, exponent):
     windows[40:60, ::2, 2] *= -1
     compare(forecaster, native, "serving_default", history=windows)
     compare(forecaster, native, "gates", history=windows[:20])
-    if "step" in native.signatures:
+    if "step" in native.description.signatures:
         state = np.zeros((200, forecaster.module.state_size), np.float32)
         for t in range(3):
             answer = compare(forecaster, native, "step", value=windows[:, t], state=state)
@@ -158,7 +157,7 @@ def test_powers_of_columns(options, exponent):
 
 def test_series_that_have_ended():
     forecaster = Variant(forecaster_with(), panel=True)
-    native = written(forecaster, panel=True)
+    native = written(forecaster)
     windows = windows_with_gaps(30)
     windows[:10, -12:, 2] = np.nan
     windows[10:12, :, :] = np.nan
@@ -166,7 +165,8 @@ def test_series_that_have_ended():
     assert np.isnan(answer["forecast"][:10, :, 0]).all()
     assert not np.isnan(answer["forecast"][:10, :, 1]).any()
     assert np.isnan(answer["forecast"][10:12]).all()
-    assert all(step["do"] != "require_values" for step in native.signatures["gates"].steps)
+    steps = native.description.signatures["gates"].steps
+    assert not any(isinstance(step, RequireValues) for step in steps)
 
 
 @pytest.mark.parametrize("exponent", [None, 0.0, 0.6])
@@ -174,9 +174,9 @@ def test_one_series(exponent):
     forecaster = forecaster_with()
     single = ForecastShape(SHAPE.lookback, SHAPE.horizon, 1, (0,))
     model = build_forecaster(forecaster.config, single, LEVELS)
-    one = OneSeries(model, exponent, LEVELS, OFFSETS)
+    one = OneSeries(model, exponent)
     variant = Variant(forecaster, one_series=one)
-    native = written(variant, one_series=one)
+    native = written(variant, one)
     rng = np.random.default_rng(5)
     histories = (800 + 40 * rng.normal(size=(60, 30))).astype(np.float32)
     histories[rng.random(histories.shape) < 0.3] = np.nan
@@ -186,14 +186,6 @@ def test_one_series(exponent):
     for length in (30, 12, 3):
         read = histories[:, -length:]
         compare(variant, native, "one_series", history=read[~np.isnan(read).all(axis=1)])
-
-
-def answered(native, name, **inputs):
-    """What a server makes of a request before any graph runs."""
-    values = dict(inputs)
-    for step in Steps(None).compile(native.signatures[name].steps):
-        step(values)
-    return values
 
 
 def names(*rows):
@@ -219,23 +211,36 @@ def test_columns_by_name():
         for place, name in enumerate(COLUMNS):
             theirs[row, :, columns.index(name.encode())] = windows[row, :, place]
     ordered = answered(native, "by_name", history=theirs, columns=rows[:2])
-    np.testing.assert_array_equal(ordered["history"], windows)
     wanted = forecaster.signatures["by_name"](
         history=tf.constant(theirs), columns=tf.constant(rows[:2].tolist())
     )
     straight = compare(forecaster, native, "serving_default", history=windows)
     for alias, value in wanted.items():
+        np.testing.assert_array_equal(straight[alias], ordered[alias])
         np.testing.assert_allclose(straight[alias], value, rtol=1e-5)
 
 
 def test_columns_that_are_not_read_may_be_missing():
     forecaster = forecaster_with()  # each column by itself: wind is not read
     native = written(forecaster)
-    ordered = answered(
-        native, "by_name", history=np.ones((1, 12, 2), np.float32), columns=names(("price", "load"))
-    )
-    assert np.isnan(ordered["history"][..., 1]).all()
-    assert (ordered["history"][..., [0, 2]] == 1).all()
+    windows = windows_with_gaps(2)
+    columns = names(("price", "load"), ("load", "price"))
+    theirs = np.stack([windows[0][:, [2, 0]], windows[1][:, [0, 2]]])
+    ordered = answered(native, "by_name", history=theirs, columns=columns)
+    straight = answered(native, "serving_default", history=windows)
+    np.testing.assert_array_equal(ordered["forecast"], straight["forecast"])
+
+
+def test_a_description_goes_to_files_and_back(tmp_path):
+    native = written(forecaster_with(**STREAMS))
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    native.description.write(folder)
+    again = Description.read(tmp_path)
+    for name, signature in native.description.signatures.items():
+        found = again.signatures[name]
+        assert [*found.steps] == [*signature.steps], name
+        assert (found.network, found.outputs) == (signature.network, signature.outputs)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +259,9 @@ def test_refusals_by_name_have_tensorflows_words(history, columns):
     native = written(forecaster)
     given = np.ones(history, np.float32)
     with pytest.raises(tf.errors.InvalidArgumentError) as theirs:
-        forecaster.module.by_name(tf.constant(given), tf.constant(names(*columns).tolist()))
+        forecaster.signatures["by_name"](
+            history=tf.constant(given), columns=tf.constant(names(*columns).tolist())
+        )
     with pytest.raises(InvalidArgument) as ours:
         answered(native, "by_name", history=given, columns=names(*columns))
     if history != (1, 12, 0):  # TensorFlow's arg-max refuses no names at all in its own words

@@ -6,18 +6,24 @@ a learned vector for those that they do not know.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
-import tensorflow as tf
 
+from gru_serving.preprocessing.description import Step
+from gru_serving.preprocessing.series import (
+    AverageEffect,
+    CalibrateQuantiles,
+    Intervals,
+    ReadAlone,
+    RestoreAlone,
+    SplitEffect,
+)
 from gru_training.forecasting.combination import combined
 from gru_training.forecasting.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.intervals import MEDIAN, quantiles
-from gru_training.forecasting.known import AverageEffect
+from gru_training.forecasting.known import average_effect
 from gru_training.forecasting.network import build_forecaster
-from gru_training.forecasting.preprocessor import SeriesPreprocessor, graph_powers, graph_roots
 from gru_training.forecasting.run import ForecastingRun
 
 
@@ -76,66 +82,42 @@ def _take_weights(network: keras.Model, of_many: keras.Model, config: Forecaster
     return True
 
 
-_AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
+class OneSeries(NamedTuple):
+    """A forecaster of series on the scale that each one's own history has."""
 
+    model: keras.Model
+    """Model from standardised windows (B, L, 1) to (B, H, 1, Q or 1)."""
+    exponent: float | None
+    """Exponent of the power that is standardised; None: values are."""
+    inputs: AverageEffect | None = None
+    """Effect of known inputs on a series of which nothing else is known; None without inputs."""
 
-class OneSeries:
-    """Forecasts a series on the scale that its own history has.
+    @property
+    def lookback(self) -> int:
+        """L."""
+        return int(self.model.input_shape[1])
 
-    Args:
-        model: Model from standardised windows (B, L, 1) to (B, H, 1, Q or 1).
-        exponent: Exponent of the power that is standardised; None: values are.
-        levels: The Q levels.
-        offsets: (H, K, Q), standardised, of the K series that the model was trained on.
-        inputs: Effect of known inputs on a series of which nothing else is known; None without
-            inputs.
-    """
-
-    def __init__(
-        self,
-        model: keras.Model,
-        exponent: float | None,
-        levels: tuple[float, ...],
-        offsets: np.ndarray,
-        inputs: AverageEffect | None = None,
-    ) -> None:
-        self.inputs = inputs
-        self.model, self.lookback = model, int(model.input_shape[1])
-        self.exponent, self.levels = exponent, levels
-        self.offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
-
-    def forecast(self, history: Any, past: Any = None, future: Any = None) -> dict[str, Any]:
-        """Forecast series one by one.
-
-        Args:
-            history: (B, T) float32 in raw units, NaN = missing; each row has a value. Of less than
-                the model reads the first value counts for what is missing before it.
-            past: (B, T, F) float32, the known inputs of these steps, where there are such.
-            future: (B, H, F), those of the steps ahead.
-
-        Returns:
-            `forecast` (B, H) and `quantiles` (B, H, Q), float32, in raw units.
-        """
-        rows = tf.shape(history)[0]
-        before = tf.fill((rows, self.lookback), float("nan"))
-        read = tf.concat([before, history], axis=1)[:, -self.lookback :]
-        read = tf.ensure_shape(read, (None, self.lookback))
-        if self.exponent is not None:
-            known = tf.logical_not(tf.math.is_nan(read))
-            read = tf.where(known, graph_powers(read, self.exponent), read)
-        mean, deviation = _scale(read)
-        standardised, ahead = (read - mean) / deviation, None
+    def steps(self, intervals: Intervals) -> tuple[list[Step], list[Step]]:
+        """Return the steps before the model, from `history`, and behind it, to `quantiles`."""
+        before: list[Step] = []
         if self.inputs is not None:
-            behind, ahead = self.inputs.split(past, future, self.lookback)
-            standardised -= behind
-        answers = self.model(_AS_IT_IS.standardise(standardised[..., tf.newaxis]), training=False)
-        served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
-        if ahead is not None:
-            served += ahead[..., tf.newaxis]
-        raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
-        if self.exponent is not None:
-            raw = graph_roots(raw, self.exponent)
-        return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
+            before.append(SplitEffect("past", "future", self.lookback, self.inputs))
+        before.append(ReadAlone("history", "window", self.lookback, self.exponent))
+        return before, [
+            CalibrateQuantiles("answers", "quantiles", intervals, unknown=True),
+            RestoreAlone("quantiles", "quantiles", self.exponent),
+        ]
+
+    def quantiles(self, history: np.ndarray, intervals: Intervals) -> np.ndarray:
+        """Quantiles (B, H, Q) of histories (B, T) in raw units, without known inputs."""
+        values: dict[str, Any] = {"history": np.asarray(history, np.float32)}
+        before, after = self.steps(intervals)
+        for step in before:
+            step.numpy(values)
+        values["answers"] = np.asarray(self.model(values["window"], training=False))
+        for step in after:
+            step.numpy(values)
+        return np.asarray(values["quantiles"])
 
 
 def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
@@ -153,15 +135,5 @@ def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
         if not known.by_series:
             return None
         columns = list(known.columns)
-        inputs = AverageEffect(known, preprocessor.mean[columns], preprocessor.deviation[columns])
-    return OneSeries(single, exponent, run.levels, run.offsets, inputs)
-
-
-def _scale(read: Any) -> tuple[Any, Any]:
-    """Mean and deviation (B, 1) of the values that there are; the latter 1 where all are alike."""
-    known = tf.logical_not(tf.math.is_nan(read))
-    count = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
-    mean = tf.reduce_sum(tf.where(known, read, 0.0), axis=1, keepdims=True) / count
-    squares = tf.reduce_sum(tf.where(known, tf.square(read - mean), 0.0), axis=1, keepdims=True)
-    deviation = tf.sqrt(squares / count)
-    return mean, tf.where(deviation > 1e-6 * (1.0 + tf.abs(mean)), deviation, 1.0)
+        inputs = average_effect(known, preprocessor.mean[columns], preprocessor.deviation[columns])
+    return OneSeries(single, exponent, inputs)

@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
+from gru_serving.preprocessing.series import MEDIAN
+from gru_training.forecasting.export.calendar import calendar_card, calendar_inputs
 from gru_training.forecasting.export.one_series import one_series_of
 from gru_training.forecasting.export.onnx import ForecastingGraphs
 from gru_training.forecasting.export.signatures import ForecastingSignatures
-from gru_training.forecasting.export.times import calendar_card, calendar_inputs
 from gru_training.forecasting.future import Recent, inputs_ahead
-from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.onnx.signatures import OnnxModel
-from gru_training.servable import WARMUP_BATCHES, Request, Servable
+from gru_training.servable import WARMUP_BATCHES, OnnxModel, Request, Servable, written
 
 _GOLDEN_BATCHES = (1, 1, 2, 4)
 _STEPS = 12
@@ -38,22 +38,21 @@ class ForecastingServable(Servable):
         self._model = run.delivered_model()
         self._preprocessor = run.preprocessor()
         self._predict = make_predictor(self._model, self._preprocessor)
-        parts = (
-            self._model,
-            run.shown_network(self._model),
-            run.config.model,
-            run.shape,
+        network = self._model, run.shown_network(self._model), run.config.model, run.shape
+        one_series = one_series_of(run, self._model)
+        calendar = calendar_inputs(run, self._preprocessor)
+        self._timed = calendar is not None and calendar.read
+        module = ForecastingSignatures(
+            *network,
             self._preprocessor,
             run.columns,
             run.levels,
             run.offsets,
             run.series.panel,
-            one_series_of(run, self._model),
+            one_series,
+            calendar,
         )
-        calendar = calendar_inputs(run, self._preprocessor)
-        self._timed = calendar is not None and calendar.read
-        module = ForecastingSignatures(*parts, calendar)
-        self._parts = parts
+        self._graphs = ForecastingGraphs(*network, one_series)
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
         self._given = len(run.columns) - len(run.series.calendar.columns)
@@ -149,13 +148,8 @@ class ForecastingServable(Servable):
         }
 
     def onnx(self) -> OnnxModel:
-        """The signatures as graphs of ONNX."""
-        if self._preprocessor.known is not None or self._run.series.calendar.columns:
-            reason = (
-                "it reads inputs that are known of the steps ahead, by operations of TensorFlow"
-            )
-            return OnnxModel(left=dict.fromkeys(self.signatures, reason))
-        return ForecastingGraphs(*self._parts).by_name()
+        """The networks as graphs of ONNX."""
+        return written(self.module.described(), self._graphs)
 
     def card(self) -> dict[str, Any]:
         """Entries of this task for the model card."""

@@ -1,6 +1,11 @@
-"""The answers of an exported forecaster: raw units in and out, the scaler in the graph."""
+"""The signatures of an exported forecaster: raw units in and out, the scaler in the model.
 
-from collections.abc import Sequence
+B series, T steps, C columns read, F of them known of the steps ahead, H horizons, K columns
+forecast, Q levels, S the size of the streaming state, R GRUs side by side (K with
+`channel_independent`, else 1), U units.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,33 +13,65 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.forecasting.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.export.inputs import (
-    ColumnNames,
-    alike,
-    finite,
-    input_specs,
-    long_enough,
-    numbers,
-    one_series_specs,
-    seen,
-    shaped,
-    some_value,
+from gru_serving.preprocessing.calendar import AddCalendar, AddFutureCalendar
+from gru_serving.preprocessing.checks import (
+    RequireFinite,
+    RequireRows,
+    RequireShape,
+    RequireSome,
+    RequireSteps,
+    RequireValues,
 )
+from gru_serving.preprocessing.description import Signature, Step
+from gru_serving.preprocessing.series import (
+    AddEffects,
+    CalibrateQuantiles,
+    EndSeries,
+    FindColumns,
+    Intervals,
+    NumberSteps,
+    OrderColumns,
+    Restore,
+    SeriesColumns,
+    Standardise,
+    StandardiseTick,
+    TakeLast,
+    TakePlaces,
+)
+from gru_training.forecasting.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.export.calendar import CalendarInputs
 from gru_training.forecasting.export.one_series import OneSeries
-from gru_training.forecasting.export.times import CalendarInputs
-from gru_training.forecasting.intervals import MEDIAN, quantiles
+from gru_training.forecasting.intervals import calibration
 from gru_training.forecasting.network import ForecasterSteps
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
-from keras_gru import portable
+from gru_training.servable import DescribedModule, Network
+
+_ANSWERS = {"forecast": "forecast", "quantiles": "quantiles"}
+Specs = dict[str, tf.TensorSpec]
 
 
-class ForecastingSignatures(tf.Module):
+class ForecastingSignatures(DescribedModule):
     """A forecaster in raw units.
 
-    B series, T steps, C columns read, F of them known of the steps ahead, H horizons, K columns
-    forecast, Q levels, S the size of the streaming state, R GRUs side by side (K with
-    `channel_independent`, else 1), U units.
+    `serving_default`, from `history` (B, T, C) float32, NaN = missing, of which a model that
+    streams reads all and any other the last L steps; of a model that reads known inputs also
+    `future` (B, H, F), those of the steps ahead, NaN = as in the step before; of one that reads the
+    calendar `timestamp` (B,), the time of the last step of each history, as `2024-05-31 13:00:00`;
+    to `forecast` (B, H, K) and `quantiles` (B, H, K, Q). `by_name` has columns in any order, among
+    which there may be others, with their names as `columns` (B, N) and `future_columns` (B, M);
+    `columns` says what to send (`FindColumns`), and `one_series` forecasts series that the model
+    never saw, from `history` (B, T).
+
+    `gates` shows what the gates did at each segment or step: `update_gate`, `reset_gate` and
+    `state` (B, N, R, U); `end` (B, N), the step of the history, from 0, with which each ends;
+    `values` (B, T', K) of the columns forecast in the T' steps read, missing ones filled; of a
+    model that streams also `forecast` (B, N, H, K), the answer after each step. It is there for the
+    architectures segment and one_shot.
+
+    `step` reads on, of models that stream: `value` (B, C), the next tick in raw units, NaN =
+    missing: the last value seen counts again. Before a column's first value the training mean does;
+    there `serving_default`, which sees the value that follows, answers differently. `state` (B, S)
+    is zeros at the beginning, then what the step before returned.
 
     Args:
         model: Model from standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
@@ -52,6 +89,13 @@ class ForecastingSignatures(tf.Module):
             ended: their forecasts are NaN then.
         one_series: Forecaster of series that the model never saw; None: there is no such signature.
         calendar: Calendar inputs, the last of the columns, which callers lack; None: they have all.
+
+    Attributes:
+        read: Numbers of the columns without which there is no forecast.
+        known: Numbers of the columns that a caller sends of the steps ahead.
+        least_steps: Least number of steps of a history.
+        reads_all: Whether all of a history is read.
+        state_size: S; 0 where the model does not stream.
     """
 
     def __init__(
@@ -68,236 +112,272 @@ class ForecastingSignatures(tf.Module):
         one_series: OneSeries | None = None,
         calendar: CalendarInputs | None = None,
     ) -> None:
-        super().__init__(name="forecasting")
-        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
-        self._model = partial(model, training=False)
-        self._weights = [variable.value for variable in model.variables]
-        self._streams = self.reads_all = shown is not None and config.streams
-        self._opens = shown is not None and config.architecture != "seq2seq"
-        self.state_size, self._width = 0, 1
-        if shown is not None:
-            steps = ForecasterSteps(shown[0], config, shown[1])
-            self.state_size = steps.state_size if self._streams else 0
-            self._width = steps.width
-            self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
-            self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
-        self._targets = shape.targets
-        self._lookback, self._channels = shape.lookback, shape.channels
-        self.least_steps = 1 if self._streams else shape.lookback
-        self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
-        self._calendar = calendar
-        given = shape.channels - (calendar.count if calendar else 0)
-        self._effects, self._ahead = preprocessor.effects, preprocessor.future_columns
-        self.known = tuple(column for column in self._ahead if column < given)
-        self._horizon, self._given = shape.horizon, given
+        streams = shown is not None and config.streams
+        steps = None if shown is None else ForecasterSteps(shown[0], config, shown[1])
+        given = shape.channels - (len(calendar.table.columns) if calendar else 0)
+        known = tuple(column for column in preprocessor.future_columns if column < given)
         alone = shown is None or config.channel_independent
-        read = sorted({*shape.targets, *self.known}) if self.known else shape.targets
-        self.read = read if alone else tuple(range(given))
-        columns = columns[:given]
-        self._names = ColumnNames(columns, shape.targets, self.read, self.known)
-        self._columns = tf.constant([columns[number] for number in self.read], tf.string)
-        self._panel = panel
-        self._one: Any = None
+        read = (
+            tuple(sorted({*shape.targets, *known}))
+            if known and alone
+            else tuple(shape.targets)
+            if alone
+            else tuple(range(given))
+        )
+        size = steps.state_size if steps is not None and streams else 0
+        described = _Describer(
+            shape,
+            None if streams else shape.lookback,
+            given,
+            preprocessor,
+            SeriesColumns(tuple(columns[:given]), tuple(shape.targets), read, known),
+            calibration(offsets, levels),
+            panel,
+            calendar,
+        )
+        signatures, inputs = described.forecasts()
+        networks = {"forecast": Network(_forecasts(model, steps, streams), ["standardised"])}
+        weights = [variable.value for variable in model.variables]
         if one_series is not None:
-            self._one = partial(one_series.forecast)
-            self._inputs = one_series.inputs.count if one_series.inputs else 0
-            self._weights += [variable.value for variable in one_series.model.variables]
-        self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
-        self._offsets = tf.constant(offsets, tf.float32)
+            signatures["one_series"], inputs["one_series"] = described.one_series(one_series)
+            networks["one_series"] = Network(
+                lambda window: {"answers": one_series.model(window, training=False)}, ["window"]
+            )
+            weights += [variable.value for variable in one_series.model.variables]
+        if steps is not None and config.architecture != "seq2seq":
+            assert shown is not None
+            several = int(shown[0].outputs[0].shape[-1]) > 1
+            gates = described.gates(steps.width, streams, several)
+            signatures["gates"], inputs["gates"] = gates
+            networks["gates"] = Network(partial(_gates, steps), ["standardised"])
+        if steps is not None and streams:
+            signatures["step"], inputs["step"] = described.step(size)
+            networks["step"] = Network(partial(_step, steps), ["tick", "state"])
+        super().__init__("forecasting", signatures, inputs, networks, weights)
+        self.read, self.known, self.reads_all, self.state_size = read, known, streams, size
+        self.least_steps = 1 if streams else shape.lookback
 
-    def concrete(self) -> dict[str, Any]:
-        """The concrete functions by signature name.
 
-        `gates` is for the architectures segment and one_shot, `step` for models that stream.
-        """
-        timed = self._calendar is not None and self._calendar.read
-        inputs = input_specs(self._given, self._horizon, len(self.known), timed)
-        if self._one is not None:
-            inputs["one_series"] = one_series_specs(self._inputs, self._horizon)
-        if not self._opens:
-            del inputs["gates"]
-        if self._streams:
-            value, state = (None, self._channels), (None, self.state_size)
-            inputs["step"] = {"value": numbers("value", *value), "state": numbers("state", *state)}
-        # Not attributes of the module: the writer would trace and save those a second time.
-        with portable():
-            return {
-                name: tf.function(getattr(self, name), autograph=False).get_concrete_function(**of)
-                for name, of in inputs.items()
-            }
+def _forecasts(model: keras.Model, steps: ForecasterSteps | None, streams: bool) -> Any:
+    whole = steps.forecast if steps is not None and streams else partial(model, training=False)
+    return lambda standardised: {"answers": whole(standardised)}
 
-    def serving_default(
-        self, history: Any, future: Any = None, timestamp: Any = None
-    ) -> dict[str, Any]:
-        """Forecast.
 
-        Args:
-            history: (B, T, C) float32 in raw units, NaN = missing. A model that streams reads all
-                of it; any other the last L steps, and needs so many.
-            future: (B, H, F) float32 in raw units, the known inputs of the steps ahead, for a model
-                that reads such; NaN = as in the step before.
-            timestamp: (B,) texts, the time of the last step of each history as
-                `2024-05-31 13:00:00`, for a model that reads the calendar.
+def _gates(steps: ForecasterSteps, standardised: Any) -> dict[str, Any]:
+    shown = steps.open(standardised)._asdict()
+    return {**shown, "forecasts": steps.forecasts(standardised)} if steps.streams else shown
 
-        Returns:
-            `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
-        """
-        history = shaped("history", history)
-        prepared, effects = self._prepared(history, timestamp), None
-        if self.known:
-            future = shaped("future", future)
-            fits = finite("future", future), alike(history, "future", future)
-            with tf.control_dependencies(fits):
-                future = tf.ensure_shape(future, (None, self._horizon, len(self.known)))
-        if self._ahead:
-            whole = self._whole(history[:, -self._lookback :], timestamp)
-            if self._calendar is not None:
-                future = self._calendar.future(future, timestamp, self._horizon)
-            effects = self._effects(whole, future)
-        answers = self._answers(self._forecast(prepared), effects)
-        if not self._panel:
-            return answers
-        read = tf.gather(history[:, -self._lookback :], self._targets, axis=-1)
-        ended = tf.reduce_all(tf.math.is_nan(read), axis=1)[:, tf.newaxis]  # (B, 1, K)
-        nan = float("nan")
-        return {
-            "forecast": tf.where(ended, nan, answers["forecast"]),
-            "quantiles": tf.where(ended[..., tf.newaxis], nan, answers["quantiles"]),
-        }
 
-    def by_name(
+def _step(steps: ForecasterSteps, tick: Any, state: Any) -> dict[str, Any]:
+    answers, after = steps.advance(tick, state)
+    return {"answers": answers, "after": after}
+
+
+class _Describer:
+    """Makes the signatures of a forecaster, each with its inputs.
+
+    Args:
+        shape: Shape of the model.
+        lookback: Steps read; None for all of a history.
+        given: Columns that a caller sends.
+        preprocessor: Scale of the run.
+        columns: Columns that a caller sends.
+        intervals: Calibration of the intervals.
+        panel: Whether columns may be without any value.
+        calendar: Calendar inputs, if there are any.
+    """
+
+    def __init__(
         self,
-        history: Any,
-        columns: Any,
-        future: Any = None,
-        future_columns: Any = None,
-        timestamp: Any = None,
-    ) -> dict[str, Any]:
-        """Forecast from columns in any order, among which there may be others.
+        shape: ForecastShape,
+        lookback: int | None,
+        given: int,
+        preprocessor: SeriesPreprocessor,
+        columns: SeriesColumns,
+        intervals: Intervals,
+        panel: bool,
+        calendar: CalendarInputs | None,
+    ) -> None:
+        self._shape, self._lookback, self._given = shape, lookback, given
+        self._scale, self._columns, self._intervals = preprocessor.scale, columns, intervals
+        self._panel, self._calendar = panel, calendar
+        self._known = len(columns.known)
+        timed = calendar is not None and calendar.read
+        self._time = {"timestamp": texts("timestamp", None)} if timed else {}
 
-        Args:
-            history: (B, T, N) float32, as for `serving_default`.
-            columns: Names of the columns of each row, (B, N) texts.
-            future: (B, H, M) float32, as for `serving_default`, for a model that reads known
-                inputs.
-            future_columns: Names of the columns of `future`, (B, M) texts.
-            timestamp: (B,) texts, as for `serving_default`.
-
-        Returns:
-            Outputs by name, those of `serving_default`.
-        """
-        history, columns = shaped("history", history), shaped("columns", columns)
-        ordered = self._names.ordered(history, columns)
-        if not self.known:
-            return self.serving_default(ordered, timestamp=timestamp)
-        named = shaped("future", future), shaped("future_columns", future_columns)
-        return self.serving_default(ordered, self._names.ordered_future(*named), timestamp)
-
-    def columns(self, names: Any) -> dict[str, Any]:
-        """Say which columns the model reads, and where they stand among a caller's.
-
-        See `gru_training.forecasting.export.inputs.ColumnNames.places`.
-        """
-        return self._names.places(shaped("names", names))
-
-    def one_series(self, history: Any, past: Any = None, future: Any = None) -> dict[str, Any]:
-        """Forecast series that the model never saw, each on the scale of its own history.
-
-        See `gru_training.forecasting.export.one_series.OneSeries`.
-        """
-        history = shaped("history", history)
-        sent = {"past": past, "future": future}
-        given = {name: shaped(name, of) for name, of in sent.items() if of is not None}
-        checks = [finite("history", history), seen(history)]
-        for name, values in given.items():
-            checks += [finite(name, values), alike(history, name, values)]
-        with tf.control_dependencies(checks):
-            history = tf.identity(history)
-        return dict(self._one(history, **given))
-
-    def gates(self, history: Any, timestamp: Any = None) -> dict[str, Any]:
-        """Show what the gates did at each segment or step.
-
-        Args:
-            history: Histories as of `serving_default`.
-            timestamp: Times as of `serving_default`.
-
-        Returns:
-            `update_gate`, `reset_gate` and `state` (B, N, R, U) float32 at each of the N
-            segments or steps, and `end` (B, N) int32, the step of the history, from 0, with
-            which each of them ends; `values` (B, T', K) of the columns forecast in the T' steps
-            read, missing ones filled. With a model that streams also `forecast` (B, N, H, K),
-            the answer after each step.
-        """
-        raw = shaped("history", history)
-        length = tf.shape(raw)[1]
-        history = self._prepared(raw, timestamp)
-        shown = self._open(history)
-        whole = self._whole(raw[:, -self._lookback :], timestamp)
-        added = self._effects(whole) if self._ahead else None
-        rows, count = tf.unstack(tf.shape(shown.state)[:2])
-        end = length - 1 - self._width * tf.range(count - 1, -1, -1)
-        answers = {
-            "end": tf.broadcast_to(end, (rows, count)),
-            "update_gate": shown.update_gate,
-            "reset_gate": shown.reset_gate,
-            "state": shown.state,
-            "values": self._restore(tf.gather(history, self._targets, axis=-1), added),
+    def forecasts(self) -> tuple[dict[str, Signature], dict[str, Specs]]:
+        """Return `serving_default`, `by_name` and `columns`, and the inputs of each."""
+        history = numbers("history", None, None, self._given)
+        ahead: Specs = {}
+        of_names: Specs = {
+            "history": numbers("history", None, None, None),
+            "columns": texts("columns", None, None),
         }
-        if self._streams:
-            forecasts = self._forecasts(history)  # (B, N, H, K, 1 or Q)
-            point = forecasts[..., self._middle if forecasts.shape[-1] > 1 else 0]
-            rows = tf.shape(point)
-            flat = self._restore(tf.reshape(point, tf.concat([[-1], rows[2:]], 0)))
-            answers["forecast"] = tf.reshape(flat, rows)
-        return answers
+        horizon, F = self._shape.horizon, self._known
+        read, future = self._history(), self._future()
+        ordered: list[Step] = [
+            *shapes(of_names),
+            OrderColumns("history", "columns", self._columns),
+        ]
+        if F:
+            ahead["future"] = numbers("future", None, horizon, F)
+            theirs: Specs = {
+                "future": numbers("future", None, horizon, None),
+                "future_columns": texts("future_columns", None, None),
+            }
+            of_names |= theirs
+            ordered += shapes(theirs)
+            ordered.append(OrderColumns("future", "future_columns", self._columns, True))
+        effects = "effects" if self._scale.known is not None else None
+        after = [*self._answers(effects)]
+        if self._panel:
+            last = TakeLast("history", "recent", self._shape.lookback)
+            after += [last, EndSeries("recent", tuple(self._shape.targets))]
+        names: Specs = {"names": texts("names", None, None)}
+        found = ["columns", "place", "needed", "forecast_columns"]
+        found += ["future_columns"] if F else []
+        signatures = {
+            "serving_default": Signature(
+                [*shapes({"history": history}), *read, *shapes(ahead), *future],
+                "forecast",
+                after,
+                _ANSWERS,
+            ),
+            "by_name": Signature([*ordered, *read, *future], "forecast", after, _ANSWERS),
+            "columns": Signature(
+                [*shapes(names), FindColumns("names", self._columns)],
+                None,
+                (),
+                {name: name for name in found},
+            ),
+        }
+        inputs = {
+            "serving_default": {"history": history, **ahead, **self._time},
+            "by_name": {**of_names, **self._time},
+            "columns": names,
+        }
+        return signatures, inputs
 
-    def step(self, value: Any, state: Any) -> dict[str, Any]:
-        """Read on: the forecast after everything read so far. The caller keeps the state.
+    def one_series(self, one: OneSeries) -> tuple[Signature, Specs]:
+        """Return `one_series`, each series on the scale of its own history."""
+        inputs: Specs = {"history": numbers("history", None, None)}
+        ahead: Specs = {}
+        if one.inputs is not None:
+            F = len(one.inputs.mean)
+            ahead["past"] = numbers("past", None, None, F)
+            ahead["future"] = numbers("future", None, self._shape.horizon, F)
+        steps: list[Step] = [*shapes(inputs | ahead)]
+        steps += [RequireFinite("history"), RequireSome("history")]
+        for name in ahead:
+            steps += [RequireFinite(name), RequireRows(name)]
+        before, after = one.steps(self._intervals)
+        after.append(TakePlaces("quantiles", "forecast", self._intervals.middle))
+        return Signature([*steps, *before], "one_series", after, _ANSWERS), inputs | ahead
+
+    def gates(self, width: int, streams: bool, several: bool) -> tuple[Signature, Specs]:
+        """Return `gates`.
 
         Args:
-            value: (B, C) float32, the next tick in raw units, NaN = missing: the last value seen
-                counts again. Before a column's first value the training mean does; there
-                `serving_default`, which sees the value that follows, answers differently.
-            state: (B, S) float32, zeros at the beginning, then what the step before returned.
-
-        Returns:
-            `forecast` and `quantiles` as of `serving_default`, and the new `state`.
+            width: Steps of the history for each step of the network.
+            streams: Whether the model streams.
+            several: Whether the network answers quantiles.
         """
-        value = shaped("value", value)
-        state = shaped("state", state)
-        with tf.control_dependencies([finite("value", value)]):
-            missing = tf.math.is_nan(value)
-        known = self._standardise(tf.where(missing, tf.zeros_like(value), value)[:, tf.newaxis])
-        standardised = tf.where(missing, value, known[:, 0])
-        forecast, after = self._advance(standardised, state)
-        return {**self._answers(forecast), "state": after}
+        inputs = {"history": numbers("history", None, None, self._given), **self._time}
+        steps = [*shapes({"history": inputs["history"]}), *self._history()]
+        effects = None
+        if self._scale.known is not None:
+            effects = "past_effects"
+            steps.append(AddEffects("whole", None, effects, self._scale))
+        after: list[Step] = [
+            NumberSteps("history", "state", "end", width),
+            TakePlaces("standardised", "values", tuple(self._shape.targets)),
+            Restore("values", "values", self._scale, 1, effects),
+        ]
+        outputs = ["end", "update_gate", "reset_gate", "state", "values"]
+        if streams:
+            middle = self._intervals.middle if several else 0
+            after += [
+                TakePlaces("forecasts", "forecast", middle),
+                Restore("forecast", "forecast", self._scale, 1),
+            ]
+            outputs.append("forecast")
+        return Signature(steps, "gates", after, {name: name for name in outputs}), inputs
 
-    def _forecast(self, history: Any) -> Any:
-        return self._sequence(history) if self._streams else self._model(history)
+    def step(self, size: int) -> tuple[Signature, Specs]:
+        """Return `step`, with a state of this size."""
+        value = numbers("value", None, self._shape.channels)
+        inputs: Specs = {"value": value, "state": numbers("state", None, size)}
+        steps = [*shapes(inputs), RequireFinite("value")]
+        steps.append(StandardiseTick("value", "tick", self._scale))
+        return Signature(steps, "step", self._answers(None), {**_ANSWERS, "state": "after"}), inputs
 
-    def _whole(self, history: Any, timestamp: Any) -> Any:
-        """A history of callers with the columns that are made of the times."""
-        if self._calendar is None:
-            return history
-        return self._calendar.history(history, timestamp)
+    def _history(self) -> list[Step]:
+        """Steps from a checked shape to `whole`, raw and with the calendar, and `standardised`."""
+        steps: list[Step] = [RequireSteps("history", self._lookback or 1), RequireFinite("history")]
+        read = "history"
+        if self._lookback is not None:
+            steps.append(TakeLast(read, "read", self._lookback))
+            read = "read"
+        if not self._panel:
+            of = self._columns
+            named = tuple(of.names[number] for number in of.read)
+            steps.append(RequireValues(read, of.read, named))
+        whole = read
+        if self._calendar is not None:
+            whole = "whole"
+            steps += [step for name in self._time for step in self._checked(name)]
+            timestamp = "timestamp" if self._time else None
+            steps.append(AddCalendar(read, whole, timestamp, self._calendar.table))
+        elif self._scale.known is not None:
+            whole = "whole"
+            steps.append(TakeLast(read, whole, self._shape.lookback))
+        return [*steps, Standardise(whole, "standardised", self._scale)]
 
-    def _prepared(self, history: Any, timestamp: Any) -> Any:
-        """Prepare what the model reads: checked, cut, standardised and filled."""
-        enough = long_enough(history, self.least_steps)
-        with tf.control_dependencies([enough, finite("history", history)]):
-            history = tf.identity(history)
-        if not self._streams:
-            history = history[:, -self._lookback :]
-        complete = [] if self._panel else [some_value(history, self.read, self._columns)]
-        with tf.control_dependencies(complete):
-            history = self._standardise(self._whole(tf.identity(history), timestamp))
-        if not self._streams:
-            history = tf.ensure_shape(history, (None, self._lookback, self._channels))
-        return history
+    def _checked(self, name: str) -> list[Step]:
+        return [RequireShape(name, (None,)), RequireRows(name)]
 
-    def _answers(self, forecasts: Any, effects: Any = None) -> dict[str, Any]:
-        """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised, and what known inputs add."""
-        served = quantiles(forecasts, self._offsets, self._levels)
-        raw = self._restore(served, effects)
-        return {"forecast": raw[..., self._middle], "quantiles": raw}
+    def _future(self) -> list[Step]:
+        """Steps from a checked shape of known inputs to their `effects`."""
+        if self._scale.known is None:
+            return []
+        steps: list[Step] = []
+        if self._known:
+            steps += [RequireFinite("future"), RequireRows("future")]
+        future = "future"
+        if self._calendar is not None and self._time:
+            future = "whole_future"
+            steps.append(
+                AddFutureCalendar(
+                    "future" if self._known else None,
+                    future,
+                    "timestamp",
+                    self._shape.horizon,
+                    self._calendar.places,
+                    self._calendar.order,
+                    self._calendar.table,
+                )
+            )
+        return [*steps, AddEffects("whole", future, "effects", self._scale)]
+
+    def _answers(self, effects: str | None) -> list[Step]:
+        """Steps from standardised `answers` to the outputs."""
+        return [
+            CalibrateQuantiles("answers", "quantiles", self._intervals),
+            Restore("quantiles", "quantiles", self._scale, 2, effects),
+            TakePlaces("quantiles", "forecast", self._intervals.middle),
+        ]
+
+
+def shapes(inputs: Mapping[str, tf.TensorSpec]) -> list[Step]:
+    """Check that inputs have the axes and sizes that their signature says."""
+    return [RequireShape(name, tuple(spec.shape)) for name, spec in inputs.items()]
+
+
+def numbers(name: str, *shape: int | None) -> tf.TensorSpec:
+    """Specify an input of float32."""
+    return tf.TensorSpec(shape, tf.float32, name)
+
+
+def texts(name: str, *shape: int | None) -> tf.TensorSpec:
+    """Specify an input of strings."""
+    return tf.TensorSpec(shape, tf.string, name)

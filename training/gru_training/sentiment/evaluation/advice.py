@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import TrainedClassifier
-from gru_training.words.vocabulary import UNKNOWN
 
 _GAP = 0.1
 """Largest excess of training accuracy over validation accuracy without advice."""

@@ -12,11 +12,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.sentiment.decision import f1_threshold
 from gru_training.sentiment.measures import class_measures, labels_agreement, number_measures
 from gru_training.sentiment.targets import Target
 from gru_training.words.ngrams import NgramModel
-from gru_training.words.vocabulary import PADDING, TokenRows, members_of
+from gru_training.words.vocabulary import TokenRows, members_of
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.evaluation import pictures
@@ -34,7 +35,7 @@ from gru_training.sentiment.evaluation.metrics import (
     same_words,
 )
 from gru_training.sentiment.evaluation.pictures import bin_by_length, draw_precision_recall
-from gru_training.words.vocabulary import PADDING, word_counts
+from gru_training.words.vocabulary import word_counts
 
 DOUBTFUL_LABELS_FILE = "doubtful_labels.csv"
 _ROWS_SHOWN = 10

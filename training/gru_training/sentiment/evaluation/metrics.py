@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.data.digest import data_digest
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.decision import Temperature, negative_log_likelihood, reliability
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.pictures import LengthBins
 from gru_training.sentiment.measures import class_measures, per_class
-from gru_training.words.vocabulary import UNKNOWN, TokenRows
+from gru_training.words.vocabulary import TokenRows
 
 
 def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:

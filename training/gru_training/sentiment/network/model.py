@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras import ops
 from scipy.optimize import minimize, minimize_scalar
 
+from gru_serving.preprocessing.texts import PADDING, UNKNOWN
 from gru_training.errors import ConfigError
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.twin import twin_of
@@ -19,7 +20,6 @@ from gru_training.sentiment.decision import negative_log_likelihood
 from gru_training.sentiment.network.pooling import pooling_layer
 from gru_training.words.embedding import WordEmbedding
 from gru_training.words.ngrams import NgramLogits, NgramModel
-from gru_training.words.vocabulary import PADDING, UNKNOWN
 from keras_gru import GRU
 
 

@@ -17,10 +17,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.sentiment.network.model import InChunks, shares_of
 from gru_training.sentiment.network.pooling import Pooling
 from gru_training.words.ngrams import NgramLogits
-from gru_training.words.vocabulary import PADDING
 from keras_gru import GRU, functional
 
 

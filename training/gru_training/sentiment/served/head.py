@@ -1,14 +1,25 @@
-"""The conversion of logits to answers: in graphs of exports, in scoring and in the report alike."""
+"""The conversion of logits to answers: in exports, in scoring and in the report alike."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from gru_serving.preprocessing.answers import (
+    AddBounds,
+    ChooseClass,
+    ChooseLabels,
+    Probabilities,
+    RepeatNames,
+    RestoreNumber,
+)
+from gru_serving.preprocessing.description import Step
 from gru_training.data.label_cells import TargetKind
 from gru_training.sentiment.decision import HALF, Decision, Scale
+
+RAW_SCORES = "raw_scores"
+"""Name of the logits among the values of steps; not that of a layer."""
 
 
 class Head(ABC):
@@ -16,22 +27,50 @@ class Head(ABC):
 
     Args:
         names: The C classes or labels; of a number what it is called.
+
+    Attributes:
+        outputs: Outputs of the signature `serving_default`.
+        calibration: Step from `raw_scores` (..., C) to `scores` (..., C) float32: probabilities, or
+            a number in its own units.
+        choice: Step from `scores` (B, C) to all other outputs.
     """
 
     kind: TargetKind
+    outputs: tuple[str, ...]
     middle = 0.0
     """Constant that is added to the logits' sum weighted by `contrast`."""
+    calibration: Step
+    choice: Step
 
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
 
-    @abstractmethod
     def scores(self, logits: Any) -> Any:
-        """Compute scores for the answer to a text, (..., C) float32; a number in its own units."""
+        """Compute scores for the answer to a text, (..., C) float32, by TensorFlow."""
+        values = {RAW_SCORES: logits}
+        self.calibration.graph(values)
+        return values["scores"]
 
-    @abstractmethod
     def answers(self, logits: Any) -> dict[str, Any]:
-        """All outputs of the signature `serving_default`, of logits (B, C)."""
+        """All outputs of the signature `serving_default`, of logits (B, C), by TensorFlow."""
+        values = {RAW_SCORES: logits}
+        for step in (self.calibration, self.choice):
+            step.graph(values)
+        return {name: values[name] for name in self.outputs}
+
+    def answers_of(self, logits: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the same, of an array, without TensorFlow."""
+        values: dict[str, Any] = {RAW_SCORES: logits}
+        for step in (self.calibration, self.choice):
+            step.numpy(values)
+        return {name: values[name] for name in self.outputs}
+
+    def examples(self) -> tuple[Sequence[Step], dict[str, str]]:
+        """Return the steps behind the logits, and outputs, for the Classify or Regress API."""
+        return (self.calibration, RepeatNames("scores", self.names)), {
+            "classes": "classes",
+            "scores": "scores",
+        }
 
     @abstractmethod
     def foremost(self, logits: Any) -> Any:
@@ -56,45 +95,26 @@ class ClassHead(Head):
     """
 
     kind = "class"
+    outputs = ("label", "probability", "scores")
 
     def __init__(self, names: Sequence[str], temperature: float, decision: Decision):
         super().__init__(names)
-        self.decision, self.temperature = decision, temperature
-
-    def scores(self, logits: Any) -> Any:
-        """Probabilities."""
-        return tf.nn.softmax(tf.cast(logits, tf.float32) / np.float32(self.temperature))
-
-    def answers(self, logits: Any) -> dict[str, Any]:
-        """`label` (B,), its `probability` (B,), and the `scores` of all classes (B, C)."""
-        scores = self.scores(logits)
-        place = self._place(scores)
-        return {
-            "label": tf.gather(tf.constant(self.names, tf.string), place),
-            "probability": tf.gather(scores, place, batch_dims=1),
-            "scores": scores,
-        }
+        self.temperature = temperature
+        self.calibration = Probabilities(RAW_SCORES, "scores", "softmax", temperature)
+        thresholds, utilities = decision.thresholds, decision.utilities
+        self.choice = self._choice = ChooseClass("scores", self.names, thresholds, utilities)
 
     def foremost(self, logits: Any) -> Any:
         """The class answered."""
-        return self._place(self.scores(logits))
+        return self._choice.places_in_graph(self.scores(logits))
 
     def contrast(self, place: Any) -> Any:
         """Weigh logits so that they add up, of two classes, to the log-odds of the one."""
+        import tensorflow as tf
+
         others = 1 / (len(self.names) - 1)
         weights = tf.one_hot(place, len(self.names)) * (1 + others) - others
         return weights / np.float32(self.temperature)
-
-    def _place(self, scores: Any) -> Any:
-        """The class number answered, as `Decision.classes`."""
-        value = scores
-        if self.decision.utilities:
-            value = tf.matmul(scores, tf.constant(self.decision.utilities, tf.float32))
-        if self.decision.thresholds:
-            eligible = scores >= tf.constant(self.decision.thresholds, tf.float32)
-            eligible |= ~tf.reduce_any(eligible, axis=1, keepdims=True)
-            value = tf.where(eligible, value, -np.inf)
-        return tf.argmax(value, axis=-1)
 
 
 class LabelsHead(Head):
@@ -107,40 +127,28 @@ class LabelsHead(Head):
     """
 
     kind = "labels"
+    outputs = ("labels", "scores", "thresholds")
 
     def __init__(self, names: Sequence[str], temperature: float, decision: Decision):
         super().__init__(names)
-        self.decision, self.temperature = decision, temperature
-
-    def scores(self, logits: Any) -> Any:
-        """The probability of each label."""
-        return tf.math.sigmoid(tf.cast(logits, tf.float32) / np.float32(self.temperature))
-
-    def answers(self, logits: Any) -> dict[str, Any]:
-        """`labels` (B, C), `scores` (B, C) and `thresholds` (B, C).
-
-        The labels that apply come first, the likeliest in front; empty texts fill up the row.
-        """
-        scores = self.scores(logits)
-        least = tf.broadcast_to(self._thresholds(), tf.shape(scores))
-        applies = scores >= least
-        order = tf.argsort(tf.where(applies, scores, -1.0), direction="DESCENDING", stable=True)
-        named = tf.gather(tf.constant(self.names, tf.string), order)
-        there = tf.gather(applies, order, batch_dims=1)
-        labels = tf.where(there, named, tf.constant("", tf.string))
-        return {"labels": labels, "scores": scores, "thresholds": least}
+        self.temperature = temperature
+        self.calibration = Probabilities(RAW_SCORES, "scores", "sigmoid", temperature)
+        self._thresholds = decision.thresholds or (HALF,) * len(names)
+        self.choice = ChooseLabels("scores", self.names, self._thresholds)
 
     def foremost(self, logits: Any) -> Any:
         """The likeliest label of those that apply; if none does, of all."""
+        import tensorflow as tf
+
         scores = self.scores(logits)
-        return tf.argmax(scores + tf.cast(scores >= self._thresholds(), tf.float32), axis=-1)
+        applies = scores >= tf.constant(self._thresholds, tf.float32)
+        return tf.argmax(scores + tf.cast(applies, tf.float32), axis=-1)
 
     def contrast(self, place: Any) -> Any:
         """Weigh logits so that they add up to the log-odds of the label."""
-        return tf.one_hot(place, len(self.names)) / np.float32(self.temperature)
+        import tensorflow as tf
 
-    def _thresholds(self) -> Any:
-        return tf.constant(self.decision.thresholds or (HALF,) * len(self.names), tf.float32)
+        return tf.one_hot(place, len(self.names)) / np.float32(self.temperature)
 
 
 class NumberHead(Head):
@@ -152,26 +160,26 @@ class NumberHead(Head):
     """
 
     kind = "number"
+    outputs = ("value", "quantiles")
 
     def __init__(self, name: str, scale: Scale):
         super().__init__((name,))
-        self.scale, self.middle = scale, scale.mean
+        self.middle, self._deviation = scale.mean, scale.deviation
+        self.calibration = RestoreNumber(RAW_SCORES, "scores", scale.mean, scale.deviation)
+        self.choice = self._choice = AddBounds("scores", scale.offsets)
 
-    def scores(self, logits: Any) -> Any:
-        """The number, (..., 1)."""
-        standard = tf.cast(logits, tf.float32)
-        return standard * np.float32(self.scale.deviation) + np.float32(self.scale.mean)
-
-    def answers(self, logits: Any) -> dict[str, Any]:
-        """`value` (B,) and `quantiles` (B, 4), see `gru_training.sentiment.decision`."""
-        value = self.scores(logits)
-        offsets = tf.constant(self.scale.offsets, tf.float32)
-        return {"value": value[:, 0], "quantiles": value + offsets}
+    def examples(self) -> tuple[Sequence[Step], dict[str, str]]:
+        """Return the steps behind the logits, and the output, for the Regress API."""
+        return (self.calibration, self._choice), {"outputs": "value"}
 
     def foremost(self, logits: Any) -> Any:
         """There is one number only."""
+        import tensorflow as tf
+
         return tf.zeros(tf.shape(logits)[:1], tf.int64)
 
     def contrast(self, place: Any) -> Any:
         """Weigh the logit so that it adds up to the number, less its mean in the training rows."""
-        return tf.fill([tf.shape(place)[0], 1], np.float32(self.scale.deviation))
+        import tensorflow as tf
+
+        return tf.fill([tf.shape(place)[0], 1], np.float32(self._deviation))

@@ -1,4 +1,4 @@
-"""A text classifier for ONNX Runtime: the signatures of `SentimentSignatures` again.
+"""The networks of a text classifier for ONNX Runtime, from word ids to logits.
 
 The same graph, in a run, is what `gru-train predict` answers from without TensorFlow.
 """
@@ -16,11 +16,9 @@ import pyarrow as pa
 
 from gru_training.onnx.gru_steps import add_opened, stacked
 from gru_training.onnx.operations import ALL_OPERATIONS
-from gru_training.onnx.signatures import OnnxModel, OnnxSignature, Step
 from gru_training.runs.directory import RunWriter
 from gru_training.scoring.class_columns import BOUNDS, class_columns
 from gru_training.scoring.engine import score_table
-from gru_training.sentiment.decision import HALF, Decision
 from gru_training.sentiment.network.model import InChunks, WordDropout
 from gru_training.sentiment.network.pooling import (
     AttentionPooling,
@@ -32,14 +30,12 @@ from gru_training.sentiment.network.pooling import (
 )
 from gru_training.sentiment.network.steps import SentimentSteps, directions_of
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
+from gru_training.sentiment.served.head import RAW_SCORES
 from gru_training.sentiment.served.scorer import DIGEST, GRAPH, TOKENS, graph_scorer, model_digest
 from gru_training.words import onnx_layers
-from gru_training.words.tokens import ATTACHED
-from gru_training.words.tokens_file import TOKENS_FILE, WORDS_FILE, token_files
-from gru_training.words.vocabulary import PADDING, TextPreprocessor, Vocabulary, token_ids
+from gru_training.words.tokens import tokenizer
 from keras_gru import GRU
-from keras_gru.convert.onnx_graph import BOOL, FLOAT, INT32, INT64, OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import FLOAT, INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
@@ -203,80 +199,6 @@ def add_pooling(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -
     return [Value(PoolingGraph(graph, layer, value.name, value.mask).pool(), 2)]
 
 
-OUTPUTS = {
-    "class": ("label", "probability", "scores"),
-    "labels": ("labels", "scores", "thresholds"),
-    "number": ("value", "quantiles"),
-}
-"""Outputs of the signature `serving_default`, by `Head.kind`."""
-
-
-def add_scores(graph: OnnxGraph, logits: str, head: Head) -> str:
-    """Add what `Head.scores` makes of logits (..., C)."""
-    if isinstance(head, NumberHead):
-        spread = graph.add("Mul", logits, graph.constant(float32(head.scale.deviation)))
-        return str(graph.add("Add", spread, graph.constant(float32(head.scale.mean))))
-    assert isinstance(head, ClassHead | LabelsHead)
-    calm = graph.add("Div", logits, graph.constant(float32(head.temperature)))
-    if isinstance(head, LabelsHead):
-        return str(graph.add("Sigmoid", calm))
-    return str(graph.add("Softmax", calm, axis=-1))
-
-
-def add_answers(graph: OnnxGraph, logits: str, head: Head) -> None:
-    """Outputs for logits (B, C): `Head.answers`, and `classes` for those of the Classify API."""
-    scores = add_scores(graph, logits, head)
-    if isinstance(head, NumberHead):
-        value = graph.add("Squeeze", scores, graph.constant([1]))
-        graph.output("value", value, "float32", (None,))
-        bounds = graph.add("Add", scores, graph.constant(float32(head.scale.offsets)))
-        graph.output("quantiles", bounds, "float32", (None, len(head.scale.offsets)))
-        return
-    shape = (None, len(head.names))
-    names = graph.constant(np.array([*head.names, ""], object), "classes_in_order")
-    graph.output("scores", scores, "float32", shape)
-    places = graph.constant(np.arange(len(head.names)))
-    every = graph.add("Expand", places, graph.add("Shape", scores))
-    graph.output("classes", graph.add("Gather", names, every), "object", shape)
-    if isinstance(head, LabelsHead):
-        _add_labels(graph, scores, names, head)
-        return
-    assert isinstance(head, ClassHead)
-    best = _best(graph, scores, head.decision)
-    graph.output("label", graph.add("Gather", names, best), "object", (None,))
-    last = graph.constant([1])
-    of_best = graph.add("GatherElements", scores, graph.add("Unsqueeze", best, last), axis=1)
-    graph.output("probability", graph.add("Squeeze", of_best, last), "float32", (None,))
-
-
-def _best(graph: OnnxGraph, scores: str, decision: Decision) -> str:
-    """The class numbers (B,) answered."""
-    value = scores
-    if decision.utilities:
-        value = graph.add("MatMul", scores, graph.constant(float32(decision.utilities)))
-    if decision.thresholds:
-        least = graph.constant(float32(decision.thresholds))
-        eligible = graph.add("GreaterOrEqual", scores, least)
-        some = graph.add("ReduceMax", graph.add("Cast", eligible, to=INT32), axes=[1], keepdims=1)
-        all_are = graph.add("Not", graph.add("Cast", some, to=BOOL))
-        eligible = graph.add("Or", eligible, all_are)
-        value = graph.add("Where", eligible, value, graph.constant(float32(-np.inf)))
-    return str(graph.add("ArgMax", value, axis=-1, keepdims=0))
-
-
-def _add_labels(graph: OnnxGraph, scores: str, names: str, head: LabelsHead) -> None:
-    count = len(head.names)
-    thresholds = head.decision.thresholds or (HALF,) * count
-    least = graph.add("Expand", graph.constant(float32(thresholds)), graph.add("Shape", scores))
-    graph.output("thresholds", least, "float32", (None, count))
-    applies = graph.add("GreaterOrEqual", scores, least)
-    ranked = graph.add("Where", applies, scores, graph.constant(float32(-1)))
-    _, order = graph.add("TopK", ranked, graph.constant([count]), count=2, axis=1)
-    there = graph.add("GatherElements", applies, order, axis=1)
-    place = graph.add("Where", there, order, graph.constant(np.int64(count)))  # of an empty text
-    graph.output("labels", graph.add("Gather", names, place), "object", (None, count))
-
-
 def _unchanged(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
     return [values[0]]
 
@@ -289,108 +211,38 @@ _WRITERS = {**WRITERS, **onnx_layers.WRITERS, **_POOLINGS, WordDropout: _unchang
 _OPERATIONS = {**ALL_OPERATIONS, **onnx_layers.MASKS}
 
 
-def sentiment_onnx(
-    model: keras.Model, preprocessor: TextPreprocessor, vocabulary: Vocabulary, head: Head
-) -> OnnxModel:
-    """A text classifier's signatures, those that ONNX can express.
-
-    Args:
-        model: Network from word ids (B, T) to logits (B, C).
-        preprocessor: Preprocessor from texts (B,) to word ids.
-        vocabulary: The known words.
-        head: Head from logits to answers.
-    """
-    number = head.kind == "number"
-    api = "regress" if number else "classify"
-    writer = GraphWriter(model, preprocessor.max_tokens, head)
-    left = {"attribution": "it takes gradients, which ONNX has no operations for"}
-    names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
-    try:
-        graphs = {"answer": writer.answer()}
-        texts = token_files(vocabulary, preprocessor.cleaned, preprocessor.reading)
-    except ValueError as error:
-        return OnnxModel(left=left | dict.fromkeys(names, str(error)))
-    cut = _reading("text", preprocessor.max_tokens)
-    example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
-    answers = OUTPUTS[head.kind]
-    of_examples = {"outputs": "value"} if number else {"classes": "classes", "scores": "scores"}
-    signatures = {
-        "serving_default": OnnxSignature("answer", {name: name for name in answers}, cut),
-        api: OnnxSignature("answer", of_examples, (example, *cut)),
-    }
-    try:
-        graphs["gates"] = writer.gates()
-        shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
-        mark = ATTACHED if preprocessor.reading == "spaced" else ""
-        pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens", "without": mark}
-        signatures["gates"] = OnnxSignature(
-            "gates",
-            {name: name for name in shown},
-            (*cut, pad),
-            # A model in both directions answers for every beginning of a text anew.
-            rows_per_run=None if writer.streams else 1,
-        )
-    except ValueError as error:
-        left["gates"] = str(error)
-    if writer.streams:
-        try:
-            graphs["step"] = writer.step()
-            sizes = [None, writer.state_size]
-            signatures["step"] = OnnxSignature(
-                "step",
-                {**{name: name for name in answers}, "state": "after"},
-                (
-                    {"do": "require_shape", "of": "state", "sizes": sizes},
-                    *_reading("token", None),
-                ),
-            )
-        except ValueError as error:
-            left["step"] = str(error)
-    return OnnxModel(graphs, signatures, left, texts)
-
-
-def _reading(text: str, last: int | None) -> tuple[Step, ...]:
-    """Return the steps from texts to padded word ids."""
-    return (
-        {"do": "tokenize", "from": text, "by": TOKENS_FILE, "last": last, "to": "pieces"},
-        {"do": "look_up", "from": "pieces", "in": WORDS_FILE, "to": "token_ids"},
-    )
-
-
 class GraphWriter:
-    """Writes the graphs of one classifier.
+    """Writes the networks of one classifier.
 
     Args:
         model: Network from word ids (B, T) to logits (B, C).
         max_tokens: Number of tokens that are read; of longer texts the last ones.
-        head: Head from logits to answers.
+
+    Attributes:
+        attribution: Reason why there is no graph of this network.
     """
 
-    def __init__(self, model: keras.Model, max_tokens: int, head: Head) -> None:
-        self._model, self._max_tokens, self._served = model, max_tokens, head
+    attribution = "it takes gradients, which ONNX has no operations for"
+
+    def __init__(self, model: keras.Model, max_tokens: int) -> None:
+        self._model, self._max_tokens = model, max_tokens
+        self._classes = int(model.output_shape[-1])
         steps = SentimentSteps(model)
-        self.streams = steps.streams
+        self._streams = steps.streams
         self._state_sizes = steps.state_sizes if steps.streams else []
         kinds = GRU | keras.layers.Bidirectional
         self._layers = [layer for layer in model.layers if isinstance(layer, kinds)]
         self._pooling: Pooling = model.get_layer("pooling")
         self._embedding, self._last = model.get_layer("embedding"), model.get_layer("logits")
 
-    @property
-    def state_size(self) -> int:
-        """Size of the state of `step`; 0 where the model does not stream."""
-        return sum(self._state_sizes)
-
     def answer(self) -> Any:
-        """`serving_default`, and `classify` or `regress`: they differ in names alone.
+        """The whole model.
 
         Raises:
             ValueError: ONNX cannot express the model.
         """
-        if any(isinstance(layer, InChunks) for layer in self._model.layers):
-            raise ValueError("chunks (--chunk) are not written as ONNX")
         graph, ids = self._begun()
-        add_answers(graph, self._logits(graph, ids), self._served)
+        graph.output(RAW_SCORES, self._logits(graph, ids), "float32", (None, self._classes))
         return graph.model("answer")
 
     def gates(self) -> Any:
@@ -407,23 +259,22 @@ class GraphWriter:
             states = [each[2] for each in opened]
             name = states[0] if len(states) == 1 else graph.add("Concat", *states, axis=-1)
             x = Value(name, 3, x.mask)
-        if self.streams:
+        if self._streams:
             assert x.mask is not None
             pooled = PoolingGraph(graph, self._pooling, x.name, x.mask).so_far(self._max_tokens)
             logits = self._dense(graph, pooled)
         else:
             logits = self._by_prefix(graph, ids)
-        scores = graph.add("Mul", add_scores(graph, logits, self._served), kept)
         gate_shape = (None, None, len(self._layers), None, None)
         for name, kind in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
             graph.output(name, stacked(graph, kind, 2), "float32", gate_shape)
-        graph.output("scores", scores, "float32", (None, None, len(self._served.names)))
+        graph.output(RAW_SCORES, logits, "float32", (None, None, self._classes))
         return graph.model("gates")
 
     def step(self) -> Any:
         """Read on from a state."""
         graph, ids = self._begun()
-        carried = graph.input("state", "float32", (None, self.state_size))
+        carried = graph.input("state", "float32", (None, sum(self._state_sizes)))
         sizes = self._state_sizes
         parts = graph.add("Split", carried, graph.constant(sizes), count=len(sizes), axis=1)
         *states, pooled = parts
@@ -436,12 +287,14 @@ class GraphWriter:
         assert x.mask is not None
         reading = PoolingGraph(graph, self._pooling, x.name, x.mask)
         pooled, carry = reading.resume(pooled, self._layers[-1].units)
-        add_answers(graph, self._dense(graph, pooled), self._served)
+        graph.output(RAW_SCORES, self._dense(graph, pooled), "float32", (None, self._classes))
         name = graph.add("Concat", *after, carry, axis=-1)
-        graph.output("after", name, "float32", (None, self.state_size))
+        graph.output("after", name, "float32", (None, sum(self._state_sizes)))
         return graph.model("step")
 
     def _begun(self) -> tuple[OnnxGraph, str]:
+        if any(isinstance(layer, InChunks) for layer in self._model.layers):
+            raise ValueError("chunks (--chunk) are not written as ONNX")
         graph = OnnxGraph()
         return graph, graph.input("token_ids", "int32", (None, None))
 
@@ -481,30 +334,24 @@ def write_graph(writer: RunWriter, model: Any) -> None:
         model: The run's model, from word ids (B, T) to logits (B, C).
     """
     run = SentimentRun(writer.path)
-    texts = token_files(run.vocabulary, run.cleaned, run.reading)
     try:
-        graph = GraphWriter(model, run.config.data.max_tokens, run.head()).answer()
+        graph = GraphWriter(model, run.config.data.max_tokens).answer()
     except ValueError:
         return
     graph.metadata_props.add(key=DIGEST, value=model_digest(run))
     (writer.path / GRAPH).write_bytes(graph.SerializeToString())
-    writer.write_text(TOKENS, texts[TOKENS_FILE])
+    writer.write_text(TOKENS, tokenizer(run.cleaned, run.reading).text())
     if not _answers_alike(run):
         for name in (GRAPH, TOKENS):
             (writer.path / name).unlink()
 
 
 def _answers_alike(run: SentimentRun) -> bool:
-    """Whether texts are read as by TensorFlow and answered as the run's report has it."""
+    """Whether texts are answered as the run's report has it."""
     rows = list(itertools.islice(run.test_predictions(), _CHECKED_TEXTS))
-    texts = [row.text for row in rows]
     scorer = graph_scorer(run)
     assert scorer is not None
-    read, _ = zip(*scorer.word_ids([text.encode() for text in texts]), strict=True)
-    wanted = np.concatenate(token_ids(run.preprocessor(), texts))
-    if not np.array_equal(np.concatenate(read), wanted[wanted != PADDING]):
-        return False
-    answers = score_table(scorer, pa.table({"text": texts}))
+    answers = score_table(scorer, pa.table({"text": [row.text for row in rows]}))
     names = BOUNDS if run.kind == "number" else class_columns(run.classes)
     scores = np.column_stack([answers[name].to_numpy() for name in names])
     return np.allclose(scores, [row.scores for row in rows], _TOLERANCE, _TOLERANCE)

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gru_serving.preprocessing.texts import PADDING, Tokenizer, Words
 from gru_training.errors import RunDirectoryError
 from gru_training.scoring.class_columns import answer_columns, text_column
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.sentiment.run import SentimentRun
-from gru_training.words.text_reader import PADDING, Tokenizer, Words
+from gru_training.sentiment.served.head import RAW_SCORES
 
-GRAPH, TOKENS = "model.onnx", "tokens.json"
+GRAPH, TOKENS = "model.onnx", Tokenizer.file
 """Files of a run from which ONNX Runtime answers, written by `gru_training.sentiment.served.onnx`:
-word ids to answers, and texts to tokens."""
+word ids to logits, and texts to tokens."""
 DIGEST = "run"
 """Key in the graph's metadata of the digest of the files that it was made from."""
 SLICE = 512
@@ -31,8 +32,6 @@ _FILES = (
     "decision.json",
     "scale.json",
 )
-_ALL_CLASSES = "classes"
-"""An output of the graph that repeats the class names in each row."""
 
 
 def model_digest(run: SentimentRun) -> str:
@@ -62,6 +61,8 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
     digest = model_digest(run)
     if graph.get_modelmeta().custom_metadata_map.get(DIGEST) != digest:
         return None
+    if [one.name for one in graph.get_outputs()] != [RAW_SCORES]:  # of an earlier release
+        return None
     return GraphScorer(run, graph, digest)
 
 
@@ -84,9 +85,9 @@ class GraphScorer:
         self._columns = answer_columns(run.kind, run.classes)
         self.answers = self._columns.schema
         self._graph = graph
-        self._outputs = [one.name for one in graph.get_outputs() if one.name != _ALL_CLASSES]
-        self._tokens = Tokenizer.read(run.path / TOKENS)
-        self._words = Words.read(run.path / "vocabulary.txt")
+        self._head = run.head()
+        self._tokens = Tokenizer.parse((run.path / TOKENS).read_text("utf-8"))
+        self._words = Words.parse((run.path / "vocabulary.txt").read_text("utf-8"))
         self._max_tokens = run.config.data.max_tokens
         self._background = ThreadPoolExecutor(1)
 
@@ -102,8 +103,8 @@ class GraphScorer:
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Label texts of word ids, (B, T) int32, padded with 0."""
-        outputs = self._graph.run(self._outputs, {"token_ids": ids})
-        return self._columns.batch(dict(zip(self._outputs, map(_as_bytes, outputs), strict=True)))
+        (logits,) = self._graph.run([RAW_SCORES], {"token_ids": ids})
+        return self._columns.batch(self._head.answers_of(logits))
 
     def word_ids(self, texts: Sequence[bytes]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Word ids and their counts, slice by slice, of N texts."""
@@ -167,12 +168,3 @@ def strings(texts: pa.Array) -> list[bytes]:
     # Not by to_numpy, which loads pandas.
     packed: list[bytes] = text_column(texts).cast(pa.large_binary()).to_pylist()
     return packed
-
-
-def _as_bytes(array: np.ndarray) -> np.ndarray:
-    """An output, its texts as `bytes`, which TensorFlow has in place of `str`."""
-    if array.dtype.kind not in "OU":
-        return array
-    flat = np.empty(array.size, object)
-    flat[:] = [text.encode() for text in array.ravel().tolist()]
-    return flat.reshape(array.shape)

@@ -1,237 +1,178 @@
-"""A text classifier as an export needs it: its signatures, and requests with its answers."""
+"""A text classifier as an export needs it: its signatures, and requests with its answers.
 
-import functools
+B texts, C classes, T tokens of the longest text, L layers, R directions, U units, S the size of
+the streaming state.
+"""
+
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-import keras
 import numpy as np
 import tensorflow as tf
 
+from gru_serving.preprocessing.answers import HidePadding
+from gru_serving.preprocessing.checks import RequireShape
+from gru_serving.preprocessing.description import Signature, Step
+from gru_serving.preprocessing.examples import ParseExample
+from gru_serving.preprocessing.operations import encoded
+from gru_serving.preprocessing.texts import LookUp, ShowTokens, Tokenize
 from gru_training.config import to_dict
-from gru_training.onnx.signatures import OnnxModel
 from gru_training.sentiment.decision import LEVELS
 from gru_training.sentiment.network.steps import POINTS, Attribution, SentimentSteps
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.head import Head
-from gru_training.sentiment.served.onnx import sentiment_onnx
-from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
-from gru_training.words.vocabulary import PADDING, TextPreprocessor
+from gru_training.sentiment.served.head import RAW_SCORES, Head
+from gru_training.sentiment.served.onnx import GraphWriter
+from gru_training.servable import (
+    WARMUP_BATCHES,
+    DescribedModule,
+    Network,
+    OnnxModel,
+    Request,
+    Servable,
+    written,
+)
+from gru_training.words.tokens import tokenizer
+from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 from keras_gru import portable
 
 _NAMES_SHOWN = 8
 
 
-class SentimentSignatures(tf.Module):
-    """A text classifier with its preprocessing: raw strings in, labels out.
+def text_signatures(
+    preprocessor: TextPreprocessor, words: Vocabulary, head: Head, streaming_size: int, by_row: bool
+) -> dict[str, Signature]:
+    """The signatures of a text classifier.
 
-    B texts, C classes, T tokens of the longest text, L layers, R directions, U units, S the size
-    of the streaming state.
+    `serving_default`, from `text` (B,) to the outputs of the head; `classify`, or `regress` of a
+    number, from `inputs` (B,), tf.Examples with one string feature `text`, to `classes` (B, C), the
+    same in each row, with their `scores`, or to `outputs` (B,).
+
+    `gates`, from `text`, shows what the gates did: `tokens` (B, T) as the model reads them, padded
+    with empty strings; `update_gate`, `reset_gate` and `state` (B, T, L, R, U), the forward
+    direction first; `scores` (B, T, C), the answer to the text up to that token. Zero at padding.
+
+    `attribution` says which words an answer is due to, by integrated gradients, of `text` and, but
+    for numbers, `label` (B,), the class or label to explain, or empty for the one answered:
+    `tokens` (B, T); `attribution` (B, T), above 0 for words that speak for it; `label` (B,);
+    `value` and `baseline` (B,), its score for the text and for as many words without any meaning,
+    whose difference the attributions add up to. Scores are log-odds: of a class against the mean of
+    the others, of a label by itself; a number is in its own units.
+
+    `step` reads on: `token` (B,), the next word of each text, of which a longer piece is read token
+    by token and a blank one changes nothing, and `state` (B, S), zeros at first and then that of
+    the step before, to the outputs of the head and the new `state`. Only of models that stream.
 
     Args:
-        model: Network from word ids (B, T) to logits (B, C).
-        preprocessor: Preprocessor from texts (B,) to word ids.
+        preprocessor: Preprocessor of the run.
+        words: Known words.
         head: Head from logits to answers.
+        streaming_size: S; 0 where the model does not stream.
+        by_row: Whether gates are shown of one text at a time.
     """
+    split = tokenizer(preprocessor.cleaned, preprocessor.reading)
 
-    def __init__(
-        self,
-        model: keras.Model,
-        preprocessor: TextPreprocessor,
-        head: Head,
-    ) -> None:
-        super().__init__(name="sentiment")
-        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
-        self._logits = partial(
-            tf.function(  # one graph for all signatures that call it
-                partial(model, training=False),
-                input_signature=[tf.TensorSpec((None, None), tf.int32)],
-                autograph=False,
-            )
-        )
-        self._weights = [variable.value for variable in model.variables]
-        steps = SentimentSteps(model, self._logits)
-        self._unroll, self._advance = partial(steps.unroll), partial(steps.advance)
-        self._streams = steps.streams
-        self.state_size = steps.state_size if steps.streams else 0
-        self._attribution = Attribution(model)
-        self._preprocessor = preprocessor
-        # Also one graph each: to clean a text takes a hundred operations.
-        texts = [tf.TensorSpec((None,), tf.string)]
-        self.ids, self._read = (
-            partial(tf.function(read, input_signature=texts, autograph=False))
-            for read in (preprocessor.__call__, preprocessor.tokens)
-        )
-        self._answers_of, self._scores_of = partial(head.answers), partial(head.scores)
-        self._foremost, self._contrast = partial(head.foremost), partial(head.contrast)
-        more = ", ..." if len(head.names) > _NAMES_SHOWN else ""
-        self._named = ", ".join(head.names[:_NAMES_SHOWN]) + more
-        self._middle = np.float32(head.middle)
-        self._kind, self._classes = head.kind, tf.constant(head.names, tf.string)
+    def read(source: str, last: int | None) -> list[Step]:
+        return [Tokenize(source, "pieces", split, last), LookUp("pieces", "token_ids", words)]
 
-    def by_name(self) -> dict[str, Any]:
-        """The concrete functions by signature name; `step` only where the model can stream."""
-        # Not attributes of the module: the writer would trace and save those a second time.
-        text = tf.TensorSpec((None,), tf.string, "text")
-        inputs = tf.TensorSpec((None,), tf.string, "inputs")
-        with portable():
-            signatures = {
-                "serving_default": tf.function(
-                    self.serving_default, autograph=False
-                ).get_concrete_function(text),
-                "gates": tf.function(self.gates, autograph=False).get_concrete_function(text),
-            }
-            api = self.regress if self._kind == "number" else self.classify
-            name = "regress" if self._kind == "number" else "classify"
-            signatures[name] = tf.function(api, autograph=False).get_concrete_function(inputs)
-            chosen = [] if self._kind == "number" else [tf.TensorSpec((None,), tf.string, "label")]
-            attribution = tf.function(self.attribution, autograph=False)
-            signatures["attribution"] = attribution.get_concrete_function(text, *chosen)
-            if self._streams:
-                signatures["step"] = tf.function(self.step, autograph=False).get_concrete_function(
-                    tf.TensorSpec((None,), tf.string, "token"),
-                    tf.TensorSpec((None, self.state_size), tf.float32, "state"),
-                )
-        return signatures
+    texts = read("text", preprocessor.max_tokens)
+    shown = [*texts, ShowTokens("pieces", "tokens", split)]
+    answers = head.calibration, head.choice
+    outputs = {name: name for name in head.outputs}
+    examples, of_examples = head.examples()
+    number = head.kind == "number"
+    explained = ("tokens", "attribution", "value", "baseline", *(() if number else ("label",)))
+    gates = ("tokens", "update_gate", "reset_gate", "state", "scores")
+    found = {
+        "serving_default": Signature(texts, "answer", answers, outputs),
+        "regress" if number else "classify": Signature(
+            [ParseExample("inputs", "text", "text"), *texts], "answer", examples, of_examples
+        ),
+        "gates": Signature(
+            shown,
+            "gates",
+            [head.calibration, HidePadding("scores", "token_ids")],
+            {name: name for name in gates},
+            1 if by_row else None,
+        ),
+        "attribution": Signature(shown, "attribution", (), {name: name for name in explained}),
+    }
+    if streaming_size:
+        checked = [RequireShape("state", (None, streaming_size)), *read("token", None)]
+        found["step"] = Signature(checked, "step", answers, {**outputs, "state": "after"})
+    return found
 
-    def serving_default(self, text: Any) -> dict[str, Any]:
-        """Classify texts.
 
-        Args:
-            text: (B,) string.
+def _inputs(signatures: Mapping[str, Signature], head: Head, size: int) -> dict[str, Any]:
+    """The inputs of each signature by name."""
 
-        Returns:
-            `label` (B,) string, `probability` of that label (B,) and `scores` of all
-            classes (B, C), float32. Of several labels `labels` (B, C) string, those that apply
-            in front and empty texts behind them, `scores` and `thresholds` (B, C). Of a number
-            `value` (B,) and `quantiles` (B, 4).
-        """
-        return self._answers(self._logits(self.ids(text)))
+    def texts(*names: str) -> dict[str, tf.TensorSpec]:
+        return {name: tf.TensorSpec((None,), tf.string, name) for name in names}
 
-    def classify(self, inputs: Any) -> dict[str, Any]:
-        """Classify tf.Examples, for TF Serving's Classify API.
+    examples, step = texts("inputs"), texts("token")
+    step["state"] = tf.TensorSpec((None, size), tf.float32, "state")
+    others = {
+        "attribution": texts("text") if head.kind == "number" else texts("text", "label"),
+        "classify": examples,
+        "regress": examples,
+        "step": step,
+    }
+    return {name: others.get(name, texts("text")) for name in signatures}
 
-        Args:
-            inputs: (B,) string, each a serialized tf.Example with one string feature `text`.
 
-        Returns:
-            `classes` (B, C) string, the same in each row, and their `scores` (B, C), float32. Of
-            several labels all are there, whatever their thresholds: the API has as many in each
-            row, and clients read from it which column of `scores` is which label.
-        """
-        features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
-        scores = self._scores(self._logits(self.ids(features["text"])))
-        return {
-            "classes": tf.broadcast_to(self._classes, tf.shape(scores)),
-            "scores": scores,
-        }
+def _networks(
+    logits: Any, steps: SentimentSteps, attribution: Attribution, head: Head
+) -> dict[str, Network]:
+    """The networks in TensorFlow by name; see `gru_training.sentiment.served.onnx.GraphWriter`."""
 
-    def regress(self, inputs: Any) -> dict[str, Any]:
-        """Estimate the number of tf.Examples, for TF Serving's Regress API.
+    def step(token_ids: Any, state: Any) -> dict[str, Any]:
+        found, after = steps.advance(token_ids, state)
+        return {RAW_SCORES: found, "after": after}
 
-        Args:
-            inputs: Serialized tf.Examples (B,) string, as in `classify`.
+    def gates(token_ids: Any) -> dict[str, Any]:
+        shown = steps.unroll(token_ids)._asdict()
+        return {**shown, RAW_SCORES: shown["logits"]}
 
-        Returns:
-            `outputs` (B,) float32.
-        """
-        features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
-        return {"outputs": self._scores(self._logits(self.ids(features["text"])))[:, 0]}
+    names = ["token_ids"]
+    explain = partial(_explain, logits, attribution, head)
+    return {
+        "answer": Network(lambda token_ids: {RAW_SCORES: logits(token_ids)}, names),
+        "gates": Network(gates, names),
+        "step": Network(step, [*names, "state"]),
+        "attribution": Network(explain, names if head.kind == "number" else [*names, "label"]),
+    }
 
-    def gates(self, text: Any) -> dict[str, Any]:
-        """Show what the gates did at each token.
 
-        Args:
-            text: (B,) string.
+def _explain(
+    logits_of: Any, attribution: Attribution, head: Head, token_ids: Any, label: Any = None
+) -> dict[str, Any]:
+    """The outputs of the signature `attribution` for word ids (B, T)."""
+    logits = logits_of(token_ids)
+    place = head.foremost(logits) if label is None else _chosen(label, logits, head)
+    weights, middle = head.contrast(place), np.float32(head.middle)
+    outputs = {
+        "attribution": attribution(token_ids, weights),
+        "value": tf.reduce_sum(logits * weights, axis=1) + middle,
+        "baseline": tf.reduce_sum(attribution.baseline(token_ids) * weights, axis=1) + middle,
+    }
+    if label is not None:
+        outputs["label"] = tf.gather(tf.constant(head.names, tf.string), place)
+    return outputs
 
-        Returns:
-            `tokens` (B, T) string, as the model reads them, padded with empty strings;
-            `update_gate`, `reset_gate` and `state` (B, T, L, R, U) float32, the forward
-            direction first; `scores` (B, T, C) float32, the answer to the text up to that
-            token, a number in its own units. Zero where there is padding.
-        """
-        ids = self.ids(text)
-        shown = self._unroll(ids)
-        mask = tf.cast(tf.not_equal(ids, PADDING), tf.float32)[..., tf.newaxis]
-        return {
-            "tokens": self._tokens(text, ids),
-            "update_gate": shown.update_gate,
-            "reset_gate": shown.reset_gate,
-            "state": shown.state,
-            "scores": self._scores(shown.logits) * mask,
-        }
 
-    def attribution(self, text: Any, label: Any = None) -> dict[str, Any]:
-        """Say which words an answer is due to, by integrated gradients.
-
-        Args:
-            text: (B,) string.
-            label: (B,) string, the class or label to explain; where it is empty, the one answered.
-                A model of numbers has no such input.
-
-        Returns:
-            `tokens` (B, T) string, padded with empty strings; `attribution` (B, T) float32, above
-            0 for words that speak for it and 0 where there is padding; `label` (B,) string, what
-            is explained; `value` and `baseline` (B,) float32, its score for the text and for as
-            many words without any meaning. The attributions add up to `value - baseline`. Scores
-            are log-odds: of a class against the mean of the others, of a label by itself. Of a
-            number they are in its own units, and there is no `label`.
-        """
-        ids = self.ids(text)
-        logits = self._logits(ids)
-        place = self._foremost(logits) if label is None else self._chosen(label, logits)
-        weights = self._contrast(place)
-        outputs = {
-            "tokens": self._tokens(text, ids),
-            "attribution": self._attribution(ids, weights),
-            "value": tf.reduce_sum(logits * weights, axis=1) + self._middle,
-            "baseline": tf.reduce_sum(self._attribution.baseline(ids) * weights, axis=1)
-            + self._middle,
-        }
-        if label is not None:
-            outputs["label"] = tf.gather(self._classes, place)
-        return outputs
-
-    def _chosen(self, label: Any, logits: Any) -> Any:
-        """The numbers of labels, (B,); what is answered where they are empty."""
-        found = tf.equal(label[:, tf.newaxis], self._classes)
-        given = tf.not_equal(label, "")
-        unknown = given & ~tf.reduce_any(found, axis=1)
-        got = tf.strings.reduce_join(tf.boolean_mask(label, unknown)[:1])
-        message = tf.strings.join(
-            [f"label: expected an empty text or one of {self._named}; got ", got]
-        )
-        known = tf.debugging.Assert(~tf.reduce_any(unknown), [message], name="known")
-        with tf.control_dependencies([known]):
-            return tf.where(given, tf.argmax(found, axis=1), self._foremost(logits))
-
-    def step(self, token: Any, state: Any) -> dict[str, Any]:
-        """Read on: the answer to everything read so far. The caller keeps the state.
-
-        Args:
-            token: (B,) string, the next word of each row's text; a longer piece is read token by
-                token, and a blank one changes nothing.
-            state: (B, S) float32, zeros at the beginning, then what the step before returned.
-
-        Returns:
-            the outputs of `serving_default`, and the new
-            `state` (B, S).
-        """
-        logits, after = self._advance(self._preprocessor(token, limit=False), state)
-        return {**self._answers(logits), "state": after}
-
-    def _tokens(self, text: Any, ids: Any) -> Any:
-        """The tokens, padded with empty strings to the length of the ids (B, T)."""
-        tokens = self._read(text).to_tensor("")
-        return tf.pad(tokens, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(tokens)[1]]])
-
-    def _answers(self, logits: Any) -> dict[str, Any]:
-        return self._answers_of(logits)
-
-    def _scores(self, logits: Any) -> Any:
-        return self._scores_of(logits)
+def _chosen(label: Any, logits: Any, head: Head) -> Any:
+    """The numbers of labels, (B,); what is answered where they are empty."""
+    found = tf.equal(label[:, tf.newaxis], tf.constant(head.names, tf.string))
+    given = tf.not_equal(label, "")
+    unknown = given & ~tf.reduce_any(found, axis=1)
+    got = tf.strings.reduce_join(tf.boolean_mask(label, unknown)[:1])
+    more = ", ..." if len(head.names) > _NAMES_SHOWN else ""
+    named = ", ".join(head.names[:_NAMES_SHOWN]) + more
+    message = tf.strings.join([f"label: expected an empty text or one of {named}; got ", got])
+    known = tf.debugging.Assert(~tf.reduce_any(unknown), [message], name="known")
+    with tf.control_dependencies([known]):
+        return tf.where(given, tf.argmax(found, axis=1), head.foremost(logits))
 
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
@@ -248,23 +189,32 @@ class SentimentServable(Servable):
         run: Complete run.
     """
 
-    module: SentimentSignatures
-
     def __init__(self, run: SentimentRun) -> None:
         self._run = run
         self._model = run.load_model()
         self._preprocessor = run.preprocessor()
-        # As a graph: hundreds of short texts run through it, each of another length.
+        # One graph for all signatures, and for the hundreds of texts asked below.
         self._logits = tf.function(
-            functools.partial(self._model, training=False),
+            partial(self._model, training=False),
             input_signature=[tf.TensorSpec((None, None), tf.int32)],
             autograph=False,
         )
         with portable():  # else XLA would compile for many of the lengths
             self._logits.get_concrete_function()
         self._head = run.head()
-        module = SentimentSignatures(self._model, self._preprocessor, self._head)
-        super().__init__(module, module.by_name())
+        steps = SentimentSteps(self._model, self._logits)
+        self._size = steps.state_size if steps.streams else 0
+        signatures = text_signatures(
+            self._preprocessor, run.vocabulary, self._head, self._size, not steps.streams
+        )
+        module = DescribedModule(
+            "sentiment",
+            signatures,
+            _inputs(signatures, self._head, self._size),
+            _networks(self._logits, steps, Attribution(self._model), self._head),
+            [variable.value for variable in self._model.variables],
+        )
+        super().__init__(module, module.concrete())
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
 
     def golden(self) -> list[Request]:
@@ -302,7 +252,7 @@ class SentimentServable(Servable):
         requests.append(Request("gates", {"text": encoded(lengths[:2])}))
         if "step" in self.signatures:
             for size in WARMUP_BATCHES:
-                state = np.zeros((size, self.module.state_size), np.float32)
+                state = np.zeros((size, self._size), np.float32)
                 words = encoded(texts[0].split()[:1] * size)
                 requests.append(Request("step", {"token": words, "state": state}))
         return requests
@@ -313,12 +263,12 @@ class SentimentServable(Servable):
 
     def _stream(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         texts = self._texts[1 : _STREAMED_TEXTS + 1]
-        state = tf.zeros((len(texts), self.module.state_size))
+        state = tf.zeros((len(texts), self._size))
         ids = np.zeros((len(texts), 0), np.int32)
         for tokens, alive in self._token_columns(texts):
             answer = self.signatures["step"](token=tokens, state=state)
             state = answer["state"]
-            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
+            ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
 
     def reference(self) -> Request:
@@ -341,8 +291,9 @@ class SentimentServable(Servable):
         return Request("serving_default", {"text": encoded([row.text for row in rows])}, outputs)
 
     def onnx(self) -> OnnxModel:
-        """The signatures as graphs of ONNX."""
-        return sentiment_onnx(self._model, self._preprocessor, self._run.vocabulary, self._head)
+        """The networks as graphs of ONNX."""
+        writer = GraphWriter(self._model, self._preprocessor.max_tokens)
+        return written(self.module.described(), writer)
 
     def card(self) -> dict[str, Any]:
         """Return the entries of this task on the model card."""
@@ -354,7 +305,7 @@ class SentimentServable(Servable):
             "vocabulary_size": len(self._run.vocabulary),
             "attribution": self._completeness(),
             "streaming": "step" in self.signatures,
-            "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
+            "streaming_state_size": self._size or None,
         }
 
     def _calibration(self) -> dict[str, Any]:
@@ -402,7 +353,7 @@ class SentimentServable(Servable):
         return Request("classify", inputs, {"classes": classes, "scores": scores}, "classify")
 
     def _ids(self, texts: Sequence[str]) -> Any:
-        return self.module.ids(tf.constant(texts))
+        return self._preprocessor(tf.constant(texts))
 
     def _scores_of(self, token_ids: Any) -> np.ndarray:
         scores: np.ndarray = self._head.scores(self._logits(token_ids)).numpy()
@@ -425,11 +376,11 @@ class SentimentServable(Servable):
     def _golden_steps(self, texts: list[str]) -> list[Request]:
         """A chain of steps; each takes the state that the Keras model's own layers lead to."""
         requests = []
-        state = np.zeros((len(texts), self.module.state_size), np.float32)
+        state = np.zeros((len(texts), self._size), np.float32)
         ids = np.zeros((len(texts), 0), np.int32)
         for tokens, _ in self._token_columns(texts):
             answer = self.signatures["step"](token=tokens, state=tf.constant(state))
-            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
+            ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             after = answer["state"].numpy()
             outputs = {**self._answers(ids), "state": after}
             requests.append(Request("step", {"token": tokens.numpy(), "state": state}, outputs))

@@ -6,9 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from gru_serving.preprocessing.texts import RESERVED
 from gru_training.sentiment.run import SentimentRun
 from gru_training.words.tokens import Reading
-from gru_training.words.vocabulary import RESERVED, TextPreprocessor, Vocabulary
+from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
 @keras.saving.register_keras_serializable(package="gru_training")
