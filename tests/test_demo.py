@@ -43,6 +43,7 @@ def not_ignored(number):
         signal.signal(number, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "seconds"),
     [

@@ -90,6 +90,7 @@ def test_one_process_makes_it_and_the_others_wait(checkout):
     assert times_made(checkout) == 1
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("name", "anew"),
     [
@@ -110,6 +111,7 @@ def test_it_is_made_anew_after_an_edit_of_what_makes_it(checkout, name, anew):
     assert times_made(checkout) == 1 + anew
 
 
+@pytest.mark.slow
 def test_an_old_one_is_removed(checkout):
     folders = []
     for edit in range(made_once.KEPT + 1):
@@ -121,6 +123,7 @@ def test_an_old_one_is_removed(checkout):
     assert times_made(checkout) == made_once.KEPT + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["part/file", "more"])
 def test_what_a_test_changes_is_named_and_made_anew(checkout, written):
     folder, _, changed = use(checkout, written)

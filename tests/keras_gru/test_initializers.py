@@ -179,6 +179,7 @@ def test_layer_with_recommended_initializers_survives_a_file(update_gate, tmp_pa
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("reset_after", [True, False])
 @pytest.mark.parametrize("update_gate", ["keep", "replace"])
 def test_layers_with_a_bias_remember_longer(update_gate, reset_after):

@@ -207,11 +207,13 @@ def test_equals_keras(seed):
     compare_with_keras(seed)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fused_equals_loop(seed):
     compare_paths(seed)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_precision_equals_the_loop(seed):
     compare_precisions(seed)

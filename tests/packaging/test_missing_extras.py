@@ -77,6 +77,7 @@ def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
     assert "servable" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_says_that_it_needs_tensorflow(tmp_path):
     """The server itself does without it: models of ONNX may be all that it serves."""
     (tmp_path / "1").mkdir()
@@ -93,6 +94,7 @@ def test_a_model_says_that_it_needs_tensorflow(tmp_path):
     assert "pip install 'keras-gru[serve]'" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "program", "message"),
     [

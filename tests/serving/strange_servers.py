@@ -19,6 +19,7 @@ def web(status, body, kind, seconds=0.0):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are sent one after the other
 
         def do_GET(self):
             self.rfile.read(int(self.headers.get("Content-Length", 0)))

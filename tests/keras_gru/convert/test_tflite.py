@@ -48,6 +48,7 @@ def run(content, x):
     return interpreter.get_tensor(result["index"])
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize(
     ("batch", "steps"),

@@ -69,6 +69,7 @@ def test_forward_mode(reset_after):
     assert_close([accumulator.jvp(result) for result in results], numeric, 1e-8)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("path", ["xla", "plain"])
 @pytest.mark.parametrize("known", [True, False])
 def test_forward_mode_of_a_function(path, known):
@@ -136,6 +137,7 @@ def test_a_function_that_nobody_has_any_more_leaves_no_graph():
     assert len(gradient_registry.list()) == registered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["xla", "plain"])
 def test_second_derivatives_with_everything_that_is_drawn(path):
     """Hessian-vector product compared with central differences, with the same draws every time."""

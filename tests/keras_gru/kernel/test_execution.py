@@ -138,7 +138,7 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
     assert len(traces) == 1
 
 
-@pytest.mark.slow_cases
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)

@@ -34,6 +34,7 @@ def exported(function, *specs):
         return tf.function(function).get_concrete_function(*specs)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("target", "reset_after", "update_gate", "go_backwards", "masked"),
     covering(

@@ -150,6 +150,7 @@ def test_inference_that_projects_in_the_loop(monkeypatch, steps, go_backwards, r
     assert_close(actual[2], grads, 1e-11)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_only_the_final_state_and_without_saving(reset_after, training):
@@ -238,6 +239,7 @@ def test_gradients_equal_autodiff_of_the_step(
     assert_close(actual[2], plain, 1e-11)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_second_order_gradients(reset_after):
     """Hessian-vector product compared with central differences of the gradient."""

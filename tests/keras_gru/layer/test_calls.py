@@ -124,6 +124,7 @@ def test_the_layer_of_keras_takes_a_configuration_without_options_of_ours(option
     assert GRUEncoder.from_config(encoder.get_config()).get_config() == encoder.get_config()
 
 
+@pytest.mark.slow
 def test_a_saved_model_loads_with_the_layer_of_keras(tmp_path):
     """As docs/how_to/keras_models.md has it, where keras_gru is not installed."""
     x, _ = inputs()

@@ -202,6 +202,7 @@ def test_public_names_are_real():
     assert all(hasattr(keras_gru, name) for name in keras_gru.__all__)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"path": "loop"}], ids=str)
 def test_what_is_masked_reaches_no_gradient(options, graph):

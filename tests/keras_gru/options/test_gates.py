@@ -71,6 +71,7 @@ def test_return_gates_in_half_precision(reset_after, dtype):
         np.testing.assert_allclose(tf.cast(a, tf.float64), b, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_gates_have_gradients():
     rng = np.random.default_rng(8)
     weigh = rng.normal(size=(3, 2, 3, 2))

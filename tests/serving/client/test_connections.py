@@ -38,6 +38,7 @@ def url(request, server):
     return getattr(server, request.param)
 
 
+@pytest.mark.slow
 def test_an_answer_that_trickles_ends_with_the_time_allowed():
     def trickle(connection):
         connection.sendall(HEAD)

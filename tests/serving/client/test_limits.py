@@ -51,6 +51,7 @@ def test_answers_that_are_too_large(kind):
             assert isinstance(caught.value, ResourceExhausted) or "20 digits" in kind
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("kind", NEVER)
 def test_answers_that_never_end(kind):
     with bare(NEVER[kind]) as url:
@@ -132,6 +133,7 @@ def test_answers_over_grpc_that_are_too_large(packed):
                 ask()
 
 
+@pytest.mark.slow
 def test_answers_over_grpc_that_never_come():
     with bytes_over_grpc(b"", seconds=5) as url:
         for ask in both(url, timeout=1.0, retries=0):

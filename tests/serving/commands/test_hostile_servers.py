@@ -83,7 +83,10 @@ def ask(base, config, capsys):
     return run
 
 
-@pytest.mark.parametrize("kind", [*NEVER, *STRANGE, *TOO_LARGE])
+@pytest.mark.parametrize(
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in NEVER), *STRANGE, *TOO_LARGE],
+)
 @pytest.mark.parametrize("name", ASKING)
 def test_over_rest(ask, config, name, kind):
     send = {**NEVER, **{key: send for key, (send, _) in STRANGE.items()}, **TOO_LARGE}[kind]
@@ -123,6 +126,7 @@ def test_lies_over_rest(ask, name, kind):
     assert took < 20
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", ASKING)
 def test_a_server_that_is_down(ask, config, name):
     before = read_model_config(str(config))
@@ -144,6 +148,7 @@ def test_refusals_over_grpc(ask, name, code):
     assert status == NO_ANSWER[name], complained
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", ["promote", "label"])
 def test_silence_over_grpc(ask, config, name):
     """The server accepts every call and answers none."""
@@ -161,6 +166,7 @@ def states(version, state, message=""):
     return response.SerializeToString()
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("answers", "wanted"),
     [

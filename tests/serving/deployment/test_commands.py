@@ -40,6 +40,7 @@ def test_explain_command(url, tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.slow_cases
 def test_explain_by_attribution(url, tmp_path, capsys):
     page = tmp_path / "why.html"
     common = ["explain", "--url", url, "--model", "both", "--attribution", TEXT]
@@ -95,6 +96,7 @@ def without(kind):
     return pytest.mark.skipif(absent, reason=f"{kind} is not installed")
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=without(kind)) for kind in KINDS])
 def test_example_requests_work(kind, deployed, exports, tmp_path, capsys):
     """Each in its own shell or interpreter, as if pasted by a user."""

@@ -13,6 +13,7 @@ from tests.serving.conftest import running
 from tests.serving.deployment.classifier import retouch
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", ["one", "both"])
 def test_verify_passes(url, exports, name, capsys):
     assert main(["verify", str(exports.root / name), "--url", url, "--json"]) == 0

@@ -136,6 +136,7 @@ def test_an_idle_process_ends_and_another_one_is_started(models):
         trials.close(60)
 
 
+@pytest.mark.slow
 def test_a_trial_takes_no_longer_than_it_may(models, tmp_path, trials):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "1")
     write_records(version, [predict_record({"steps": np.int64(10**12)}, "spin")])

@@ -209,6 +209,7 @@ def test_warmup_is_batched_and_counted(version, load):
     assert f"{serving}model_warmup_latency_count" not in parsed(metrics.render())
 
 
+@pytest.mark.slow
 def test_broken_warmup_file_is_counted_with_its_status(version, load):
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     path.parent.mkdir()

@@ -193,6 +193,7 @@ def save_slow(version, products):
     write_golden(version, [{**asked, "outputs": {"y": [2.0]}}])
 
 
+@pytest.mark.slow
 def test_a_slow_version_is_not_promoted(tmp_path, capsys):
     base = tmp_path / "slow"
     for number, products in ((1, 1), (2, 200)):

@@ -43,6 +43,7 @@ def test_a_config_that_asks_for_prediction_logs(bases, tmp_path, capsys):
     assert "m: stable 2 -> 1" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     server, config, url = site
 
@@ -156,6 +157,7 @@ def test_a_config_that_cannot_be_written_is_named(site, capsys):
     assert not list(config.parent.glob(".models.config.*"))
 
 
+@pytest.mark.slow
 def test_server_that_does_not_take_the_file_over_is_told(bases, tmp_path, capsys):
     config = write(tmp_path / "models.config", bases)
     with running(tmp_path / "log", f"--model_config_file={config}") as server:

@@ -145,6 +145,7 @@ def test_bodies_beyond_the_limit(counted):
         assert post(counted, PREDICT, padded(ONE * MIB))[0] == 200
 
 
+@pytest.mark.slow
 def test_bodies_that_wait_and_are_refused(counted):
     """More bodies than fit: some are answered, the others wait and are refused."""
     begun, go = threading.Semaphore(0), threading.Event()
@@ -171,6 +172,7 @@ def test_bodies_that_wait_and_are_refused(counted):
         assert [one.result()[0] for one in [*first, waiting]] == [200, 200, 200]
 
 
+@pytest.mark.slow
 def test_a_long_list_of_numbers_takes_no_multiple_of_its_text(counted):
     """As Python lists and floats, it would take twenty times as much."""
     body = b'{"inputs": [' + b"[0.5]," * (20 * MIB // 6) + b"[1]]}"

@@ -89,6 +89,7 @@ def test_a_raw_client_with_thousands_of_calls(server):
     assert raw_burst(server, 5000) == {("OK", ""): 5000}
 
 
+@pytest.mark.slow
 def test_a_raw_client_over_rest_with_thousands_of_connections(server):
     body = {"instances": [{name: array[0].tolist() for name, array in ONE.items()}]}
 
@@ -135,6 +136,7 @@ def test_refused_calls_are_counted_and_logged(narrow):
     assert "request(s), busy: the requests in progress" in narrow.log.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [5000, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("transport", ["REST", "gRPC"])
 def test_an_own_client_with_thousands_of_calls(server, transport, calls):

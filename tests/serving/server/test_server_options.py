@@ -233,6 +233,7 @@ def test_channel_arguments(narrow):
             client.predict(large, "affine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
     """The second request is answered second, however small it is."""

@@ -146,6 +146,7 @@ def test_files_that_change_during_the_load_do_not_serve(version, monkeypatch):
         loader(version)
 
 
+@pytest.mark.slow
 def test_a_server_ends_what_was_altered_serves_the_rest_and_what_is_mended(
     models, version, tmp_path
 ):

@@ -87,6 +87,7 @@ def uninterrupted(tmp_path_factory):
     return values, result, progress
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("breaks", "seconds_between"),
     [

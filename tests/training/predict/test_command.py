@@ -138,6 +138,7 @@ def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
     assert killed.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_new_task_gets_it_the_same_way(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.answering")
     assert main(["tagging", "--runs-dir", str(tmp_path), "--name", "toy", "--epochs", "1"]) == 0

@@ -135,6 +135,7 @@ def test_phrase_counts(real_data):
     assert np.bincount([row.label for row in corpus.train]).tolist() == [29780, 37569]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.data
 @pytest.mark.parametrize("name", [*PUBLISHED, "phrases"])
 def test_real_parts_share_no_text(real_data, name):

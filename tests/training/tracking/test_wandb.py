@@ -65,6 +65,7 @@ def test_a_run_is_kept(tracked_config, console, shown, records, tiny_run, tmp_pa
     assert shown() == ""
 
 
+@pytest.mark.slow
 def test_histograms_are_kept(tmp_path):
     tracker = WandbTracker(tmp_path, "films")
     tracker.start(Beginning("n", tmp_path / "n", "sentiment", {}, "1", DATA, False))

@@ -59,7 +59,7 @@ def test_against_sets_of_ngrams(order):
 
 def test_many_classes_decide_as_regressions_of_their_own():
     """L-BFGS, converged, on each class against the rest; about as sure, and of one opinion."""
-    train, validation = rows(400, 6, 5), rows(200, 7, 5)
+    train, validation = rows(200, 6, 5), rows(100, 7, 5)
     logits = fit_ngrams(train, validation, 5, V).logits(validation.ids)
     best = None
     for penalty in (0.03, 0.3, 3.0):

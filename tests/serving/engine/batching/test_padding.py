@@ -124,6 +124,7 @@ def test_padded_requests_share_a_batch(make, callers):
     assert len(gate.batches) == 1
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("beside", [{}, {"mask": np.ones((1, 2), bool)}, {"share": np.ones(1)}])
 def test_without_lengths_nothing_is_padded(make, callers, beside):
     """The model could not tell what was added: the answers equal those to the rows alone."""

@@ -53,6 +53,7 @@ def test_requests_on_kept_connections_at_a_stop(server):
     assert ends == [(503, "the server is stopping", "close")] * CLIENTS
 
 
+@pytest.mark.slow
 def test_a_large_request_at_a_stop(server):
     """It is read to the end before it is refused: otherwise a reset may overtake the answer."""
 

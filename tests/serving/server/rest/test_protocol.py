@@ -82,6 +82,7 @@ def trickle(connection, part, every=SECONDS / 6):
     return thread
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     "begin", [b"", b"\r\n", b"POST", HEAD, HEAD + b"Content-Length: 9\r\n\r\n1"]
 )
@@ -132,6 +133,7 @@ def test_a_body_that_nobody_waits_for_gets_no_more_time(port):
     assert seconds < SECONDS + 5
 
 
+@pytest.mark.slow
 def test_an_answer_ends_no_connection(port):
     with connected(port) as connection:
         for _ in range(2):

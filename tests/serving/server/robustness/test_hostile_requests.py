@@ -77,6 +77,7 @@ def http_status(answer):
     return int(match[1]) if match else None
 
 
+@pytest.mark.slow
 def test_http(server, figures):
     count = hostile.inputs(1500, 20_000)
 

@@ -169,6 +169,7 @@ def test_series_that_have_ended():
     assert not any(isinstance(step, RequireValues) for step in steps)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("exponent", [None, 0.0, 0.6])
 def test_one_series(exponent):
     forecaster = forecaster_with()

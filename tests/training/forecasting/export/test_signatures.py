@@ -182,6 +182,7 @@ def test_which_models_have_which_signatures():
     assert quantile.module.state_size == steps.state_size == 2 * 6 + 2 * 3
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("options", KINDS)
 def test_exports_are_portable_and_answer_alike(tmp_path, options):
     forecaster = forecaster_with(**options)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from gru_training.forecasting.export.servable import ForecastingServable
 from gru_training.forecasting.future import forecast, recent_of_file, recent_of_run
@@ -40,10 +41,12 @@ def test_a_forecast_is_that_of_the_last_tick(streaming_run, tmp_path, rows):
     found = forecast(run, recent)
     servable = ForecastingServable(run)
     history = table[["up", "down"]].to_numpy(np.float32)[np.newaxis]
-    served = np.asarray(servable.module.serving_default(history)["forecast"])[0]
-    state = np.zeros((1, servable.module.state_size), np.float32)
+    served = np.asarray(
+        servable.signatures["serving_default"](history=tf.constant(history))["forecast"]
+    )[0]
+    state = tf.zeros((1, servable.module.state_size))
     for value in history[0]:
-        answer = servable.module.step(value[np.newaxis], state)
+        answer = servable.signatures["step"](value=tf.constant(value[np.newaxis]), state=state)
         state = answer["state"]
     for number, name in enumerate(("up", "down")):
         ahead = found.loc[found["unique_id"] == name, "forecast"]

@@ -29,6 +29,7 @@ def model(bidirectional, layers=1, pooling="max"):
     return built
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_stream_answers_as_the_model_does_to_the_text_so_far(layers, pooling):
