@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 from sklearn import metrics
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import DataConversionWarning
@@ -350,6 +351,15 @@ OF_THE_INTERFACE = (
     "check_parameters_default_constructible",
     "check_get_params_invariance",
 )
+
+
+@pytest.mark.slow
+def test_every_fit_with_a_name_has_a_run_of_its_own(tmp_path):
+    first = TextClassifier(**TINY, runs_dir=tmp_path, name="kinds").fit(*texts_and_labels())
+    again = clone(first).fit(*texts_and_labels(seed=1))
+    again.fit(*texts_and_labels())
+    assert [each.run_.path.name for each in (first, again)] == ["kinds", "kinds-3"]
+    assert {each.name for each in tmp_path.iterdir()} == {"kinds", "kinds-2", "kinds-3"}
 
 
 @pytest.mark.parametrize("name", OF_THE_INTERFACE)

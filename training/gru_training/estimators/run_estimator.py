@@ -31,7 +31,7 @@ from gru_training.errors import (
     TrainingError,
 )
 from gru_training.estimators.settings import Settings
-from gru_training.runs.directory import RunDirectory, TaskRun
+from gru_training.runs.directory import RunDirectory, TaskRun, free_name
 from gru_training.task import find_task, read_data
 from gru_training.tune.command import TuneConfig, tune
 
@@ -83,9 +83,11 @@ class Report:
 class RunEstimator(BaseEstimator):
     """An estimator that trains a task's run, and uses it.
 
-    A run is kept in `runs_dir`, or under `name` in `runs/`. Where neither is set, it lies in a
-    temporary folder that is removed with the last estimator that uses it. A pickle of the estimator
-    holds all files of its run. The report of a run without a name is written when it is asked for.
+    A run is kept in `runs_dir`, or under `name` in `runs/`, with a number where a run of that name
+    is there already, as after a fit of the same estimator or its clone. Where neither is set, it
+    lies in a temporary folder that is removed with the last estimator that uses it. A pickle of the
+    estimator holds all files of its run. The report of a run without a name is written when it is
+    asked for.
 
     Attributes:
         run_: The run directory; only of a fitted estimator.
@@ -310,6 +312,9 @@ class RunEstimator(BaseEstimator):
         later = self.name is None and config.run.track is None
         run: TaskRun | None
         if kept:
+            if self.name is not None and not resume:  # a second fit, and that of a clone
+                name = free_name(config.run.runs_dir, self.name)
+                config = replace(config, run=replace(config.run, name=name))
             run = train(config, console, resume, data, given, later)
         else:
             folder = temporary_folder()

@@ -362,6 +362,21 @@ class RunWriter:
             )
 
 
+def free_name(folder: Path, name: str, is_taken: Callable[[Path], bool] = os.path.lexists) -> str:
+    """Return a name for a run, with a number where there is a run of that name.
+
+    Args:
+        folder: Folder of the runs.
+        name: Name wanted.
+        is_taken: Whether there is a run, or what is left of one, at a place.
+    """
+    free, number = name, 1
+    while is_taken(folder / free):
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
 def _to_disk(path: Path) -> None:
     """Make a file or folder survive a power cut."""
     if sys.platform == "win32":  # opens no folders, and syncs nothing that is open for reading

@@ -309,12 +309,9 @@ def reseeded(settings: Any, seed: int) -> Any:
 def _free(folder: Path, name: str) -> str:
     """Add a number to the name where such a run is there or was cut short."""
     from gru_training.loop.checkpoint import checkpoint_path
+    from gru_training.runs.directory import free_name
 
-    taken, number = name, 1
-    while (folder / taken).exists() or checkpoint_path(folder / taken).exists():
-        number += 1
-        taken = f"{name}-{number}"
-    return taken
+    return free_name(folder, name, lambda run: run.exists() or checkpoint_path(run).exists())
 
 
 def _identity(job: "Job", space: SearchSpace) -> dict[str, Any]:
