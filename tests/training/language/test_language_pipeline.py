@@ -101,7 +101,7 @@ def test_the_command_line_trains_resumes_and_scores(
     assert main(["resume", str(tmp_path / "a")]) == 0
     out = capsys.readouterr().out
     assert "Kneser-Ney 6-gram" in out
-    assert f"gru-serve export {tmp_path / 'a'} --to models/sentences" in out
+    assert f"gru-serve export {tmp_path / 'a'} --to models/a" in out
     run = LanguageRun.open(tmp_path / "a")
     assert "e" in run.vocabulary.tokens
     table = tmp_path / "rows.csv"
