@@ -21,7 +21,7 @@ from gru_serving.codecs.batch_parts import Arrays, join_parts, row_count
 from gru_serving.codecs.coerce import coerce
 from gru_serving.codecs.dtypes import by_number, by_numpy
 from gru_serving.codecs.example import Values, example_values
-from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, fits_shape, shape_text
 from gru_serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
 
 ResultT = TypeVar("ResultT")
@@ -315,12 +315,10 @@ def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None, sh
         if rows is not None and shape[:1] == (-1,):
             shape = (rows, *shape[1:])
         # JSON holds no shape of an output without elements, but its first dimension.
-        fits = len(shape) == array.ndim or (array.size == 0 and array.ndim > 0)
-        if not fits or any(
-            size not in (-1, got) for size, got in zip(shape, array.shape, strict=False)
-        ):
+        told = min(array.ndim, len(shape)) if array.size == 0 and array.ndim > 0 else None
+        if not fits_shape(array.shape[:told], shape[:told]):
             raise Unknown(
-                f"the server's answer, output {name!r}: expected shape {_shape_text(shape)}; got "
+                f"the server's answer, output {name!r}: expected shape {shape_text(shape)}; got "
                 f"{list(array.shape)}"
             )
 
@@ -344,7 +342,7 @@ def _alike(first: Signature, second: Signature) -> bool:
 def _shape_hint(arrays: Arrays, signature: Signature) -> str:
     """Return an addition to a refusal that names inputs whose shapes the signature excludes."""
     hints = [
-        f"input {name}: expected shape {_shape_text(wanted)}, sent {list(arrays[name].shape)}"
+        f"input {name}: expected shape {shape_text(wanted)}, sent {list(arrays[name].shape)}"
         for name, wanted in _misshapen(arrays, signature).items()
     ]
     return f" ({'; '.join(hints)})" if hints else ""
@@ -355,14 +353,6 @@ def _misshapen(arrays: Arrays, signature: Signature) -> dict[str, tuple[int, ...
     found = {}
     for name, array in arrays.items():
         wanted = signature.inputs[name].shape
-        if wanted is not None and not (
-            len(wanted) == array.ndim
-            and all(size in (-1, got) for size, got in zip(wanted, array.shape, strict=True))
-        ):
+        if wanted is not None and not fits_shape(array.shape, wanted):
             found[name] = wanted
     return found
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    """The sizes of a shape, with a question mark for one that is open."""
-    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"

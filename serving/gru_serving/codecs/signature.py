@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,18 @@ class TensorInfo:
             by_enum_name(value["dtype"]).number,
             None if shape.get("unknown_rank") else dims,
         )
+
+
+def fits_shape(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether a shape is one that a signature expects, in which -1 is any size."""
+    return len(shape) == len(wanted) and all(
+        size in (-1, got) for size, got in zip(wanted, shape, strict=True)
+    )
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """The sizes of a shape, with a question mark for one that is open."""
+    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_inputs import decode_inputs
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import parse
-from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, shape_text
 from gru_serving.commands.connection_arguments import (
     add_connection_arguments,
     add_target_arguments,
@@ -386,9 +386,7 @@ def _describe(signature: Signature) -> str:
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:
-    if shape is None:
-        return "of any shape"
-    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
+    return "of any shape" if shape is None else shape_text(shape)
 
 
 def _json_text(outputs: dict[str, np.ndarray]) -> str:

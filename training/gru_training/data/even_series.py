@@ -19,7 +19,7 @@ from gru_training.data.time_axis import (
     parse_times,
     time_text,
 )
-from gru_training.data.time_forms import STEPS, without_offset
+from gru_training.data.time_forms import STEPS, has_offset, without_offset
 from gru_training.data.time_options import (
     AS_THEY_ARE,
     TimeOptions,
@@ -213,12 +213,7 @@ def evenly_spaced(
 
 def _require_same_zone(cells: TimeCells, expected: ExpectedSeries, zoned: bool) -> None:
     """Raise DataError where newer times have a zone and those before them none, or the reverse."""
-    if (
-        zoned
-        and expected.zone is None
-        and any(without_offset(text) != text.strip() for text in cells.texts)
-        and not expected.local
-    ):
+    if zoned and expected.zone is None and any(map(has_offset, cells.texts)) and not expected.local:
         raise cells.error(
             0, "expected times without a zone or an offset from UTC, as those of the training"
         )

@@ -152,6 +152,12 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
+def first_names(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are, such as `a, b and 1,200 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:
     """The first few line numbers, such as `lines 3, 7, 12 ...`."""
     if len(lines) == 1:

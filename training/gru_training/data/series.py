@@ -9,17 +9,15 @@ import numpy as np
 from gru_training.data.calendar import Calendar
 from gru_training.data.long_form import input_column
 from gru_training.data.time_axis import nanoseconds
+from gru_training.data.time_forms import LATEST_STEP
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_LATEST_STEP = 10**15
-
-
 def counts_steps(times: np.ndarray, frequency: str) -> bool:
     """Whether times of a series are numbers of steps, stored as so many nanoseconds."""
-    return frequency.endswith("ns") and bool((nanoseconds(times) < _LATEST_STEP).all())
+    return frequency.endswith("ns") and bool((nanoseconds(times) < LATEST_STEP).all())
 
 
 def people_read(

@@ -16,11 +16,11 @@ from gru_training.data.problems import Problems, counted, lines_shown
 from gru_training.data.time_forms import (
     STEPS,
     UNITS_SINCE_1970,
+    has_offset,
     has_year,
     read_as,
     read_form,
     require_format,
-    without_offset,
 )
 from gru_training.data.time_options import UNITS, nearest_frequency
 from gru_training.errors import DataError
@@ -173,9 +173,7 @@ def parse_times(
         if problems is None:
             found.close_rows()
             found.raise_errors()
-    zoned = "since 1970" in (form or "") or any(
-        without_offset(text) != text.strip() for text in cells.texts
-    )
+    zoned = "since 1970" in (form or "") or any(map(has_offset, cells.texts))
     return ParsedTimes(best, zoned, _note_of_form(form, best, cells))
 
 
@@ -213,14 +211,15 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, texts)):
         tries.append({"dayfirst": True})
+    # What lacks a year would be read as of today.
+    yearless = [time_format is None and not has_year(text) for text in texts]
     found = []
     for options in tries:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # no common format: read cell by cell
             times = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True, **options)
         naive = np.array(times.dt.tz_localize(None))
-        if time_format is None:  # what lacks a year would be read as of today
-            naive[[not has_year(text) for text in texts]] = np.datetime64("NaT")
+        naive[yearless] = np.datetime64("NaT")
         found.append(naive)
     return found, None
 

@@ -11,19 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gru_training.data.time_options import UNITS
 from gru_training.errors import ConfigError
 
 STEPS = "steps"
 """Format of times that are numbers of steps, stored as so many nanoseconds."""
 UNITS_SINCE_1970 = {"days": "D", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 """NumPy's names of the units that numbers may count since 1970, by their formats."""
-_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_NANOSECONDS = {**UNITS, "D": 24 * UNITS["h"]}
 _EXCEL = "excel"
 _EXCEL_EPOCH = np.datetime64("1899-12-30", "ns")
 _EXCEL_DAYS = 29_221, 80_000
 """Serial numbers of 1980 and 2119; smaller ones may count days since 1970."""
 _FIRST_OF_HALF, _FIRST_OF_QUARTER = (1, 7), (1, 4, 7, 10)
-_LATEST_STEP = 10**15
+LATEST_STEP = 10**15
+"""Numbers from here on count something since 1970, rather than steps."""
 _PROBED = 200
 """Cells that tell the form of all."""
 _TIME_OF_DAY = re.compile(r"T?\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([ap]\.?m\.?)?", re.IGNORECASE)
@@ -194,7 +196,7 @@ def _numbers(cells: Sequence[str]) -> Reading | None:
     for unit, digits in (("s", {9, 10}), ("ms", {12, 13}), ("us", {15, 16}), ("ns", {18, 19})):
         if lengths <= digits:
             return Reading(_since_1970(whole, unit), f"{unit} since 1970")
-    if seen.max() < _LATEST_STEP and lengths.isdisjoint({6, 7, 8}):
+    if seen.max() < LATEST_STEP and lengths.isdisjoint({6, 7, 8}):
         return Reading(_since_1970(whole, "ns"), STEPS)
     return None
 
@@ -243,10 +245,11 @@ def _with_fraction(numbers: np.ndarray) -> np.ndarray:
 
 def _since_1970(cells: Sequence[str], unit: str) -> np.ndarray:
     """Times of whole numbers of a unit since 1970; one beyond all times is NaT."""
-    least, most = -(2**63) // _NANOSECONDS[unit] + 1, 2**63 // _NANOSECONDS[unit]
+    nanoseconds = _NANOSECONDS[unit]
+    least, most = -(2**63) // nanoseconds + 1, 2**63 // nanoseconds
     found = [int(cell) if cell and least <= int(cell) < most else None for cell in cells]
     lacking = np.array([value is None for value in found])
-    values = np.array([value or 0 for value in found], np.int64) * _NANOSECONDS[unit]
+    values = np.array([value or 0 for value in found], np.int64) * nanoseconds
     return np.where(lacking, np.datetime64("NaT", "ns"), values.astype("M8[ns]"))
 
 
@@ -311,6 +314,11 @@ def require_format(form: str) -> None:
         f"--time-format must be directives of strptime, as %d.%m.%Y or %G-W%V, or one of "
         f"{', '.join(known)}, got {form!r}{got}"
     )
+
+
+def has_offset(text: str) -> bool:
+    """Whether a time ends with its offset from UTC."""
+    return _OFFSET.search(text.rstrip()) is not None
 
 
 def without_offset(text: str) -> str:

@@ -18,7 +18,7 @@ from rich.table import Table
 from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
-from gru_training.data.problems import counted
+from gru_training.data.problems import counted, first_names
 from gru_training.data.series import Series, counts_steps
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
@@ -115,11 +115,16 @@ def expected_series(run: ForecastingRun) -> ExpectedSeries:
 
     Columns that no forecast depends on may be absent.
     """
-    columns = tuple(name for name in run.columns if name not in run.series.calendar.columns)
+    columns = _given_columns(run)
     read = set(read_columns(run))
     return _continued(run, columns)._replace(
         optional=tuple(name for name in columns if name not in read)
     )
+
+
+def _given_columns(run: ForecastingRun) -> tuple[str, ...]:
+    """Columns of a run but for those of the calendar, which it makes."""
+    return tuple(name for name in run.columns if name not in run.series.calendar.columns)
 
 
 def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
@@ -224,7 +229,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
 
 def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
     """Newer values of the series that a run knows, and of others, which come last."""
-    count = len(expected_series(run).columns) if run.series.panel else len(series.columns)
+    count = len(_given_columns(run)) if run.series.panel else len(series.columns)
     known = replace(series, columns=series.columns[:count], values=series.values[:, :count])
     others = replace(series, columns=series.columns[count:], values=series.values[:, count:])
     return known, others
@@ -238,9 +243,8 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     ]
     if not ended:
         return []
-    more = f" and {len(ended) - _NAMED:,} more" if len(ended) > _NAMED else ""
     return [
-        f"no forecast of {', '.join(ended[:_NAMED])}{more}, of which there is no value in the "
+        f"no forecast of {first_names(ended, _NAMED)}, of which there is no value in the "
         f"{len(recent.times)} steps that the model reads"
     ]
 
@@ -440,8 +444,7 @@ def _unknown_ahead(
     from gru_training.forecasting.export.one_series import one_series_of
     from gru_training.forecasting.intervals import calibration
 
-    more = f" and {len(recent.unknown) - _NAMED:,} more" if len(recent.unknown) > _NAMED else ""
-    named = f"{', '.join(recent.unknown[:_NAMED])}{more}"
+    named = first_names(recent.unknown, _NAMED)
     one = None if run.series.future_columns else one_series_of(run, run.delivered_model())
     there = np.isfinite(recent.unknown_values).any(axis=0)
     if one is None:
@@ -558,10 +561,8 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
     require_known(run, recent)
     notes = list(recent.notes)
     if constants := run.series.constants:
-        shown = [f"{name} ({value:g})" for name, value in list(constants.items())[:_NAMED]]
-        more = f" and {len(constants) - _NAMED:,} more" if len(constants) > _NAMED else ""
-        names = ", ".join(shown)
-        notes.append(f"constant in the training, and forecast as they were: {names}{more}")
+        shown = first_names([f"{name} ({value:g})" for name, value in constants.items()], _NAMED)
+        notes.append(f"constant in the training, and forecast as they were: {shown}")
     far = far_values(run, recent)
     for row, column in far[:_NAMED]:
         name, value = run.columns[column], recent.values[row, column]

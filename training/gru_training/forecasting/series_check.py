@@ -8,7 +8,7 @@ import numpy as np
 
 from gru_training.data.calendar import season_length
 from gru_training.data.long_form import wide_columns
-from gru_training.data.problems import Problems, counted
+from gru_training.data.problems import Problems, counted, first_names
 from gru_training.data.series import Series
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
 from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
@@ -450,9 +450,8 @@ def _without_constants(
             found[name] = float(column[seen[0]])
     if not found:
         return series
-    shown = ", ".join(f"{name} ({value:g})" for name, value in list(found.items())[:_MOST_NOTES])
-    more = f" and {len(found) - _MOST_NOTES:,} more" if len(found) > _MOST_NOTES else ""
-    problems.note(f"constant, and forecast as they are: {shown}{more}")
+    shown = first_names([f"{name} ({value:g})" for name, value in found.items()], _MOST_NOTES)
+    problems.note(f"constant, and forecast as they are: {shown}")
     if len(found) < len(names):
         gone = {*found, *wide_columns(list(found), series.inputs, valued=False)}
         kept = [number for number, name in enumerate(series.columns) if name not in gone]
