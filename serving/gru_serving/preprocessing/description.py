@@ -76,7 +76,7 @@ class Files:
             path = self._folder / name
             try:
                 self._read[name] = kind.parse(path.read_text("utf-8"))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InvalidArgument(f"{path}: cannot be read: {error!r}") from None
         return self._read[name]
 
@@ -289,7 +289,7 @@ class Description:
             content = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{path}: expected JSON, got {error}") from None
         try:
             if content["format"] != FORMAT:
