@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gru_training.__main__ import main
@@ -25,7 +26,7 @@ BAD = GOOD + ",x\nno label,\nalone,z\n"
 TINY = ["--epochs", "1", "--units", "4", "--set", "embedding_size=4", "--no-bidirectional"]
 HEAVY = {"h5py", "keras", "matplotlib", "scipy", "sklearn", "statsmodels", "tensorflow"}
 TABLES = {"pandas", "pyarrow"}
-"""Which a table of texts is read without; a series is read with them."""
+"""Which a table of texts is read without, and a series of usual times."""
 
 
 def write(path, content):
@@ -77,6 +78,16 @@ def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
     assert HEAVY.isdisjoint(imported)
     for said in ("line 8, column 'up': expected a number", "line 9 has it too", "--drop-bad"):
         assert said in (out if command == "check" else errors)
+
+
+def test_a_series_of_usual_times_is_checked_without_pandas(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(400)
+    lines = [f"{day},{place % 7}" for place, day in enumerate(days)]
+    path = write(tmp_path / "sales.csv", "\n".join(["date,sold", *lines, ""]))
+    status, out, _, imported = in_fresh_process("check", path)
+    assert status == 0
+    assert "400 daily rows from 2024-01-01 00:00:00 to 2025-02-03 00:00:00" in out
+    assert imported == []
 
 
 def test_a_resumed_training_checks_its_data_before_tensorflow(tmp_path):

@@ -119,10 +119,10 @@ def zoned_times(
     Raises:
         DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
     """
-    import pandas as pd
-
     if not parsed.zoned and zone is None:
         return ZonedTimes(parsed.times)
+    import pandas as pd
+
     if not parsed.zoned:
         clocks = parsed.times
     elif zone is None:

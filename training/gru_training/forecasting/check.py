@@ -7,7 +7,7 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series, people_read
-from gru_training.data.time_axis import rows_at, time_text
+from gru_training.data.time_axis import nanoseconds, rows_at, time_text
 from gru_training.errors import ForeignDataError, TrainingError
 from gru_training.forecasting.config import ForecastingConfig, ForecastShape
 from gru_training.forecasting.series_check import (
@@ -82,12 +82,25 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     windows = ", ".join(
         f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
     )
-    read = people_read(series.index, series.frequency, series.zone, series.local)
-    first, last = str(read[0]), str(read[-1])
+    first, last = _ends(series)
     return (
         f"{rows_at(series.frequency, len(series))} from {first} to {last}; a forecast of "
         f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"
     )
+
+
+def _ends(series: Series) -> tuple[str, str]:
+    """First and last time as people read them; pandas is loaded only where they have a zone."""
+    ends = series.times[[0, -1]]
+    if series.numbered:
+        first, last = nanoseconds(ends)
+    elif series.zone is None:
+        first, last = map(time_text, ends)
+    else:
+        first, last = people_read(
+            series.index[[0, -1]], series.frequency, series.zone, series.local
+        )
+    return str(first), str(last)
 
 
 def _series_table(series: Series) -> DataTable:
