@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 Entry = tuple[str, tuple[int, ...]]
 Contents = frozenset[Entry]
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def files_of(directory: Path) -> Iterator[Path]:
@@ -31,17 +33,31 @@ def contents_of(directory: Path) -> Contents | None:
     """
     try:
         if not directory.is_dir():
-            return frozenset([_entry(directory, directory)])
-        return frozenset(_entry(path, directory) for path in files_of(directory))
+            return frozenset([(".", _state(directory))])
+        return frozenset(_entries(os.fspath(directory), ""))
     except OSError:
         return None
 
 
-def _entry(path: Path, directory: Path) -> Entry:
-    status = path.stat() if path.exists() else path.lstat()
-    name = path.relative_to(directory).as_posix()
+def _entries(directory: str, prefix: str) -> Iterator[Entry]:
+    """Yield the files below a directory; no `Path` is made, as servers look every second."""
+    with os.scandir(directory) as found:
+        for one in found:
+            if one.is_dir(follow_symlinks=False):
+                yield from _entries(one.path, f"{prefix}{one.name}/")
+            else:
+                yield prefix + one.name, _state(one)
+
+
+def _state(one: os.DirEntry[str] | Path) -> tuple[int, ...]:
+    try:
+        status = one.stat()
+    except OSError as error:
+        if error.errno not in _NOWHERE:
+            raise
+        status = one.stat(follow_symlinks=False)  # of a link that leads nowhere
     owner = (status.st_mode, status.st_uid, status.st_gid)
-    return name, (status.st_ino, status.st_size, status.st_mtime_ns, *owner)
+    return status.st_ino, status.st_size, status.st_mtime_ns, *owner
 
 
 def _raise(error: OSError) -> None:
