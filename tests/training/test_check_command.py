@@ -199,9 +199,11 @@ def test_what_cannot_be_checked_is_one_line(tmp_path, capsys, arguments, message
     assert error.count("\n") == 1
 
 
-def test_a_missing_file_would_fail_too(tmp_path, capsys):
+def test_a_missing_file_is_read_as_nothing(tmp_path, capsys):
     assert main(["check", str(tmp_path / "none.csv")]) == 2
-    assert "there is no file or folder" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"there is no file or folder {tmp_path / 'none.csv'}" in said.err
 
 
 @pytest.mark.slow

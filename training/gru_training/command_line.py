@@ -327,12 +327,14 @@ def run_check(config: CheckConfig, console: "Console") -> int:
 
     Raises:
         DataError: No task can read the data.
-        ConfigError: No such task, or a setting out of range.
+        ConfigError: No such task or file, or a setting out of range.
     """
     if config.task is not None and config.task not in TASKS:
         raise ConfigError(f"--task must be one of {', '.join(TASKS)}, got {config.task!r}")
     settings = config.training_flags
     _require_no_data_flag(config, settings)
+    if not config.path.exists():
+        raise ConfigError(f"there is no file or folder {config.path}")
     flags = ["--data", str(config.path), *settings]
     name, settings, found, seen = _check(
         flags, list(TASKS) if config.task is None else [config.task]

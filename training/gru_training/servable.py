@@ -193,3 +193,7 @@ class Servable(ABC):
     def card(self) -> dict[str, Any]:
         """Return the entries of this task on the model card, as JSON values."""
         return {}
+
+    def notes(self) -> Sequence[str]:
+        """Return sentences on what the run can do and an export of it cannot."""
+        return ()

@@ -66,6 +66,8 @@ def main(argv: Sequence[str]) -> int:
             f"streaming: {parity['steps']} steps of {parity['rows']} rows differ from the sequence "
             f"by {parity['largest_difference']:.1e} at most"
         )
+    for note in exported.notes:
+        print(f"note: {note}")
     for old in removed:
         print(f"removed {old}")
     print(

@@ -54,12 +54,14 @@ class Exported(NamedTuple):
         signatures: Names of its signatures.
         parity: Figures on streaming beside the sequence, None where the model cannot stream.
         seconds: Time that each step of the export took, in their order.
+        notes: Sentences on what of the run the version cannot do.
     """
 
     version: Path
     signatures: list[str]
     parity: dict[str, Any] | None
     seconds: dict[str, float]
+    notes: Sequence[str]
 
 
 def export_run(path: Path, target: Path, allow_interface_change: bool = False) -> Exported:
@@ -100,7 +102,8 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
             write_digests(aside)
             clock.note("checking in a fresh process")
             version = put_in_place(aside, target)
-        return Exported(version, sorted(servable.signatures), parity, clock.seconds)
+        notes = [*servable.notes(), *(_without_tensorflow(*each) for each in onnx.left.items())]
+        return Exported(version, sorted(servable.signatures), parity, clock.seconds, notes)
     except (TrainingError, PublishError) as error:
         raise ExportError(str(error)) from error
     except InterfaceChangeError as error:
@@ -125,6 +128,10 @@ def _open(path: Path) -> tuple[Task, TaskRun]:
     run = task.open_run(path)
     run.config  # noqa: B018
     return task, run
+
+
+def _without_tensorflow(signature: str, reason: str) -> str:
+    return f"servers without TensorFlow do not offer {signature!r}: {reason}"
 
 
 class _Clock:

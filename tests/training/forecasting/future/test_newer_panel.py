@@ -9,6 +9,7 @@ import pytest
 from gru_training import Forecaster
 from gru_training.__main__ import main
 from gru_training.errors import DataError
+from gru_training.task import find_task
 from tests.known_panel import HORIZON, train_sales
 from tests.made_once import made_once
 
@@ -63,6 +64,11 @@ def test_a_constant_series_is_forecast_as_it_was(forecaster, ahead, capsys):
     assert (
         "constant in the training, and forecast as they were: zero (0)" in capsys.readouterr().out
     )
+
+
+def test_an_export_says_that_servers_do_not_forecast_it(forecaster):
+    (note,) = find_task("forecasting").servable(forecaster.run_).notes()
+    assert note == "constant in the training, so that servers do not forecast them: zero (0)"
 
 
 def test_a_series_without_newer_values_is_named(forecaster, capsys):

@@ -8,6 +8,7 @@ import pandas as pd
 import tensorflow as tf
 
 from gru_serving.preprocessing.series import MEDIAN
+from gru_training.data.problems import first_names
 from gru_training.forecasting.export.calendar import calendar_card, calendar_inputs
 from gru_training.forecasting.export.one_series import one_series_of
 from gru_training.forecasting.export.onnx import ForecastingGraphs
@@ -18,6 +19,7 @@ from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.servable import WARMUP_BATCHES, OnnxModel, Request, Servable, written
 
+_NAMED = 10
 _GOLDEN_BATCHES = (1, 1, 2, 4)
 _STEPS = 12
 _STREAMED_ROWS, _STREAMED_TICKS = 8, 64
@@ -168,6 +170,14 @@ class ForecastingServable(Servable):
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
+
+    def notes(self) -> list[str]:
+        """Name the columns that were constant, which no network forecasts."""
+        constants = self._run.series.constants
+        if not constants:
+            return []
+        shown = first_names([f"{name} ({value:g})" for name, value in constants.items()], _NAMED)
+        return [f"constant in the training, so that servers do not forecast them: {shown}"]
 
     def _golden_forecast(self, asked: np.ndarray, read: np.ndarray, start: int = 0) -> Request:
         """A request whose answer is that of the Keras model to the windows `read`.
