@@ -51,6 +51,7 @@ def without_node_names(message: str) -> str:
 
 
 NO_MEMORY = "the process got no more memory from the system; send less at once, or allow it more"
+_NO_THREAD = "can't start new thread"
 
 
 class Code(IntEnum):
@@ -191,6 +192,18 @@ def from_code(code: int, message: str) -> ServingError:
     except ValueError:
         known = Code.UNKNOWN
     return _BY_CODE.get(known, ServingError)(without_node_names(message), known)
+
+
+def refused_by_system(error: Exception) -> ResourceExhausted | None:
+    """The error to report where the system gave no memory or no thread; None for any other."""
+    if isinstance(error, MemoryError):
+        return ResourceExhausted(NO_MEMORY)
+    if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
+        return ResourceExhausted(
+            "the system started no more threads for the process; allow it more memory "
+            "(`ulimit -v`) or threads (`ulimit -u`), or set fewer of them (--grpc_max_threads)"
+        )
+    return None
 
 
 class PlotError(Exception):

@@ -11,7 +11,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from gru_serving.config.flags import Flags, HelpRequested, check, notes, parse_flags, usage
-from gru_serving.errors import NO_MEMORY, InvalidArgument, ServingError, Unimplemented
+from gru_serving.errors import (
+    InvalidArgument,
+    ServingError,
+    Unimplemented,
+    refused_by_system,
+)
 from gru_serving.missing_extra import require_extra
 from gru_serving.server.process import Server
 from gru_serving.server.rest.guards import is_loopback
@@ -66,8 +71,11 @@ def main(argv: Sequence[str]) -> int:
     except ServingError as error:
         print(f"Failed to start server. Error: {error.status}", flush=True)
         return FAILURE_STATUS
-    except MemoryError:
-        print(f"Failed to start server. Error: RESOURCE_EXHAUSTED: {NO_MEMORY}", flush=True)
+    except (MemoryError, RuntimeError) as error:
+        refusal = refused_by_system(error)
+        if refusal is None:
+            raise
+        print(f"Failed to start server. Error: {refusal.status}", flush=True)
         return FAILURE_STATUS
     return 0
 

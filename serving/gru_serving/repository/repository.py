@@ -25,6 +25,7 @@ from gru_serving.errors import (
     ServingError,
     Unavailable,
     Unknown,
+    refused_by_system,
 )
 from gru_serving.repository.catalogue import Catalogue, ModelVersions, State, Version
 from gru_serving.storage.digests import has_digests, read_digests
@@ -85,7 +86,11 @@ def load_with_retries(
             with still(f"loading {name}"):
                 predictor = load()
         except Exception as error:
-            failure = error if isinstance(error, ServingError) else Unknown(repr(error))
+            failure = (
+                error
+                if isinstance(error, ServingError)
+                else refused_by_system(error) or Unknown(repr(error))
+            )
         else:
             seconds = time.monotonic() - started
             log.info("Successfully loaded servable version %s in %.2f s", name, seconds)

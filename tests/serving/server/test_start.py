@@ -37,6 +37,27 @@ def test_a_start_imports_no_keras(models, tmp_path):
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
 
 
+def test_a_system_without_threads_is_one_line(tmp_path):
+    """Each thread takes 8 MB of address space for its stack."""
+    config = tmp_path / "models.config"
+    config.write_text("model_config_list {}")
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "gru_serving", "serve", f"--port={port}"]
+    command += ["--grpc_max_threads=2000", f"--model_config_file={config}"]
+    ended = subprocess.run(
+        ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 255
+    assert ended.stdout.startswith(
+        "Failed to start server. Error: RESOURCE_EXHAUSTED: the system started no more threads"
+    )
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.slow
 def test_garbage_collection_passes_over_modules(models, tmp_path):
     """The collector would take 150 ms for their quarter of a million objects, again and again."""
