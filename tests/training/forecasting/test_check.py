@@ -151,6 +151,25 @@ def test_the_table_tells_each_series(tmp_path):
     )
 
 
+def test_steps_are_shown_as_numbers(tmp_path):
+    frame = table().assign(time=range(7, 307)).set_index("time")
+    found = check_forecasting(config(write(tmp_path / "s.csv", frame)))
+    assert [row[3:5] for row in found.table().rows] == [("7", "306"), ("7", "306")]
+    assert found.summary.startswith("300 rows from 7 to 306; ")
+
+
+def test_uneven_times_are_read_as_the_error_says(tmp_path):
+    """Periods of four, four and five weeks, as retailers count months."""
+    frame = table(rows=120)
+    ends = pd.Timestamp("2015-01-31") + pd.to_timedelta(np.cumsum([28, 28, 35] * 40), unit="D")
+    path = write(tmp_path / "s.csv", frame.set_index(ends.map(str)))
+    with pytest.raises(DataError) as refused:
+        load_forecasting_data(config(path).data)
+    advice = re.search(r"expected times every MS \(--frequency (\S+) moves", str(refused.value))
+    data = load_forecasting_data(config(path, frequency=advice[1]).data)
+    assert len(data.raw) == 120
+
+
 def test_texts_are_another_task_s(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("id,body\n" + "".join(f"{i},some words\n" for i in range(9)))

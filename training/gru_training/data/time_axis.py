@@ -185,8 +185,8 @@ def _note_of_form(form: str | None, times: np.ndarray, cells: TimeCells) -> str 
     text, time = cells.texts[seen[0]], time_text(times[seen[0]]).removesuffix(" 00:00:00")
     if form == STEPS:
         return (
-            f"times are numbers of steps from {text} on; no season is known of them: see --season "
-            "and --horizon, and --time-format if they are times"
+            f"times are numbers of steps from {text} on; no season is known of them: see "
+            "--set season=STEPS and --horizon, and --time-format if they are times"
         )
     return f"times are read as {form}: {text!r} is {time} (--time-format reads others)"
 
@@ -427,7 +427,7 @@ def complete(
             the spacing of the others; the message names it.
     """
     found = problems or Problems(cells.source)
-    most = "" if frequency else " (as most are; --frequency moves them to the nearest step)"
+    guessed = frequency is None
     frequency = frequency or infer_frequency(times)
     if len(times) > 1:
         _require_filled(times, frequency, cells)
@@ -436,8 +436,11 @@ def complete(
     fits = whole[places] == times if len(whole) else np.zeros(len(times), bool)
     places = np.where(fits, places, -1)
     off = np.flatnonzero(places < 0)
-    if most and len(off) and (nearest := nearest_frequency(times)):
-        most = f" (as most are; --frequency {nearest} moves all to the nearest step)"
+    most = ""
+    if guessed and len(off):
+        step = nearest_frequency(times) or frequency
+        most = "as most are; " if 2 * len(off) < len(times) else ""
+        most = f" ({most}--frequency {step} moves all to the nearest step)"
     message = f"expected times every {frequency}{most} counted from {time_text(times[0])}"
     for row in off:
         cells.note(found, int(row), "spacing", message)

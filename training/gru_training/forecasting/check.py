@@ -1,11 +1,12 @@
 """The check of a series before training; needs no TensorFlow."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from gru_training.data.check import DataCheck, DataTable
-from gru_training.data.problems import DataProblemsError, Problems
+from gru_training.data.problems import DataProblemsError, Problems, counted
 from gru_training.data.series import Series, people_read
 from gru_training.data.time_axis import nanoseconds, rows_at, time_text
 from gru_training.errors import ForeignDataError, TrainingError
@@ -82,25 +83,22 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
     windows = ", ".join(
         f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
     )
-    first, last = _ends(series)
+    first, last = _times(series, [0, -1])
     return (
         f"{rows_at(series.frequency, len(series))} from {first} to {last}; a forecast of "
-        f"{shape.horizon} steps reads {shape.lookback}; windows: {windows}"
+        f"{counted(shape.horizon, 'step')} reads {shape.lookback}; windows: {windows}"
     )
 
 
-def _ends(series: Series) -> tuple[str, str]:
-    """First and last time as people read them; pandas is loaded only where they have a zone."""
-    ends = series.times[[0, -1]]
+def _times(series: Series, rows: Sequence[int] | np.ndarray) -> list[str]:
+    """Times of rows as people read them; pandas is loaded only where they have a zone."""
+    times = series.times[rows]
     if series.numbered:
-        first, last = nanoseconds(ends)
-    elif series.zone is None:
-        first, last = map(time_text, ends)
-    else:
-        first, last = people_read(
-            series.index[[0, -1]], series.frequency, series.zone, series.local
-        )
-    return str(first), str(last)
+        return list(map(str, nanoseconds(times)))
+    if series.zone is None:
+        return list(map(time_text, times))
+    zone = series.frequency, series.zone, series.local
+    return list(map(str, people_read(series.index[rows], *zone)))
 
 
 def _series_table(series: Series) -> DataTable:
@@ -115,7 +113,7 @@ def _series_table(series: Series) -> DataTable:
             rows.append((name, "0", f"{len(column):,}", *[""] * 5))
             continue
         values = column[seen]
-        ends = (time_text(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
+        ends = (time.removesuffix(" 00:00:00") for time in _times(series, seen[[0, -1]]))
         numbers = (f"{number:,.6g}" for number in np.quantile(values, (0, 0.5, 1)))
         rows.append((name, f"{len(seen):,}", f"{len(column) - len(seen):,}", *ends, *numbers))
     header = ("series", "values", "missing", "from", "to", "least", "median", "most")

@@ -294,7 +294,7 @@ class GraphWriter:
 
     def _begun(self) -> tuple[OnnxGraph, str]:
         if any(isinstance(layer, InChunks) for layer in self._model.layers):
-            raise ValueError("chunks (--chunk) are not written as ONNX")
+            raise ValueError("chunks (--set chunk=STEPS) are not written as ONNX")
         graph = OnnxGraph()
         return graph, graph.input("token_ids", "int32", (None, None))
 
