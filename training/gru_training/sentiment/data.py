@@ -10,7 +10,7 @@ import numpy as np
 
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.label_cells import TargetKind
-from gru_training.data.problems import DataProblemsError, Problems
+from gru_training.data.problems import DataProblemsError, Problems, counted
 from gru_training.data.text_table import TextTable
 from gru_training.errors import DataError, ForeignDataError, TrainingError
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
@@ -284,11 +284,11 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
 
 def _summary(source: SentimentRows, data: SentimentData | None) -> str:
     what = {
-        "class": f"in {len(source.classes):,} classes",
-        "labels": f"with {len(source.classes):,} labels",
+        "class": f"in {counted(len(source.classes), 'class')}",
+        "labels": f"with {counted(len(source.classes), 'label')}",
         "number": "with a number each",
     }
-    text = f"{len(source.all_rows):,} texts {what[source.kind]}"
+    text = f"{counted(len(source.all_rows), 'text')} {what[source.kind]}"
     if data is None:
         return text
     parts = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
