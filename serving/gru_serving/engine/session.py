@@ -435,7 +435,11 @@ class GraphSession:
         options = None
         try:
             with self._pools.choose(feeds.values()) as pool:
-                options = _run_options(timeout_ms, pool)
+                if timeout_ms > 0 or pool:
+                    run_options = tf.compat.v1.RunOptions(
+                        timeout_in_ms=max(0, timeout_ms), inter_op_thread_pool=pool
+                    ).SerializeToString()
+                    options = pywrap_tf_session.TF_NewBufferFromString(run_options)
                 outputs = self._session._call_tf_sessionrun(options, dict(feeds), wanted, [], None)
         except tf.errors.InternalError as error:
             # More dimensions than NumPy supports are an error of the request.
@@ -467,11 +471,3 @@ class GraphSession:
     def close(self) -> None:
         """Free the graph and its variables; no run may be under way."""
         self._session.close()
-
-
-def _run_options(timeout_ms: int, pool: int) -> Any:
-    """A buffer to be freed after the run; None for the defaults."""
-    if timeout_ms <= 0 and not pool:
-        return None
-    options = tf.compat.v1.RunOptions(timeout_in_ms=max(0, timeout_ms), inter_op_thread_pool=pool)
-    return pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())

@@ -238,12 +238,6 @@ class Metrics:
             self.load_attempt_count.add(path, status)
             self.load_latency.add(path, by=int((time.perf_counter() - started) * 1e6))
 
-    def graph_run(self, seconds: float) -> None:
-        """Count a run of a graph that went well."""
-        self.direct_session_runs.add()
-        self.graph_runs.add()
-        self.graph_run_time_usecs.add(by=int(seconds * 1e6))
-
     def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
         """Count a request; only the time of one that went well is noted.
 
