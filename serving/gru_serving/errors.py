@@ -195,3 +195,7 @@ def from_code(code: int, message: str) -> ServingError:
 
 class PlotError(Exception):
     """A picture cannot be drawn."""
+
+
+class InterfaceChangeError(Exception):
+    """A version would break its clients; the message is a list, a line each, and escaped."""

@@ -54,8 +54,10 @@ def fits_shape(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     )
 
 
-def shape_text(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int] | None) -> str:
     """The sizes of a shape, with a question mark for one that is open."""
+    if shape is None:
+        return "of any shape"
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +13,18 @@ from typing import Any
 
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_predict import read_json
-from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
-from gru_serving.commands.connection_arguments import explain_error
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo, shape_text
 from gru_serving.commands.example_request import example_request, render
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+    waiting,
+)
 from gru_serving.engine.golden import VerificationError, read_golden
 from gru_serving.engine.imports import quiet_stderr
-from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.errors import InvalidArgument
 from gru_serving.protos.meta_graph_pb2 import SignatureDef
 from gru_serving.storage.publishing import find_version
 
@@ -40,12 +44,11 @@ exit status: 0; 1 where a signature is not portable or not pure; 2 where there i
 
 def main(argv: Sequence[str]) -> int:
     """Describe a version; returns the exit status, as the help says."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve inspect",
-        description="Describe a version: signatures, sizes, operations, whether it is portable and "
+    parser = command_parser(
+        "inspect",
+        "Describe a version: signatures, sizes, operations, whether it is portable and "
         "pure, its model card, and an example request. Any SavedModel will do.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "version",
@@ -54,17 +57,13 @@ def main(argv: Sequence[str]) -> int:
         help="directory of a version, or a base path for its highest",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        version = find_version(arguments.version)
-        with waiting(f"reading {version}"):
-            found = inspect_version(version)
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve inspect: {explain_error(error)}", file=sys.stderr)
-        return 2
+    return run_command(parser, argv, _inspect)
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    version = find_version(arguments.version)
+    with waiting(f"reading {version}"):
+        found = inspect_version(version)
     if arguments.json:
         print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
     else:
@@ -153,9 +152,7 @@ def _tensor(info: TensorInfo) -> str:
         name = by_number(info.dtype).name
     except InvalidArgument:
         name = f"DataType {info.dtype}"
-    if info.shape is None:
-        return f"{name} of any shape"
-    return f"{name} [{', '.join('?' if size < 0 else str(size) for size in info.shape)}]"
+    return f"{name} {shape_text(info.shape)}"
 
 
 def _golden_counts(version: Path) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import Signature, TensorInfo
-from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.errors import InterfaceChangeError, InvalidArgument, NotFound
 from gru_serving.printable import escaped
 from gru_serving.storage.saved_model import read_signatures
 from gru_serving.storage.version_scan import versions_on_disk
@@ -41,10 +41,6 @@ _PROMISES = {
 """Entries of the model card that tell what an answer means, and how to name them."""
 _TAGS = ("serve",)
 _NAMES_SHOWN = 5
-
-
-class InterfaceChangeError(Exception):
-    """A version would break what clients of the one before it rely on."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pytest
 
 from gru_serving.__main__ import main as gru_serve
 from gru_serving.client import connect
-from gru_serving.client.next_token import NextTokenSampler
 from gru_serving.client.streaming import StreamAnswer, StreamingSession
-from gru_serving.commands.complete import completion
+from gru_serving.commands.complete import NextTokenSampler, completion
 from gru_serving.errors import ServingError
 from gru_training.language.config import (
     LanguageConfig,
