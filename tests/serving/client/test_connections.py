@@ -16,7 +16,7 @@ from gru_serving.codecs.signature import Signature, TensorInfo
 from gru_serving.errors import DeadlineExceeded, Unavailable, Unknown
 from tests.ports import free_ports
 from tests.serving.client.both_clients import both
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 from tests.serving.strange_servers import bare, web
 
 STATUS = json.dumps(

@@ -20,7 +20,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.export.run import export_run
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 COLUMNS = ("load", "heat")
 LOOKBACK, HORIZON = 48, 24

@@ -17,7 +17,7 @@ from gru_training.forecasting.run import ForecastingRun
 from tests.known_calendar import train_demand, write_demand
 from tests.known_panel import train_sales, write_sales
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.long
 

@@ -17,7 +17,7 @@ from gru_training.__main__ import main as gru_train
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 KNOWN = ("temperature", "holiday")
 

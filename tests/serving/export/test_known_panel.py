@@ -15,7 +15,7 @@ from gru_training.estimators.forecaster import Forecaster
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.long
 

@@ -16,8 +16,8 @@ from gru_serving.storage.publishing import (
     put_in_place,
     remove_old,
 )
-from tests.serving.conftest import REPOSITORY
 from tests.serving.saved_models import save_affine
+from tests.serving.servers import REPOSITORY
 
 # Each prints the exceptions that it did not expect.
 PRUNE = """

@@ -22,10 +22,10 @@ from gru_serving.telemetry.metrics import (
     VersionMetrics,
 )
 from gru_serving.telemetry.request_record import RequestRecord
-from tests.serving.conftest import REPOSITORY, flags_for, running, wait_until
 from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
 from tests.serving.saved_models import publish
 from tests.serving.scrape import parsed
+from tests.serving.servers import REPOSITORY, flags_for, running, wait_until
 
 
 def test_counter():

@@ -21,7 +21,7 @@ from gru_training.language.config import (
     LanguageTrainingConfig,
 )
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.slow
 
