@@ -65,11 +65,13 @@ def add_connection_arguments(
     )
 
 
-def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "default") -> None:
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --model, --version and --label."""
-    shown = "default: the name of its base path" if model is None else "default: %(default)s"
     parser.add_argument(
-        "--model", default=model, metavar="NAME", help=f"name on the server ({shown})"
+        "--model",
+        default="default",
+        metavar="NAME",
+        help="name on the server (default: %(default)s)",
     )
     parser.add_argument(
         "--version",
@@ -80,13 +82,13 @@ def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "d
     parser.add_argument("--label", default="", help="version label to ask (default: none)")
 
 
-def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:
+def connect_as_told(arguments: argparse.Namespace) -> Client:
     """The client that the arguments describe.
 
     Raises:
         ValueError: The arguments cannot work.
     """
-    return connect(arguments.url, **connection_options(arguments), **options)
+    return connect(arguments.url, **connection_options(arguments))
 
 
 def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:

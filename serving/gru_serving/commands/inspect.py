@@ -12,7 +12,6 @@ from shlex import quote
 from typing import Any
 
 from gru_serving.codecs.dtypes import by_number
-from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo, shape_text
 from gru_serving.commands.example_request import example_request, render
 from gru_serving.commands.terminal import (
@@ -26,9 +25,9 @@ from gru_serving.engine.golden import VerificationError, read_golden
 from gru_serving.engine.imports import quiet_stderr
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.meta_graph_pb2 import SignatureDef
+from gru_serving.release.interface import read_card
 from gru_serving.storage.publishing import find_version
 
-_CARD = Path("assets.extra") / "model_card.json"
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
 _LONGEST_EXAMPLE = 1_000
 """Characters of the longest request that is printed."""
@@ -110,7 +109,6 @@ def inspect_version(version: Path) -> dict[str, Any]:
     operations: dict[str, Counter[str]] = {name: Counter() for name in signatures}
     for name, node in signature_nodes(version):
         operations[name][node.op] += 1
-    card = version / _CARD
     return {
         "path": str(version),
         "files": {
@@ -123,20 +121,10 @@ def inspect_version(version: Path) -> dict[str, Any]:
         "numbers": sum(math.prod(shape) for shape in weights.values()),
         "operations": {name: dict(count.most_common()) for name, count in operations.items()},
         "faults": [str(fault) for fault in portability_faults(version)],
-        "card": _card(card) if card.exists() else None,
+        "card": read_card(version),
         "golden_requests": _golden_counts(version),
         "warmup": (version / _WARMUP).exists(),
     }
-
-
-def _card(path: Path) -> Any:
-    try:
-        card = read_json(path.read_text("utf-8"))
-        if not isinstance(card, dict):
-            raise ValueError(f"a {type(card).__name__}, not an object")
-        return card
-    except ValueError as error:
-        raise InvalidArgument(f"{path}: expected JSON; got: {error}") from None
 
 
 def _described(signature: Signature) -> dict[str, Any]:

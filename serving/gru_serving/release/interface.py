@@ -108,16 +108,27 @@ def read_promises(version: Path) -> dict[str, Any]:
         ValueError: The model card is not a JSON object.
         OSError: The card cannot be read.
     """
+    card = read_card(version) or {}
+    return {key: card[key] for key in _PROMISES if key in card}
+
+
+def read_card(version: Path) -> dict[str, Any] | None:
+    """Read a version's model card; None where it has none.
+
+    Raises:
+        ValueError: The model card is not a JSON object.
+        OSError: The card cannot be read.
+    """
     card = version / MODEL_CARD
     if not card.exists():
-        return {}
+        return None
     try:
         content = read_json(card.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{card}: expected JSON; got: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{card}: expected a JSON object; got a {type(content).__name__}")
-    return {key: content[key] for key in _PROMISES if key in content}
+    return content
 
 
 def changed_promises(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -377,17 +377,13 @@ class ModelService(Service):
         """States of the versions of a model."""
 
         def answer(request: GetModelStatusRequest) -> GetModelStatusResponse:
-            return self._status(request, record or RequestRecord("GRPC", ""))
+            spec = _spec_of(request)
+            if record is not None:
+                record.model = spec.name
+            version = spec.version.value if spec.HasField("version") else None
+            return self._inference.status(Target(spec.name, version))
 
         return await self._run(GetModelStatusRequest, answer, raw, context)
-
-    def _status(
-        self, request: GetModelStatusRequest, record: RequestRecord
-    ) -> GetModelStatusResponse:
-        spec = _spec_of(request)
-        record.model = spec.name
-        version = spec.version.value if spec.HasField("version") else None
-        return self._inference.status(Target(spec.name, version))
 
     async def HandleReloadConfigRequest(  # noqa: N802
         self,
