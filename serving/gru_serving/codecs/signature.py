@@ -61,6 +61,11 @@ def shape_text(shape: Sequence[int] | None) -> str:
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 
+def sizes_text(shape: Sequence[int]) -> str:
+    """The sizes of a shape as C++ writes them, `[2,3]`."""
+    return f"[{','.join(map(str, shape))}]"
+
+
 @dataclass(frozen=True)
 class Signature:
     """Named inputs and outputs of one entry point of a model."""

@@ -28,7 +28,7 @@ from gru_serving.codecs.dtypes import MAX_STRING_RANK, STRING, check_rank
 from gru_serving.codecs.wire import read_varint
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.load_options import SessionOptions
-from gru_serving.engine.model_session import missing_tensor
+from gru_serving.engine.model_session import ModelSession, missing_tensor
 from gru_serving.errors import (
     Code,
     FailedPrecondition,
@@ -365,7 +365,7 @@ class _RunPools:
                 self._free.append(number)
 
 
-class GraphSession:
+class GraphSession(ModelSession):
     """One loaded MetaGraph; its methods may be called from several threads.
 
     Args:
@@ -459,10 +459,6 @@ class GraphSession:
         if parts:
             return join(fetches, outputs, parts)
         return list(map(np.asarray, outputs))
-
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: a graph of TensorFlow takes its time."""
-        return False
 
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""
