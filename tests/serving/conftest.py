@@ -51,6 +51,12 @@ def server(models, tmp_path_factory):
         yield server
 
 
+@pytest.fixture(params=["rest", "grpc"])
+def url(request, server):
+    """The address of the server over each transport; of a file's own `server`, where it has one."""
+    return getattr(server, request.param)
+
+
 @pytest.fixture(scope="session")
 def channel(server):
     with grpc.insecure_channel(server.grpc) as channel:

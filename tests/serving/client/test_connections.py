@@ -33,11 +33,6 @@ STATUS = json.dumps(
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(STATUS)
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
-
-
 @pytest.mark.slow
 def test_an_answer_that_trickles_ends_with_the_time_allowed():
     def trickle(connection):

@@ -81,11 +81,6 @@ def server(config, tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
-
-
 def test_ticks(url):
     with connect(url) as client:
         session = StreamingSession(client, "series")

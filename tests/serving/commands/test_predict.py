@@ -19,11 +19,6 @@ from tests.ports import free_ports
 from tests.serving.servers import REPOSITORY
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
-
-
 def predict(*argv):
     return main(["predict", *argv])
 

@@ -22,11 +22,6 @@ from tests.waiting import wait_until
 WORDS = ("good", "bad", "great", "awful", "film", "")
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
-
-
 def predict(url, data, output, *more, model="text"):
     return main(["predict", "--url", url, "--model", model, "--data", str(data),
                  "--output", str(output), *more])  # fmt: skip

@@ -97,11 +97,6 @@ def server(fleet, tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
-
-
 @pytest.fixture
 def client(url):
     with connect(url) as client:

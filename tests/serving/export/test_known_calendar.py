@@ -61,11 +61,6 @@ def server(made, tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
-
-
 def request_of(run, rows):
     """What a caller sends: its own columns, the times, and the inputs that only it knows."""
     own = len(run.columns) - len(run.series.calendar.columns)

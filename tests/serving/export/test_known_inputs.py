@@ -43,11 +43,6 @@ def server(made, tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
-
-
 @pytest.mark.slow
 def test_nothing_is_left_to_tensorflow(made):
     root, _ = made

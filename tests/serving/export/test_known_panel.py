@@ -41,11 +41,6 @@ def server(made, tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
-
-
 def test_answers_are_those_of_the_run(made, url):
     _, run = made
     goes_on = np.arange(SERIES) != 2  # of a series that has ended the answer is NaN
