@@ -286,7 +286,10 @@ def _predict(arguments: argparse.Namespace) -> int:
 
         with connect_as_told(arguments) as client:
             return score_file(arguments, client)
-    raw = _read(arguments.json) if arguments.json else b""
+    raw = b""
+    if arguments.json:
+        from_stdin = arguments.json == "-"
+        raw = sys.stdin.buffer.read() if from_stdin else Path(arguments.json).read_bytes()
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:
         target = {"version": arguments.version, "label": arguments.label}
@@ -323,10 +326,6 @@ def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Si
         names = sorted(one for one in known if not one.startswith("__"))
         raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
     return known[name]
-
-
-def _read(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
 def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gru_serving.client import Client, Target
 from gru_serving.config.model_config_edit import RolloutError
-from gru_serving.drift.outcomes import Accuracy, Known
+from gru_serving.drift.outcomes import Known
 from gru_serving.drift.prediction_logs import log_files, read_log
 from gru_serving.drift.watch import Report, Watch
 from gru_serving.engine.golden import Engine, Request, VerificationError, read_golden
@@ -197,12 +197,11 @@ class LiveGates:
             if over:
                 raise GateError("outcomes: no text that was asked is among them")
         elif found.high < self.least_accuracy or (over and found.share < self.least_accuracy):
-            raise GateError(f"outcomes: {_said(found)}; expected {self.least_accuracy:.1%}")
+            raise GateError(
+                f"outcomes: {found.right} of {found.rows} answers were right, {found.share:.1%}; "
+                f"expected {self.least_accuracy:.1%}"
+            )
 
 
 def _names_shifted(report: Report) -> frozenset[str]:
     return frozenset(one.name for one in report.findings if one.verdict == "shifted")
-
-
-def _said(found: Accuracy) -> str:
-    return f"{found.right} of {found.rows} answers were right, {found.share:.1%}"
