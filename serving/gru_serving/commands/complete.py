@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answer (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _complete, exit_status)
+    return run_command(parser, argv, _complete, exit_status, asks=True)
 
 
 def completion(

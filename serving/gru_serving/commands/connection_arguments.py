@@ -107,7 +107,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def what_there_is(error: ServingError, arguments: argparse.Namespace | None) -> str:
+def what_there_is(error: ServingError, arguments: argparse.Namespace) -> str:
     """Describe the models and versions on the server that was asked for another one.
 
     Args:
@@ -117,7 +117,7 @@ def what_there_is(error: ServingError, arguments: argparse.Namespace | None) -> 
     Returns:
         A part of a sentence; empty for any other error, or if the server does not tell.
     """
-    if arguments is None or not (error.code is Code.NOT_FOUND or "version label" in error.message):
+    if error.code is not Code.NOT_FOUND and "version label" not in error.message:
         return ""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:

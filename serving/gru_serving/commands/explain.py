@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answer (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _explain, exit_status, (PlotError,))
+    return run_command(parser, argv, _explain, exit_status, (PlotError,), asks=True)
 
 
 def _explain(arguments: argparse.Namespace) -> int:

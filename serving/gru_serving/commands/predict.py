@@ -197,7 +197,7 @@ def main(argv: Sequence[str]) -> int:
         0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
         version, label, signature or input that the server does not have.
     """
-    return run_command(_parser(), argv, _predict, _status)
+    return run_command(_parser(), argv, _predict, _status, asks=True)
 
 
 def _status(error: Exception) -> int:

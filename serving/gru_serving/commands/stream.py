@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answers (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _stream, exit_status)
+    return run_command(parser, argv, _stream, exit_status, asks=True)
 
 
 def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:

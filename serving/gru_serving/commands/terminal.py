@@ -62,6 +62,7 @@ def run_command(
     work: Callable[[argparse.Namespace], int],
     status: Callable[[Exception], int] = lambda _: USAGE,
     errors: tuple[type[Exception], ...] = (),
+    asks: bool = False,
 ) -> int:
     """Parse the arguments and do the work; an error of it is one line, or raised with --debug.
 
@@ -71,6 +72,7 @@ def run_command(
         work: Function that gets the arguments and returns the exit status.
         status: Function that returns the exit status for an error.
         errors: Further errors than those of servers, values and files.
+        asks: Whether the command asks a version of a server, see `explain_error`.
     """
     add_debug_argument(parser)
     arguments = parser.parse_args(argv)
@@ -82,7 +84,8 @@ def run_command(
         of_output = isinstance(error, OSError) and error.errno in OUTPUT_ERRORS
         if arguments.debug or (of_output and error.filename is None):  # type: ignore[attr-defined]
             raise
-        print(f"{parser.prog}: {explain_error(error, arguments)}", file=sys.stderr)
+        said = explain_error(error, arguments if asks else None)
+        print(f"{parser.prog}: {said}", file=sys.stderr)
         return status(error)
 
 
@@ -91,12 +94,12 @@ def explain_error(error: Exception, arguments: argparse.Namespace | None = None)
 
     Args:
         error: Error of the command.
-        arguments: Arguments of the command: where they name a server, a model, version or label
-            that it does not have is answered with those that it has.
+        arguments: Arguments of a command that asked a server: then a model, version or label that
+            it does not have is answered with those that it has.
     """
     if isinstance(error, ServingError):
         text = safe_text(error.message)
-        if getattr(arguments, "url", None):
+        if arguments is not None and arguments.url:
             from gru_serving.commands.connection_arguments import what_there_is
 
             text += safe_text(what_there_is(error, arguments))
