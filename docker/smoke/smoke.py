@@ -14,7 +14,7 @@ from gru_serving.client import Target, connect
 from gru_serving.client.results import Sentiment
 from gru_serving.engine.golden import VerificationError, read_golden, replay
 from gru_serving.errors import ServingError
-from gru_serving.release.golden import client_engine
+from gru_serving.release.verify import client_engine
 from gru_serving.storage.publishing import find_version
 
 TEXTS = ["Starts badly but ends well.", "Starts well but ends badly."]

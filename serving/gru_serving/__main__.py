@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 
+from gru_serving.commands.terminal import OUTPUT_ERRORS
 from gru_serving.missing_extra import missing_extra
 
 # Modules are imported when their command is asked for: help and the light commands stay fast.
@@ -74,7 +74,6 @@ COMMANDS = {
 _EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _READER_GONE
     except OSError as error:
-        if error.errno not in _WRITE_ERRORS or "--debug" in arguments:
+        if error.errno not in OUTPUT_ERRORS or "--debug" in arguments:
             raise
         _discard_output()
         print(f"gru-serve: the output cannot be written: {error.strerror}", file=sys.stderr)

@@ -208,3 +208,7 @@ def refused_by_system(error: Exception) -> ResourceExhausted | None:
 
 class PlotError(Exception):
     """A picture cannot be drawn."""
+
+
+class InterfaceChangeError(Exception):
+    """A version would break its clients; the message is a list, a line each, and escaped."""

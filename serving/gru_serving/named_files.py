@@ -1,10 +1,11 @@
-"""Errors of files that say which file: those of a write, as on a full disk, name none."""
+"""Files written whole, and errors that say which file: those of a full disk name none."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -16,3 +17,17 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
         if error.filename is None:
             error.filename = os.fspath(path)
         raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all; one that is replaced leaves its permissions."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with naming_file(path):
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666
+            opened = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with os.fdopen(opened, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)

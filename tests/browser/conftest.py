@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import text_format
 
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 from .hostile_names import HOSTILE_MODEL
 from .playground_page import address

@@ -12,7 +12,7 @@ import pytest
 
 from gru_serving.client import connect
 from tests.serving.certificate import certificate
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 from .conftest import REPOSITORY, until
 from .hostile_names import CLASSES, HOSTILE, HOSTILE_MODEL

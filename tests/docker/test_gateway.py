@@ -15,7 +15,7 @@ from gru_serving.client import Target, connect, connect_async
 from gru_serving.engine.golden import read_golden, replay
 from gru_serving.errors import Code, ServingError
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
-from gru_serving.release.golden import client_engine
+from gru_serving.release.verify import client_engine
 
 from .images import PREFIX, REPOSITORY
 from .steady_load import MODEL, TEXTS

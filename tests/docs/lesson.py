@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"gru-train": "gru_training.__main__", "gru-serve": "gru_serving.__main__"}

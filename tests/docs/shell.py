@@ -17,7 +17,7 @@ from gru_training.__main__ import main as gru_train
 from tests.docs.command_lines import of_shell
 from tests.docs.materials import CLASSIFIER, FORECASTER
 from tests.ports import free_ports
-from tests.serving.conftest import Running, answers, start, wait_until
+from tests.serving.servers import Running, answers, start, wait_until
 
 _OPERATORS = re.compile(r"[|<>&;]|\$\(")
 _TINY = {"sentiment": CLASSIFIER, "forecasting": FORECASTER}

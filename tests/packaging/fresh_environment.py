@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.ports import free_ports
-from tests.serving.conftest import Running, answers, wait_until
+from tests.serving.servers import Running, answers, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 UV = ROOT / os.environ.get("UV", "build/uv/bin/uv")

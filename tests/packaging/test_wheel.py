@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.packaging.fresh_environment import requirement, uv
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.wheel
 HEAVY = {"tensorflow", "keras", "pandas", "scikit-learn", "starlette", "matplotlib"}

@@ -14,7 +14,7 @@ from gru_serving.__main__ import main as gru_serve
 from gru_serving.client import connect
 from gru_training.__main__ import main as gru_train
 from gru_training.task import TASKS
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 REPOSITORY = Path(__file__).parents[2]
 LINE = ("tagging", "tests.training.toy_task.task")

@@ -39,12 +39,17 @@ def connect(url: str, **options: Any) -> Client:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            from gru_serving.client.rest.client import RestClient
+            # httpx is slow to import.
+            from gru_serving.client.rest.client import RestWire
+            from gru_serving.client.rest.connection import RestConnection
 
-            return RestClient(url, settings)
-        from gru_serving.client.grpc.client import GrpcClient
+            url = url.rstrip("/")
+            return Client(RestWire(url), RestConnection(url, settings), url, settings)
+        from gru_serving.client.grpc.client import GrpcConnection, GrpcWire, grpc_url
 
-        return GrpcClient(*_grpc_address(url), settings)
+        address, tls = _grpc_address(url)
+        connection = GrpcConnection(address, tls, settings)
+        return Client(GrpcWire(), connection, grpc_url(address, tls), settings)
 
 
 def connect_async(url: str, **options: Any) -> AsyncClient:
@@ -52,12 +57,16 @@ def connect_async(url: str, **options: Any) -> AsyncClient:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            from gru_serving.client.rest.client import AsyncRestClient
+            from gru_serving.client.rest.async_connection import AsyncRestConnection
+            from gru_serving.client.rest.client import RestWire
 
-            return AsyncRestClient(url, settings)
-        from gru_serving.client.grpc.client import AsyncGrpcClient
+            url = url.rstrip("/")
+            return AsyncClient(RestWire(url), AsyncRestConnection(url, settings), url, settings)
+        from gru_serving.client.grpc.client import AsyncGrpcConnection, GrpcWire, grpc_url
 
-        return AsyncGrpcClient(*_grpc_address(url), settings)
+        address, tls = _grpc_address(url)
+        connection = AsyncGrpcConnection(address, tls, settings)
+        return AsyncClient(GrpcWire(), connection, grpc_url(address, tls), settings)
 
 
 def _is_rest(url: str) -> bool:

@@ -164,7 +164,7 @@ class Conversation:
             return outputs
 
         try:
-            rows = row_count(arrays)
+            rows = row_count(arrays.values())
             while True:
                 size = self._limits.get(target.model, self._options.max_batch_size) or rows
                 try:
@@ -278,7 +278,7 @@ def _batch_rows(arrays: Arrays, signature: Signature) -> int | None:
     """The number of rows that a request holds by its signature; None where it has no rows."""
     shapes = [signature.inputs[name].shape for name in arrays]
     by_row = all(shape is not None and shape[:1] == (-1,) for shape in shapes)
-    return row_count(arrays) if by_row else None
+    return row_count(arrays.values()) if by_row else None
 
 
 def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None, shaped: bool) -> None:

@@ -153,11 +153,6 @@ class _Stream:
             None if self._history is None else tuple(self._history),
         )
 
-    def _restore(self, saved: StreamState) -> None:
-        self._version, self._steps = saved.version, saved.steps
-        self._state = np.array([saved.state], np.float32)
-        self._history = None if saved.history is None else list(saved.history)
-
     def _feeding(self, piece: Any) -> _Steps[StreamAnswer]:
         deadline = time.monotonic() + self._patience
         replayed = False
@@ -171,7 +166,8 @@ class _Stream:
             outputs = yield from self._step(piece, deadline)
         self._steps += 1
         if self._history is not None:
-            self._history.append(_plain(piece))
+            # As JSON can hold it.
+            self._history.append(piece if isinstance(piece, str) else np.asarray(piece).tolist())
         assert self._version is not None
         return StreamAnswer(outputs, self._version, self._steps, replayed)
 
@@ -306,7 +302,9 @@ class StreamingSession(_Stream):
             patience=patience,
             keep_history=saved.history is not None,
         )
-        session._restore(saved)
+        session._version, session._steps = saved.version, saved.steps
+        session._state = np.array([saved.state], np.float32)
+        session._history = None if saved.history is None else list(saved.history)
         return session
 
     def feed(self, piece: Any) -> StreamAnswer:
@@ -345,8 +343,3 @@ class AsyncStreamingSession(_Stream):
 
     async def _perform(self, action: _Ask) -> Any:
         return await getattr(self._client, action.method)(**action.arguments)
-
-
-def _plain(piece: Any) -> Any:
-    """Return a piece that was fed as a value that JSON can hold."""
-    return np.asarray(piece).tolist() if not isinstance(piece, str) else piece

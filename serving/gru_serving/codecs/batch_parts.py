@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from gru_serving.errors import FailedPrecondition, ServingError
 Arrays = dict[str, np.ndarray]
 
 
-def row_count(arrays: Mapping[str, np.ndarray]) -> int | None:
-    """The number of rows that all inputs have; None where they have no common one."""
-    sizes = {len(array) if array.ndim else None for array in arrays.values()}
+def row_count(arrays: Iterable[np.ndarray]) -> int | None:
+    """The number of rows that all arrays have; None where they have no common one."""
+    sizes = {len(array) if array.ndim else None for array in arrays}
     return sizes.pop() if len(sizes) == 1 else None
 
 

@@ -110,14 +110,13 @@ def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
         name: Signature name; empty for the default one.
     """
     rows = [
-        {alias: [_example_json(one) for one in content] for alias, content in values.items()}
+        {
+            alias: [string_json(one) if isinstance(one, bytes) else one for one in content]
+            for alias, content in values.items()
+        }
         for values in examples
     ]
     value: dict[str, Any] = {"examples": rows}
     if name:
         value["signature_name"] = name
     return json.dumps(value).encode()
-
-
-def _example_json(value: Value) -> Any:
-    return string_json(value) if isinstance(value, bytes) else value

@@ -19,7 +19,7 @@ import numpy as np
 
 from gru_serving.codecs.dtypes import DType, by_number, check_rank
 from gru_serving.codecs.rapidjson.parser import Document, LongList, debug_text
-from gru_serving.codecs.signature import Signature
+from gru_serving.codecs.signature import Signature, sizes_text
 from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
 
 _PART = 1 << 16
@@ -416,16 +416,12 @@ class _Batch:
             raise InvalidArgument(f"Expecting tensor size: {first_size} but got: {size}")
         if shape != first_shape:
             raise InvalidArgument(
-                f"Expecting shape {_shape_text(first_shape)} but got: {_shape_text(shape)}"
+                f"Expecting shape {sizes_text(first_shape)} but got: {sizes_text(shape)}"
             )
 
     def array(self, count: int) -> np.ndarray:
         assert self._first is not None
         return self._tensor.array((count, *self._first[0]))
-
-
-def _shape_text(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, shape)) + "]"
 
 
 def _walk_plain(instances: Sequence[Any], dtype: int, strict: bool) -> np.ndarray:

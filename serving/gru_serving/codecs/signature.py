@@ -54,9 +54,16 @@ def fits_shape(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     )
 
 
-def shape_text(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int] | None) -> str:
     """The sizes of a shape, with a question mark for one that is open."""
+    if shape is None:
+        return "of any shape"
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
+
+
+def sizes_text(shape: Sequence[int]) -> str:
+    """The sizes of a shape as C++ writes them, `[2,3]`."""
+    return f"[{','.join(map(str, shape))}]"
 
 
 @dataclass(frozen=True)

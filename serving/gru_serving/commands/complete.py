@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from gru_serving.client.next_token import END, NextTokenSampler
 from gru_serving.client.streaming import StreamingSession
 from gru_serving.commands.connection_arguments import (
     add_connection_arguments,
@@ -19,10 +17,14 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     exit_status,
-    explain_error,
 )
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
-from gru_serving.errors import InvalidArgument, ServingError, Unknown
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+)
+from gru_serving.errors import InvalidArgument, Unknown
 
 _EXAMPLES = """examples:
   gru-serve complete --model reviews "The film was"
@@ -33,6 +35,10 @@ The model is one of gru-train language. Each token is drawn here, on the client'
 that the signature `step` names as likely; the same seed gives the same text on the same version.
 The text ends where the model ends it, or after --max-tokens. An empty text begins a document.
 """
+END = "[END]"
+"""The token with which a language model ends a document."""
+UNKNOWN = "[UNK]"
+"""The token that stands for all tokens that a language model does not know."""
 _STEP_OUTPUTS = ("next_token", "next_text", "log_probability")
 
 
@@ -48,11 +54,10 @@ class Piece(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Complete a text; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve complete",
-        description="Continue a text, token by token, with a served language model.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+    parser = command_parser(
+        "complete",
+        "Continue a text, token by token, with a served language model.",
+        _EXAMPLES,
     )
     parser.add_argument("text", metavar="TEXT", help="beginning of the text")
     add_target_arguments(parser)
@@ -80,19 +85,8 @@ def main(argv: Sequence[str]) -> int:
         default="text",
         help="form of the answer (default: %(default)s)",
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    arguments = parser.parse_args(argv)
-    try:
-        _complete(arguments)
-    except BrokenPipeError:
-        raise  # of the output, not of the server
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve complete: {explain_error(error, arguments)}", file=sys.stderr)
-        return exit_status(error)
-    return 0
+    return run_command(parser, argv, _complete, exit_status, asks=True)
 
 
 def completion(
@@ -146,7 +140,7 @@ def _strings(values: np.ndarray) -> list[str]:
     return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values]
 
 
-def _complete(arguments: argparse.Namespace) -> None:
+def _complete(arguments: argparse.Namespace) -> int:
     check_texts([arguments.text], "text")
     if arguments.max_tokens < 1:
         raise InvalidArgument(f"--max-tokens must be at least 1, got {arguments.max_tokens}")
@@ -165,7 +159,7 @@ def _complete(arguments: argparse.Namespace) -> None:
         if arguments.output == "json":
             for piece in pieces:
                 print(safe_json(json.dumps(piece._asdict(), ensure_ascii=False)), flush=True)
-            return
+            return 0
         first = list(itertools.islice(pieces, 1))  # asked for here: an error is to stand alone
         _write(arguments.text)
         begun = bool(arguments.text)
@@ -173,8 +167,69 @@ def _complete(arguments: argparse.Namespace) -> None:
             _write(piece.text if begun else piece.text.removeprefix(" "))
             begun = True
         print()
+    return 0
 
 
 def _write(text: str) -> None:
     """Show a part of a text: line breaks are shown as such, other control characters escaped."""
     print("\n".join(map(safe_text, text.split("\n"))), end="", flush=True)
+
+
+class NextTokenSampler:
+    """Draws tokens; the same draws for the same seed and the same probabilities.
+
+    Args:
+        temperature: Log-probabilities are divided by it; 0 takes the likeliest token.
+        top_k: Number of the likeliest tokens to draw from; None for all that are named.
+        top_p: Probability that the likeliest tokens to draw from have together (Holtzman et al.
+            2020, arXiv:1904.09751).
+        seed: Seed of the draws.
+
+    Raises:
+        InvalidArgument: A setting is out of range.
+    """
+
+    def __init__(
+        self,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        if not 0 <= temperature < float("inf"):
+            raise InvalidArgument(f"temperature must be a number from 0, got {temperature}")
+        if top_k is not None and top_k < 1:
+            raise InvalidArgument(f"top_k must be at least 1, got {top_k}")
+        if not 0 < top_p <= 1:
+            raise InvalidArgument(f"top_p must be above 0 and at most 1, got {top_p}")
+        if seed < 0:
+            raise InvalidArgument(f"seed must be at least 0, got {seed}")
+        self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
+        self._rng = np.random.default_rng(seed)
+
+    def choose(self, tokens: Sequence[str], log_probabilities: np.ndarray) -> int:
+        """The place of the token to go on with; unknown tokens are never chosen.
+
+        Args:
+            tokens: K of them.
+            log_probabilities: (K,) natural logarithms.
+
+        Raises:
+            InvalidArgument: Every token is unknown.
+        """
+        known = np.array([place for place, token in enumerate(tokens) if token != UNKNOWN], int)
+        if not len(known):
+            raise InvalidArgument(f"expected a token to go on with, got {list(tokens)}")
+        values = np.asarray(log_probabilities, np.float64)[known]
+        order = np.argsort(-values, kind="stable")[: self._top_k]
+        if self._temperature == 0:
+            return int(known[order[0]])
+        scaled = values[order] / self._temperature
+        shares = np.exp(scaled - scaled.max())
+        shares /= shares.sum()
+        # All tokens until their shares reach top_p, the one that reaches it too.
+        reached = np.cumsum(shares)
+        count = int(np.searchsorted(reached, self._top_p * (1 - 1e-12))) + 1
+        reached = reached[:count]
+        drawn = np.searchsorted(reached, self._rng.random() * reached[-1], side="right")
+        return int(known[order[min(int(drawn), len(reached) - 1)]])

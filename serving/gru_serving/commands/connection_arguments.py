@@ -8,11 +8,8 @@ from typing import Any
 
 from gru_serving.client import Client, ClientOptions, connect
 from gru_serving.client.metadata import ListedVersion
-from gru_serving.commands.terminal import safe_text
+from gru_serving.commands.terminal import NO_ANSWER, USAGE
 from gru_serving.errors import Code, InvalidArgument, ServingError
-
-WRONG, USAGE, NO_ANSWER = 1, 2, 3
-"""Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
 
 _NO_ANSWER = (
     Code.CANCELLED,
@@ -68,11 +65,13 @@ def add_connection_arguments(
     )
 
 
-def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "default") -> None:
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --model, --version and --label."""
-    shown = "default: the name of its base path" if model is None else "default: %(default)s"
     parser.add_argument(
-        "--model", default=model, metavar="NAME", help=f"name on the server ({shown})"
+        "--model",
+        default="default",
+        metavar="NAME",
+        help="name on the server (default: %(default)s)",
     )
     parser.add_argument(
         "--version",
@@ -83,13 +82,13 @@ def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "d
     parser.add_argument("--label", default="", help="version label to ask (default: none)")
 
 
-def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:
+def connect_as_told(arguments: argparse.Namespace) -> Client:
     """The client that the arguments describe.
 
     Raises:
         ValueError: The arguments cannot work.
     """
-    return connect(arguments.url, **connection_options(arguments), **options)
+    return connect(arguments.url, **connection_options(arguments))
 
 
 def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -108,30 +107,18 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
-    """An error as one line that is safe to print: a server may have written parts of it.
+def what_there_is(error: ServingError, arguments: argparse.Namespace) -> str:
+    """Describe the models and versions on the server that was asked for another one.
 
     Args:
-        error: Error of the command.
-        arguments: Arguments of a command that asked a server: then a model, version or label that
-            it does not have is answered with those that it has.
+        error: Error of the server.
+        arguments: Arguments of the command.
+
+    Returns:
+        A part of a sentence; empty for any other error, or if the server does not tell.
     """
-    if isinstance(error, ServingError):
-        text = safe_text(error.message)
-        if arguments is not None and arguments.url and _is_unknown(error):
-            text += safe_text(_what_there_is(arguments))
-        return text
-    if isinstance(error, OSError) and error.filename is not None:
-        return safe_text(f"{error.filename}: {error.strerror}")
-    return safe_text(error)
-
-
-def _is_unknown(error: ServingError) -> bool:
-    return error.code is Code.NOT_FOUND or "version label" in error.message
-
-
-def _what_there_is(arguments: argparse.Namespace) -> str:
-    """Describe the models and versions on the server; empty if it does not tell them."""
+    if error.code is not Code.NOT_FOUND and "version label" not in error.message:
+        return ""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:

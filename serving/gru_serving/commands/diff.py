@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from gru_serving.commands.connection_arguments import explain_error
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+    waiting,
+)
 from gru_serving.engine.golden import TOLERANCE, VerificationError
-from gru_serving.errors import ServingError
 from gru_serving.release.diff import compare_versions
 from gru_serving.storage.publishing import find_version
 
@@ -33,12 +36,10 @@ exit status: 0 all answers equal within the tolerance; 1 they differ; 2 nothing 
 
 def main(argv: Sequence[str]) -> int:
     """Compare; returns the exit status, as the help says."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve diff",
-        description="Compare the signatures of two versions, and their answers to the golden "
-        "requests of both.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+    parser = command_parser(
+        "diff",
+        "Compare the signatures of two versions, and their answers to the golden requests of both.",
+        _EXAMPLES,
     )
     for name, which in (("old", "the older version"), ("new", "the newer one")):
         parser.add_argument(
@@ -54,17 +55,13 @@ def main(argv: Sequence[str]) -> int:
         help="largest difference that counts as equal (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        old, new = find_version(arguments.old), find_version(arguments.new)
-        with waiting(f"loading {old} and {new}, and asking them"):
-            found = compare_versions(old, new, arguments.tolerance)
-    except (VerificationError, ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve diff: {explain_error(error)}", file=sys.stderr)
-        return 2
+    return run_command(parser, argv, _compare, errors=(VerificationError,))
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    old, new = find_version(arguments.old), find_version(arguments.new)
+    with waiting(f"loading {old} and {new}, and asking them"):
+        found = compare_versions(old, new, arguments.tolerance)
     if arguments.json:
         print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
     else:

@@ -6,7 +6,6 @@ import argparse
 import base64
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ import numpy as np
 from gru_serving.codecs.example import encode_input, example_values
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import encode_tensor
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
+from gru_serving.commands.terminal import command_parser, run_command, safe_json
 from gru_serving.engine.golden import VerificationError, read_golden
-from gru_serving.errors import ServingError
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.protos.predict_pb2 import PredictRequest
@@ -44,12 +42,10 @@ _EXAMPLES = """examples:
 
 def main(argv: Sequence[str]) -> int:
     """Print the lines; returns the exit status, 2 where the version has no golden requests."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve example-request",
-        description="Print commands and programs that query a served model with one of its golden "
-        "requests.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+    parser = command_parser(
+        "example-request",
+        "Print commands and programs that query a served model with one of its golden requests.",
+        _EXAMPLES,
     )
     parser.add_argument(
         "version",
@@ -77,16 +73,12 @@ def main(argv: Sequence[str]) -> int:
         metavar="HOST:PORT",
         help="gRPC address of the server (default: %(default)s)",
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        version = find_version(arguments.version)
-        example = example_request(version, arguments.signature)
-    except (ServingError, VerificationError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve example-request: {safe_text(error)}", file=sys.stderr)
-        return 2
+    return run_command(parser, argv, _print, errors=(VerificationError,))
+
+
+def _print(arguments: argparse.Namespace) -> int:
+    version = find_version(arguments.version)
+    example = example_request(version, arguments.signature)
     model = arguments.model or version.resolve().parent.name
     for kind in (arguments.only,) if arguments.only else KINDS:
         if not arguments.only:

@@ -14,17 +14,19 @@ import numpy as np
 from gru_serving.client import Client
 from gru_serving.client.results import Attribution, Explanation, SeriesExplanation, TextLabels
 from gru_serving.commands.connection_arguments import (
-    USAGE,
     add_connection_arguments,
     add_target_arguments,
     check_texts,
     connect_as_told,
     exit_status,
-    explain_error,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
-from gru_serving.commands.terminal import HelpFormatter, safe_json
-from gru_serving.errors import InvalidArgument, PlotError, ServingError, Unknown
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+)
+from gru_serving.errors import InvalidArgument, PlotError, Unknown
 
 _EXAMPLES = """examples:
   gru-serve explain --model sentiment "Starts well but ends badly."
@@ -48,13 +50,12 @@ units of the number.
 
 def main(argv: Sequence[str]) -> int:
     """Explain; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve explain",
-        description="Show the gates of a served model at each token of a text or segment of a "
+    parser = command_parser(
+        "explain",
+        "Show the gates of a served model at each token of a text or segment of a "
         "series, with the answer after it; with --attribution, the words that the answer is due "
         "to.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument("text", nargs="?", metavar="TEXT", help="text to explain")
     add_target_arguments(parser)
@@ -87,34 +88,30 @@ def main(argv: Sequence[str]) -> int:
         default="map",
         help="form of the answer (default: %(default)s)",
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    arguments = parser.parse_args(argv)
+    return run_command(parser, argv, _explain, exit_status, (PlotError,), asks=True)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
     from gru_serving.commands.explanations import picture
 
     series, thresholds = None, list[float]()
-    try:
-        if (arguments.text is None) == (arguments.csv is None):
-            raise InvalidArgument("expected either a text or --csv FILE")
-        _check_attribution(arguments)
-        if arguments.attribution:
-            with connect_as_told(arguments) as client:
-                attribution = _attribute(client, arguments)
-            return _show_attribution(attribution, arguments)
+    if (arguments.text is None) == (arguments.csv is None):
+        raise InvalidArgument("expected either a text or --csv FILE")
+    _check_attribution(arguments)
+    if arguments.attribution:
         with connect_as_told(arguments) as client:
-            if arguments.csv is not None:
-                explanation, series = _explain_csv(client, arguments)
-                classes: list[str] = []
-            else:
-                explanation, classes = _explain_text(client, arguments)
-                thresholds = _thresholds(client, arguments)
-        if arguments.picture is not None:
-            picture(explanation, classes, arguments.picture, series)
-    except (PlotError, ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve explain: {explain_error(error, arguments)}", file=sys.stderr)
-        return USAGE if isinstance(error, PlotError) else exit_status(error)
+            attribution = _attribute(client, arguments)
+        return _show_attribution(attribution, arguments)
+    with connect_as_told(arguments) as client:
+        if arguments.csv is not None:
+            explanation, series = _explain_csv(client, arguments)
+            classes: list[str] = []
+        else:
+            explanation, classes = _explain_text(client, arguments)
+            thresholds = _thresholds(client, arguments)
+    if arguments.picture is not None:
+        picture(explanation, classes, arguments.picture, series)
     _show(explanation, classes, thresholds, arguments)
     return 0
 

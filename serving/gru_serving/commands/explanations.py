@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from rich.text import Text
 from gru_serving.client.results import Attribution, Explanation
 from gru_serving.commands.terminal import safe_text, share_bar
 from gru_serving.errors import PlotError
+from gru_serving.named_files import write_whole
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_CELLS = 16
@@ -160,7 +160,6 @@ def _colour(value: float) -> str:
 
 
 _BAR = 16
-_LONGEST_TOKEN = 200
 _TOWARDS, _AWAY = "blue", "dark_orange"
 _STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.9 system-ui,sans-serif;max-width:48em;"
@@ -227,12 +226,7 @@ def write_page(attribution: Attribution, path: Path) -> None:
         f"<p>{html.escape(summary(attribution))}. Words on blue speak for it, words on orange "
         "against it; the deeper the colour, the larger the share (integrated gradients).</p>\n"
     )
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        scratch.write_text(page, "utf-8")
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    write_whole(path, page)
 
 
 def _relative(attribution: Attribution) -> list[float]:

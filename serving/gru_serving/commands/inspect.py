@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,18 +12,22 @@ from shlex import quote
 from typing import Any
 
 from gru_serving.codecs.dtypes import by_number
-from gru_serving.codecs.json_predict import read_json
-from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
-from gru_serving.commands.connection_arguments import explain_error
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo, shape_text
 from gru_serving.commands.example_request import example_request, render
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+    waiting,
+)
 from gru_serving.engine.golden import VerificationError, read_golden
 from gru_serving.engine.imports import quiet_stderr
-from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.errors import InvalidArgument
 from gru_serving.protos.meta_graph_pb2 import SignatureDef
+from gru_serving.release.interface import read_card
 from gru_serving.storage.publishing import find_version
 
-_CARD = Path("assets.extra") / "model_card.json"
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
 _LONGEST_EXAMPLE = 1_000
 """Characters of the longest request that is printed."""
@@ -40,12 +43,11 @@ exit status: 0; 1 where a signature is not portable or not pure; 2 where there i
 
 def main(argv: Sequence[str]) -> int:
     """Describe a version; returns the exit status, as the help says."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve inspect",
-        description="Describe a version: signatures, sizes, operations, whether it is portable and "
+    parser = command_parser(
+        "inspect",
+        "Describe a version: signatures, sizes, operations, whether it is portable and "
         "pure, its model card, and an example request. Any SavedModel will do.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "version",
@@ -54,17 +56,13 @@ def main(argv: Sequence[str]) -> int:
         help="directory of a version, or a base path for its highest",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        version = find_version(arguments.version)
-        with waiting(f"reading {version}"):
-            found = inspect_version(version)
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve inspect: {explain_error(error)}", file=sys.stderr)
-        return 2
+    return run_command(parser, argv, _inspect)
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    version = find_version(arguments.version)
+    with waiting(f"reading {version}"):
+        found = inspect_version(version)
     if arguments.json:
         print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
     else:
@@ -111,7 +109,6 @@ def inspect_version(version: Path) -> dict[str, Any]:
     operations: dict[str, Counter[str]] = {name: Counter() for name in signatures}
     for name, node in signature_nodes(version):
         operations[name][node.op] += 1
-    card = version / _CARD
     return {
         "path": str(version),
         "files": {
@@ -124,20 +121,10 @@ def inspect_version(version: Path) -> dict[str, Any]:
         "numbers": sum(math.prod(shape) for shape in weights.values()),
         "operations": {name: dict(count.most_common()) for name, count in operations.items()},
         "faults": [str(fault) for fault in portability_faults(version)],
-        "card": _card(card) if card.exists() else None,
+        "card": read_card(version),
         "golden_requests": _golden_counts(version),
         "warmup": (version / _WARMUP).exists(),
     }
-
-
-def _card(path: Path) -> Any:
-    try:
-        card = read_json(path.read_text("utf-8"))
-        if not isinstance(card, dict):
-            raise ValueError(f"a {type(card).__name__}, not an object")
-        return card
-    except ValueError as error:
-        raise InvalidArgument(f"{path}: expected JSON; got: {error}") from None
 
 
 def _described(signature: Signature) -> dict[str, Any]:
@@ -153,9 +140,7 @@ def _tensor(info: TensorInfo) -> str:
         name = by_number(info.dtype).name
     except InvalidArgument:
         name = f"DataType {info.dtype}"
-    if info.shape is None:
-        return f"{name} of any shape"
-    return f"{name} [{', '.join('?' if size < 0 else str(size) for size in info.shape)}]"
+    return f"{name} {shape_text(info.shape)}"
 
 
 def _golden_counts(version: Path) -> dict[str, int]:

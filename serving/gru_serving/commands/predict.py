@@ -12,6 +12,7 @@ import numpy as np
 
 from gru_serving.client import Client
 from gru_serving.client.results import Forecast
+from gru_serving.codecs.batch_parts import row_count
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_inputs import decode_inputs
 from gru_serving.codecs.rapidjson import writer as json_writer
@@ -22,10 +23,15 @@ from gru_serving.commands.connection_arguments import (
     add_target_arguments,
     check_texts,
     connect_as_told,
-    explain_error,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text
+from gru_serving.commands.terminal import (
+    USAGE,
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+)
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 MOST_NAMES = 6
@@ -105,7 +111,7 @@ def print_answers(
     elif classes:
         columns["scores"] = likeliest(columns["scores"], classes)
     console = Console()
-    batch = batch_size([*inputs.values(), *outputs.values()])
+    batch = row_count([*inputs.values(), *outputs.values()])
     if batch is None:
         for name in order:
             shape = list(outputs[name].shape)
@@ -168,13 +174,6 @@ def _cell(value: Any) -> str:
     return safe_text(value)
 
 
-def batch_size(arrays: Sequence[np.ndarray]) -> int | None:
-    """The number of examples, if all arrays have the same number of rows."""
-    sizes = {len(array) if array.ndim else None for array in arrays}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
 
 _EXAMPLES = """examples:
@@ -198,25 +197,20 @@ def main(argv: Sequence[str]) -> int:
         0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
         version, label, signature or input that the server does not have.
     """
-    arguments = _parser().parse_args(argv)
-    try:
-        return _predict(arguments)
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve predict: {explain_error(error, arguments)}", file=sys.stderr)
-        server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
-        return 1 if server_failed else USAGE_ERROR
+    return run_command(_parser(), argv, _predict, _status, asks=True)
+
+
+def _status(error: Exception) -> int:
+    return 1 if isinstance(error, ServingError) and not isinstance(error, _USAGE) else USAGE
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gru-serve predict",
-        description="Ask a running server, over REST or gRPC, about texts, a series in a file, or "
+    parser = command_parser(
+        "predict",
+        "Ask a running server, over REST or gRPC, about texts, a series in a file, or "
         "a JSON request in TF Serving's form; or score a file of texts of any size into another "
         "file.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="texts to ask about, one each")
     add_target_arguments(parser)
@@ -231,7 +225,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--signature", default="", help="entry point of the model (default: serving_default)"
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     _add_file_arguments(parser)
     add_connection_arguments(parser)
     return parser
@@ -293,7 +286,10 @@ def _predict(arguments: argparse.Namespace) -> int:
 
         with connect_as_told(arguments) as client:
             return score_file(arguments, client)
-    raw = _read(arguments.json) if arguments.json else b""
+    raw = b""
+    if arguments.json:
+        from_stdin = arguments.json == "-"
+        raw = sys.stdin.buffer.read() if from_stdin else Path(arguments.json).read_bytes()
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:
         target = {"version": arguments.version, "label": arguments.label}
@@ -330,10 +326,6 @@ def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Si
         names = sorted(one for one in known if not one.startswith("__"))
         raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
     return known[name]
-
-
-def _read(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
 def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
@@ -379,17 +371,13 @@ def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.nda
 
 def _describe(signature: Signature) -> str:
     inputs = ", ".join(
-        f"{name} ({by_number(info.dtype).name} {_shape(info.shape)})"
+        f"{name} ({by_number(info.dtype).name} {shape_text(info.shape)})"
         for name, info in signature.inputs.items()
     )
     return f'{{"inputs": ...}} or {{"instances": [...]}} with {inputs}'
 
 
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "of any shape" if shape is None else shape_text(shape)
-
-
 def _json_text(outputs: dict[str, np.ndarray]) -> str:
-    row = batch_size(list(outputs.values())) is not None
+    row = row_count(outputs.values()) is not None
     text = json_writer.rows(outputs) if row else json_writer.columns(outputs)
     return safe_json(text.decode("utf-8", "replace"))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_serving.commands.terminal import HelpFormatter
+from gru_serving.commands.terminal import command_parser, run_command
 from gru_serving.config.files import read_model_config
-from gru_serving.errors import ServingError
 from gru_serving.storage.publishing import PublishError, remove_old
 
 _EXAMPLES = """examples:
@@ -26,11 +24,10 @@ exit status: 0 done; 2 wrong arguments or files
 
 def main(argv: Sequence[str]) -> int:
     """Remove old versions; returns the exit status, as the help says."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve prune",
-        description="Remove all versions of a model but the highest.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+    parser = command_parser(
+        "prune",
+        "Remove all versions of a model but the highest.",
+        _EXAMPLES,
     )
     parser.add_argument("base", type=Path, metavar="DIRECTORY", help="base path of the model")
     parser.add_argument(
@@ -43,16 +40,12 @@ def main(argv: Sequence[str]) -> int:
         help="model config file of the server: versions that it labels or lists stay",
     )
     parser.add_argument("--dry-run", action="store_true", help="only print what would be removed")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        needed = _needed(arguments.config, arguments.base) if arguments.config else set()
-        removed = remove_old(arguments.base, arguments.keep, needed, arguments.dry_run)
-    except (PublishError, ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve prune: {error}", file=sys.stderr)
-        return 2
+    return run_command(parser, argv, _prune, errors=(PublishError,))
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    needed = _needed(arguments.config, arguments.base) if arguments.config else set()
+    removed = remove_old(arguments.base, arguments.keep, needed, arguments.dry_run)
     for version in removed:
         print(f"{'would remove' if arguments.dry_run else 'removed'} {version}")
     if not removed:

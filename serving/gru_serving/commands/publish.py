@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gru_serving.commands.terminal import HelpFormatter
+from gru_serving.commands.terminal import USAGE, WRONG, command_parser, run_command
 from gru_serving.engine.golden import VerificationError
-from gru_serving.errors import ServingError
-from gru_serving.release.interface import (
-    ACCEPT_FLAG,
-    ACCEPT_HELP,
-    InterfaceChangeError,
-    check_next_version,
-)
+from gru_serving.errors import InterfaceChangeError
+from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP, check_next_version
 from gru_serving.release.verify import verify_files
 from gru_serving.storage.digests import check_digests, has_digests, write_digests
 from gru_serving.storage.publishing import (
@@ -41,12 +35,10 @@ exit status: 0 published; 1 the version does not answer as at export; 2 wrong ar
 
 def main(argv: Sequence[str]) -> int:
     """Publish; returns the exit status, as the help says."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve publish",
-        description="Check an exported version and copy it to another base path, under the next "
-        "free number.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+    parser = command_parser(
+        "publish",
+        "Check an exported version and copy it to another base path, under the next free number.",
+        _EXAMPLES,
     )
     parser.add_argument(
         "version",
@@ -71,36 +63,36 @@ def main(argv: Sequence[str]) -> int:
         "--unverified", action="store_true", help="publish without running golden requests"
     )
     parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        source = find_version(arguments.version)
-        if arguments.number is not None and arguments.number < 1:
-            raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
-        with publisher(arguments.to) as aside:
-            _copy(source, aside)
-            if listed := has_digests(aside):
-                check_digests(aside)
-            if not arguments.allow_interface_change:
-                check_next_version(arguments.to, aside)
-            checked = "not verified"
-            if not arguments.unverified:
-                verdict = verify_files(aside, warmup=True)
-                checked = f"{verdict.requests} golden requests answered as at export"
-                if not listed:
-                    write_digests(aside)
-            version = put_in_place(aside, arguments.to, arguments.number)
-        print(f"published {source} as {version}; {checked}")
-        if arguments.keep is not None:
-            for old in remove_old(arguments.to, arguments.keep):
-                print(f"removed {old}")
-    except (
-        PublishError, InterfaceChangeError, VerificationError, ServingError, ValueError, OSError,
-    ) as error:  # fmt: skip
-        if arguments.debug:
-            raise
-        print(f"gru-serve publish: {error}", file=sys.stderr)
-        return 1 if isinstance(error, VerificationError) else 2
+    return run_command(
+        parser,
+        argv,
+        _publish,
+        lambda error: WRONG if isinstance(error, VerificationError) else USAGE,
+        (PublishError, InterfaceChangeError, VerificationError),
+    )
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    source = find_version(arguments.version)
+    if arguments.number is not None and arguments.number < 1:
+        raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
+    with publisher(arguments.to) as aside:
+        _copy(source, aside)
+        if listed := has_digests(aside):
+            check_digests(aside)
+        if not arguments.allow_interface_change:
+            check_next_version(arguments.to, aside)
+        checked = "not verified"
+        if not arguments.unverified:
+            verdict = verify_files(aside, warmup=True)
+            checked = f"{verdict.requests} golden requests answered as at export"
+            if not listed:
+                write_digests(aside)
+        version = put_in_place(aside, arguments.to, arguments.number)
+    print(f"published {source} as {version}; {checked}")
+    if arguments.keep is not None:
+        for old in remove_old(arguments.to, arguments.keep):
+            print(f"removed {old}")
     return 0
 
 

@@ -10,27 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from gru_serving.commands.connection_arguments import (
-    NO_ANSWER,
-    WRONG,
     add_connection_arguments,
     connect_as_told,
     exit_status,
-    explain_error,
 )
 from gru_serving.commands.files.outcome_table import read_outcomes
-from gru_serving.commands.terminal import HelpFormatter, safe_text
+from gru_serving.commands.terminal import NO_ANSWER, WRONG, command_parser, run_command, safe_text
 from gru_serving.config.model_config_edit import RolloutError
-from gru_serving.errors import InvalidArgument, ServingError
-from gru_serving.release.interface import (
-    ACCEPT_FLAG,
-    ACCEPT_HELP,
-    InterfaceChangeError,
-    check_interface,
-)
-from gru_serving.release.live_gates import LiveGates
+from gru_serving.errors import InterfaceChangeError, InvalidArgument, ServingError
+from gru_serving.release.gates import LiveGates, VersionGates
+from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP, check_interface
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
-from gru_serving.release.version_gates import VersionGates
 
 _GATES = ("golden", "latency", "drift", "outcomes")
 _LIVE_GATES = ("drift", "outcomes")
@@ -322,12 +313,7 @@ def label(argv: Sequence[str]) -> int:
 
 
 def _parser(command: str, description: str, examples: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"gru-serve {command}",
-        description=description,
-        epilog=examples + _LABELS_HELP,
-        formatter_class=HelpFormatter,
-    )
+    parser = command_parser(command, description, examples + _LABELS_HELP)
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="model config file of the server"
     )
@@ -349,7 +335,6 @@ def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--offline", action="store_true", help="write the file only: the server is not running"
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser, "grpc://localhost:8500")
 
 
@@ -359,36 +344,28 @@ def _run(
     argv: Sequence[str],
     moves: Callable[[Rollout, argparse.Namespace], list[Move]],
 ) -> int:
-    arguments = parser.parse_args(argv)
-
     def say(text: str) -> None:
-        print(f"gru-serve {command}: {safe_text(text)}", file=sys.stderr)
+        print(f"{parser.prog}: {safe_text(text)}", file=sys.stderr)
 
-    try:
+    def work(arguments: argparse.Namespace) -> int:
         connection = nullcontext() if arguments.offline else connect_as_told(arguments)
         with connection as server:
-            rollout = Rollout(
-                arguments.config.resolve(), arguments.model, server, arguments.wait, say
-            )
-            done = moves(rollout, arguments)
-    except InterfaceChangeError as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve {command}: {error}", file=sys.stderr)  # a list, and escaped
-        return WRONG
-    except (RolloutError, ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        say(str(error) if isinstance(error, RolloutError) else explain_error(error))
-        if not isinstance(error, RolloutError):
-            return exit_status(error)
-        cause = error.__cause__
-        silent = isinstance(cause, ServingError) and exit_status(cause) == NO_ANSWER
-        return NO_ANSWER if silent else WRONG
-    for move in done:
-        before = "nothing" if move.before is None else move.before
-        after = "nothing" if move.after is None else move.after
-        print(f"{arguments.model}: {safe_text(move.label)} {before} -> {after}")
-    if not done and (command != "label" or arguments.labels):
-        print(f"{arguments.model}: nothing to change")
-    return 0
+            path = arguments.config.resolve()
+            done = moves(Rollout(path, arguments.model, server, arguments.wait, say), arguments)
+        for move in done:
+            before = "nothing" if move.before is None else move.before
+            after = "nothing" if move.after is None else move.after
+            print(f"{arguments.model}: {safe_text(move.label)} {before} -> {after}")
+        if not done and (command != "label" or arguments.labels):
+            print(f"{arguments.model}: nothing to change")
+        return 0
+
+    return run_command(parser, argv, work, _status, (InterfaceChangeError, RolloutError))
+
+
+def _status(error: Exception) -> int:
+    if not isinstance(error, InterfaceChangeError | RolloutError):
+        return exit_status(error)
+    cause = error.__cause__
+    silent = isinstance(cause, ServingError) and exit_status(cause) == NO_ANSWER
+    return NO_ANSWER if silent else WRONG

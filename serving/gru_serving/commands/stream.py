@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,6 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     exit_status,
-    explain_error,
 )
 from gru_serving.commands.files.series_csv import (
     Ticks,
@@ -30,9 +28,15 @@ from gru_serving.commands.files.series_csv import (
     model_columns,
     text_format,
 )
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, share_bar
-from gru_serving.errors import InvalidArgument, ServingError
-from gru_serving.named_files import naming_file
+from gru_serving.commands.terminal import (
+    command_parser,
+    run_command,
+    safe_json,
+    safe_text,
+    share_bar,
+)
+from gru_serving.errors import InvalidArgument
+from gru_serving.named_files import write_whole
 
 _EXAMPLES = """examples:
   gru-serve stream --model sentiment "Starts well but ends badly."
@@ -56,12 +60,11 @@ output says so.
 
 def main(argv: Sequence[str]) -> int:
     """Stream; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve stream",
-        description="Feed a text word by word, or a series row by row, to a served model, and show "
+    parser = command_parser(
+        "stream",
+        "Feed a text word by word, or a series row by row, to a served model, and show "
         "the answer after each. The model needs the signature `step`.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "text", nargs="?", metavar="TEXT", help="words to feed (default: standard input)"
@@ -83,22 +86,8 @@ def main(argv: Sequence[str]) -> int:
         default="table",
         help="form of the answers (default: %(default)s)",
     )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     add_connection_arguments(parser)
-    arguments = parser.parse_args(argv)
-    try:
-        with connect_as_told(arguments) as client:
-            target = {"version": arguments.version, "label": arguments.label}
-            columns = model_columns(client, arguments, target) if arguments.csv else None
-            _stream(_session(client, arguments), columns, arguments)
-    except BrokenPipeError:
-        raise  # of the output, not of the server
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve stream: {explain_error(error, arguments)}", file=sys.stderr)
-        return exit_status(error)
-    return 0
+    return run_command(parser, argv, _stream, exit_status, asks=True)
 
 
 def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
@@ -123,7 +112,15 @@ def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
     )
 
 
-def _stream(
+def _stream(arguments: argparse.Namespace) -> int:
+    with connect_as_told(arguments) as client:
+        target = {"version": arguments.version, "label": arguments.label}
+        columns = model_columns(client, arguments, target) if arguments.csv else None
+        _feed(_session(client, arguments), columns, arguments)
+    return 0
+
+
+def _feed(
     session: StreamingSession, columns: SeriesColumns | None, arguments: argparse.Namespace
 ) -> None:
     try:
@@ -138,22 +135,7 @@ def _stream(
             print(_line(shown, answer, arguments.output), flush=True)
     finally:
         if arguments.state is not None and session.version is not None:
-            _keep(arguments.state, session.saved)
-
-
-def _keep(path: Path, state: StreamState) -> None:
-    """Write the state, or leave the one before."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with naming_file(path):
-            # The state holds user data: keep the permissions of an existing file.
-            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666
-            opened = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-            with os.fdopen(opened, "w", encoding="utf-8") as file:
-                file.write(state.to_json() + "\n")
-            scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+            write_whole(arguments.state, session.saved.to_json() + "\n")
 
 
 def _pieces(

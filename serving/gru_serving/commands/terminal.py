@@ -1,14 +1,21 @@
-"""The output of commands: text made safe, help that is wrapped, a line during a long wait."""
+"""What commands share: text made safe, help that is wrapped, errors, a line in a long wait."""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from gru_serving.errors import InterfaceChangeError, ServingError
 from gru_serving.printable import escaped, printable
+
+OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of an output that cannot be written: its reader has gone, or the disk is full."""
+WRONG, USAGE, NO_ANSWER = 1, 2, 3
+"""Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
 
 _MAX_CHARACTERS = 20_000
 
@@ -26,6 +33,82 @@ def safe_json(text: str) -> str:
 def share_bar(share: float, width: int) -> str:
     """A bar for a share of 1: none where it is not a number."""
     return "█" * round(width * min(1.0, max(0.0, share))) if share == share else ""
+
+
+def command_parser(name: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """The parser of `gru-serve NAME`, without its arguments.
+
+    Args:
+        name: Name of the command.
+        description: Text above the arguments.
+        examples: Text below them.
+    """
+    return argparse.ArgumentParser(
+        prog=f"gru-serve {name}",
+        description=description,
+        epilog=examples,
+        formatter_class=HelpFormatter,
+    )
+
+
+def add_debug_argument(parser: argparse.ArgumentParser) -> None:
+    """Add --debug."""
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def run_command(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str],
+    work: Callable[[argparse.Namespace], int],
+    status: Callable[[Exception], int] = lambda _: USAGE,
+    errors: tuple[type[Exception], ...] = (),
+    asks: bool = False,
+) -> int:
+    """Parse the arguments and do the work; an error of it is one line, or raised with --debug.
+
+    Args:
+        parser: Parser of the command.
+        argv: Arguments of the command.
+        work: Function that gets the arguments and returns the exit status.
+        status: Function that returns the exit status for an error.
+        errors: Further errors than those of servers, values and files.
+        asks: Whether the command asks a version of a server, see `explain_error`.
+    """
+    add_debug_argument(parser)
+    arguments = parser.parse_args(argv)
+    caught: tuple[type[Exception], ...] = (ServingError, ValueError, OSError, *errors)
+    try:
+        return work(arguments)
+    except caught as error:
+        # A file that cannot be written is named; the output has no name.
+        of_output = isinstance(error, OSError) and error.errno in OUTPUT_ERRORS
+        if arguments.debug or (of_output and error.filename is None):  # type: ignore[attr-defined]
+            raise
+        said = explain_error(error, arguments if asks else None)
+        print(f"{parser.prog}: {said}", file=sys.stderr)
+        return status(error)
+
+
+def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
+    """An error as one line that is safe to print: a server may have written parts of it.
+
+    Args:
+        error: Error of the command.
+        arguments: Arguments of a command that asked a server: then a model, version or label that
+            it does not have is answered with those that it has.
+    """
+    if isinstance(error, ServingError):
+        text = safe_text(error.message)
+        if arguments is not None and arguments.url:
+            from gru_serving.commands.connection_arguments import what_there_is
+
+            text += safe_text(what_there_is(error, arguments))
+        return text
+    if isinstance(error, InterfaceChangeError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return safe_text(f"{error.filename}: {error.strerror}")
+    return safe_text(error)
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

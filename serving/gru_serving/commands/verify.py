@@ -11,15 +11,20 @@ from typing import Any
 
 from gru_serving.client import Target
 from gru_serving.commands.connection_arguments import (
-    NO_ANSWER,
-    USAGE,
-    WRONG,
     add_connection_arguments,
     connect_as_told,
     exit_status,
-    explain_error,
 )
-from gru_serving.commands.terminal import HelpFormatter, safe_text, waiting
+from gru_serving.commands.terminal import (
+    NO_ANSWER,
+    USAGE,
+    WRONG,
+    add_debug_argument,
+    command_parser,
+    explain_error,
+    safe_text,
+    waiting,
+)
 from gru_serving.engine.golden import (
     TOLERANCE,
     Engine,
@@ -31,8 +36,7 @@ from gru_serving.engine.golden import (
     replay,
 )
 from gru_serving.errors import NotFound, ServingError
-from gru_serving.release.golden import client_engine
-from gru_serving.release.verify import verify_files
+from gru_serving.release.verify import client_engine, verify_files
 from gru_serving.storage.publishing import find_version
 
 _EXAMPLES = """examples:
@@ -79,12 +83,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gru-serve verify",
-        description="Check that a version still answers as it did at export: its files, loaded in "
+    parser = command_parser(
+        "verify",
+        "Check that a version still answers as it did at export: its files, loaded in "
         "this process, or the server at --url.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "version",
@@ -108,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         help="without --url: library that runs the version (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_debug_argument(parser)
     add_connection_arguments(parser, url=None)
     parser.add_argument("--model", help="name on the server (default: the base path's name)")
     parser.add_argument(

@@ -6,9 +6,7 @@ import argparse
 import csv
 import io
 import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -19,17 +17,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gru_serving.commands.connection_arguments import explain_error
 from gru_serving.commands.files.outcome_table import read_outcomes
-from gru_serving.commands.terminal import HelpFormatter, safe_json, safe_text, waiting
-from gru_serving.drift.exposition import exposition
+from gru_serving.commands.terminal import (
+    command_parser,
+    explain_error,
+    run_command,
+    safe_json,
+    safe_text,
+    waiting,
+)
 from gru_serving.drift.outcomes import Accuracy
 from gru_serving.drift.prediction_logs import log_files, read_log
 from gru_serving.drift.stability import MOVED, OUTSIDE_SHARE, SHIFTED, SHIFTED_OUTSIDE
 from gru_serving.drift.watch import Report, Watch
-from gru_serving.errors import InvalidArgument, NotFound, ServingError
-from gru_serving.named_files import naming_file
+from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.named_files import write_whole
 from gru_serving.storage.publishing import find_version
+from gru_serving.telemetry.metrics import Gauge
 
 _EXAMPLES = f"""examples:
   gru-serve serve --model_config_file=models.config --prediction_log_directory=logs \\
@@ -55,33 +59,29 @@ exit status: 0 nothing has shifted; 1 something has; 2 wrong arguments or files;
 
 def main(argv: Sequence[str]) -> int:
     """Watch; returns the exit status, as the help says."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
     try:
-        if arguments.every is None:
-            return _once(arguments)
-        while True:
-            try:
-                _once(arguments)
-            except NotFound as error:  # the server has logged nothing yet
-                print(f"gru-serve watch: {explain_error(error)}", file=sys.stderr)
-            time.sleep(arguments.every)
+        return run_command(_parser(), argv, _watch)
     except KeyboardInterrupt:
         return 130
-    except (ServingError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve watch: {explain_error(error)}", file=sys.stderr)
-        return 2
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    if arguments.every is None:
+        return _once(arguments)
+    while True:
+        try:
+            _once(arguments)
+        except NotFound as error:  # the server has logged nothing yet
+            print(f"gru-serve watch: {explain_error(error)}", file=sys.stderr)
+        time.sleep(arguments.every)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gru-serve watch",
-        description="Compare logged requests and answers with the data of a version, name texts "
+    parser = command_parser(
+        "watch",
+        "Compare logged requests and answers with the data of a version, name texts "
         "worth labelling, and say how often answers were right.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "logs", type=Path, metavar="LOGS", help="directory of a prediction log, or one of its files"
@@ -123,7 +123,6 @@ def _parser() -> argparse.ArgumentParser:
         "--every", type=_positive, metavar="SECONDS", help="look again and again, until Ctrl-C"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 
@@ -149,28 +148,14 @@ def _once(arguments: argparse.Namespace) -> int:
     report = watch.report()
     if arguments.metrics:
         model = arguments.model or version.parent.name
-        _replace(arguments.metrics, exposition(report, model, version.name))
+        write_whole(arguments.metrics, _exposition(report, model, version.name))
     if arguments.label_next:
-        _replace(arguments.label_next, _to_label(report))
+        write_whole(arguments.label_next, _to_label(report))
     if arguments.json:
         print(safe_json(json.dumps(_as_json(report), ensure_ascii=False, indent=1)))
     else:
         _print(version, report, arguments)
     return int(report.verdict == "shifted")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    with naming_file(path):
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        scratch = Path(name)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            scratch.chmod(0o644)
-            scratch.replace(path)
-        finally:
-            scratch.unlink(missing_ok=True)
 
 
 def _to_label(report: Report) -> str:
@@ -259,3 +244,29 @@ def _accuracy(found: Accuracy) -> str:
 
 def _moment(seconds: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+_METRICS_PREFIX = "gru_watch:"
+
+
+def _exposition(report: Report, model: str, version: str) -> str:
+    """The report's numbers, as samples with the labels `model_name` and `version`."""
+    labels = ("model_name", "version")
+    index = Gauge(f"{_METRICS_PREFIX}stability_index", (*labels, "quantity"))
+    noise = Gauge(f"{_METRICS_PREFIX}stability_index_noise", (*labels, "quantity"))
+    outside = Gauge(f"{_METRICS_PREFIX}share_outside", (*labels, "quantity"))
+    for finding in report.findings:
+        outside.set(finding.outside, model, version, finding.name)
+        index.set(finding.stability.value, model, version, finding.name)
+        noise.set(finding.stability.noise, model, version, finding.name)
+    rows = Gauge(f"{_METRICS_PREFIX}rows", labels)
+    rows.set(report.rows, model, version)
+    accuracy = Gauge(f"{_METRICS_PREFIX}accuracy", (*labels, "bound"))
+    if report.accuracy is not None:
+        for bound in ("low", "share", "high"):
+            accuracy.set(getattr(report.accuracy, bound), model, version, bound)
+    return "".join(
+        "\n".join((f"# TYPE {gauge.name} gauge", *lines, ""))
+        for gauge in (index, noise, outside, rows, accuracy)
+        if (lines := list(gauge.lines()))
+    )

@@ -18,6 +18,8 @@ from gru_serving.errors import InvalidArgument, NotFound, ServingError
 from gru_serving.preprocessing.examples import text_feature
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
 
+_TEXT = "text"
+"""Feature of the tf.Examples of Classify and Regress that holds the text."""
 _SIGNATURES = (DEFAULT_SIGNATURE, "", "by_name", "classify", "regress")
 
 
@@ -60,21 +62,20 @@ def log_files(path: Path) -> list[Path]:
     return found
 
 
-def read_log(file: Path, text: str = "text") -> Iterator[Logged]:
+def read_log(file: Path) -> Iterator[Logged]:
     """The requests in one file whose signatures take whole texts or series.
 
     The last record of a file that a server is writing may be half there; it is left out.
 
     Args:
         file: TFRecords of PredictionLog.
-        text: Feature of the tf.Examples of Classify and Regress that holds the text.
 
     Raises:
         InvalidArgument: The file is of another kind, or damaged.
     """
     try:
         for record in read_records(file):
-            logged = _logged(PredictionLog.FromString(record), text)
+            logged = _logged(PredictionLog.FromString(record))
             if logged is not None:
                 yield logged
     except CorruptRecordError as error:
@@ -84,39 +85,39 @@ def read_log(file: Path, text: str = "text") -> Iterator[Logged]:
         raise InvalidArgument(f"{file}: expected a prediction log: {error}") from None
 
 
-def _logged(log: PredictionLog, text: str) -> Logged | None:
+def _logged(log: PredictionLog) -> Logged | None:
     kind = log.WhichOneof("log_type")
     spec = log.log_metadata.model_spec
     if kind not in _ARRAYS or spec.signature_name not in _SIGNATURES:
         return None
-    found = _ARRAYS[kind](getattr(log, kind), text)
+    found = _ARRAYS[kind](getattr(log, kind))
     if found is None:
         return None
     return Logged(spec.name, spec.version.value, log.log_metadata.timestamp_secs, *found)
 
 
-def _predicted(log: Any, _: str) -> tuple[Arrays, Arrays]:
+def _predicted(log: Any) -> tuple[Arrays, Arrays]:
     outputs = {name: decode_tensor(tensor) for name, tensor in log.response.outputs.items()}
     return decode_inputs(log.request), outputs
 
 
-def _classified(log: Any, text: str) -> tuple[Arrays, Arrays] | None:
+def _classified(log: Any) -> tuple[Arrays, Arrays] | None:
     rows = [sorted(row.classes, key=lambda one: -one.score)
             for row in log.response.result.classifications]  # fmt: skip
     if not rows or not rows[0]:
         return None
     labels = np.array([row[0].label.encode() for row in rows], object)
     scores = np.array([[one.score for one in row] for row in rows])
-    return _texts(log, text), {"label": labels, SCORES: scores}
+    return _texts(log), {"label": labels, SCORES: scores}
 
 
-def _regressed(log: Any, text: str) -> tuple[Arrays, Arrays]:
+def _regressed(log: Any) -> tuple[Arrays, Arrays]:
     values = [row.value for row in log.response.result.regressions]
-    return _texts(log, text), {"value": np.array(values)}
+    return _texts(log), {"value": np.array(values)}
 
 
-def _texts(log: Any, text: str) -> Arrays:
-    return {text: text_feature(np.array(decode_input(log.request.input), object), text)}
+def _texts(log: Any) -> Arrays:
+    return {_TEXT: text_feature(np.array(decode_input(log.request.input), object), _TEXT)}
 
 
 _ARRAYS = {

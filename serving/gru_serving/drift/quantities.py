@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -90,7 +89,8 @@ class Quantities:
                 named = _named(name, array)
                 names |= named
                 if named and not said:
-                    said = [_all_names(row) for row in array]
+                    # One, or several with empty texts behind them.
+                    said = [tuple(_text(v) for v in np.atleast_1d(row) if v) for row in array]
             elif array.ndim == 1:
                 numbers[name] = array.astype(float)
             elif array.ndim == 2 and name == SCORES and array.shape[1]:
@@ -133,11 +133,6 @@ def _counted(name: str, array: np.ndarray) -> dict[str, np.ndarray]:
     if array.ndim != 2:
         return {}
     return {f"{name}: how many": np.array([sum(map(bool, row)) for row in array], float)}
-
-
-def _all_names(row: Any) -> tuple[str, ...]:
-    """Return the names of one row: one, or several with empty texts behind them."""
-    return tuple(_text(value) for value in np.atleast_1d(row) if value)
 
 
 def _named(name: str, array: np.ndarray) -> dict[str, Sequence[str]]:

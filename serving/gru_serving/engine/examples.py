@@ -15,6 +15,7 @@ from gru_serving.codecs.signature import (
     DEFAULT_SIGNATURE,
     REGRESS_METHOD,
     Signature,
+    sizes_text,
 )
 from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.errors import InvalidArgument, Unimplemented
@@ -187,8 +188,7 @@ def read_classification(outputs: Mapping[str, np.ndarray], count: int) -> Classi
     for name, array in outputs.items():
         if array.ndim != 2:
             raise InvalidArgument(
-                "Expected Tensor shape: [batch_size num_classes] but got "
-                f"{_shape_text(array.shape)}"
+                f"Expected Tensor shape: [batch_size num_classes] but got {sizes_text(array.shape)}"
             )
         _check_type(name, array, "DT_STRING" if name == CLASSES else "DT_FLOAT")
         if len(array) != count:
@@ -231,7 +231,7 @@ def read_regression(outputs: Mapping[str, np.ndarray], count: int) -> np.ndarray
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] != 1):
         raise InvalidArgument(
             "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got "
-            f"{_shape_text(values.shape)}"
+            f"{sizes_text(values.shape)}"
         )
     if len(values) != count:
         raise InvalidArgument(
@@ -273,10 +273,6 @@ def _check_type(name: str, array: np.ndarray, expected: str) -> None:
     found = by_numpy(array.dtype).enum_name
     if found != expected:
         raise InvalidArgument(f"Expected {name} Tensor of {expected}. Got: {found}")
-
-
-def _shape_text(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, shape)) + "]"
 
 
 def _debug(predictor: Predictor, name: str) -> str:

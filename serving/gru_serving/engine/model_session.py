@@ -20,11 +20,13 @@ def missing_tensor(name: str) -> NotFound:
 
 
 class ModelSession(Protocol):
-    """Named tensors in, named tensors out; methods may be called from several threads."""
+    """Named tensors in, named tensors out; methods may be called from several threads.
 
-    @property
-    def signatures(self) -> SignatureDefMap:
-        """Signatures as stored in the model."""
+    Attributes:
+        signatures: Signatures as stored in the model.
+    """
+
+    signatures: SignatureDefMap
 
     def tensor(self, name: str) -> Any:
         """A hashable handle of a tensor, for `run`.
@@ -50,8 +52,12 @@ class ModelSession(Protocol):
             ServingError: The run fails; the message is TF Serving's.
         """
 
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:
-        """Whether a run with these inputs is over before a thread would have taken it up."""
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Whether a run with these inputs is over before a thread would have taken it up.
+
+        Never, unless a session knows better: it may take its time, or wait for others.
+        """
+        return False
 
     def interrupt(self) -> None:
         """End the runs under way, where that can be done; for the end of the process."""

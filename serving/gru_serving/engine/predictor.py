@@ -105,7 +105,7 @@ class PreparedRun(Generic[AnswerT]):
 
 
 class CountedSession:
-    """A session whose runs are counted, under the names of TensorFlow's own counters.
+    """A session that counts the runs that went well, under the names of TensorFlow's own counters.
 
     Args:
         session: Session that runs the model.
@@ -127,7 +127,10 @@ class CountedSession:
         """Run the model; see `ModelSession.run`."""
         started = time.perf_counter()
         outputs = self._session.run(feeds, fetches, timeout_ms)
-        self._metrics.graph_run(time.perf_counter() - started)
+        microseconds = int((time.perf_counter() - started) * 1e6)
+        self._metrics.direct_session_runs.add()
+        self._metrics.graph_runs.add()
+        self._metrics.graph_run_time_usecs.add(by=microseconds)
         return outputs
 
 
@@ -193,22 +196,20 @@ class Predictor:
         except KeyError:
             raise FailedPrecondition(f'Serving signature key "{name}" not found.') from None
 
-    def check_inputs(self, signature_name: str, names: Collection[str]) -> Signature:
-        """The signature of a Predict request, which must fit what the request feeds.
+    def check_inputs(self, signature: Signature, names: Collection[str]) -> None:
+        """Check that a Predict request fits the signature that it is for.
 
         Args:
-            signature_name: Name of the signature; empty for `serving_default`.
-            names: Names of the inputs.
+            signature: Signature of this model.
+            names: Names of the inputs that the request feeds.
 
         Raises:
-            ServingError: The signature is missing, not one for Predict, or takes other inputs; the
-                message is TF Serving's.
+            ServingError: The signature is not one for Predict, or takes other inputs; the message
+                is TF Serving's.
         """
-        signature = self.find_signature(signature_name)
         if self.check_method_names:
             signature.check_predict_method()
         signature.check_input_names(names)
-        return signature
 
     def predict(
         self,
@@ -231,7 +232,7 @@ class Predictor:
         Raises:
             ServingError: The request cannot be answered; the message is TF Serving's.
         """
-        self.check_inputs(signature_name, inputs.keys())
+        self.check_inputs(self.find_signature(signature_name), inputs.keys())
         return self.prepare(inputs, signature_name, output_filter).run(timeout_ms)
 
     def prepare(
@@ -241,8 +242,14 @@ class Predictor:
         output_filter: Collection[str] = (),
     ) -> PreparedRun[dict[str, np.ndarray]]:
         """Prepare the run of `predict`; `check_inputs` must have passed the names of the inputs."""
-        signature = self.find_signature(signature_name)
-        call = self._call(signature_name, signature, output_filter)
+        key = (signature_name, tuple(output_filter))
+        call = self._calls.get(key)
+        if call is None:
+            call = self._new_call(self.find_signature(signature_name), output_filter)
+            # Clients choose the filters; their variety must not fill the memory.
+            if len(self._calls) < _MAX_CALLS:
+                self._calls[key] = call
+        signature = call.signature
         feeds = {}
         for alias, handle, takes_strings in call.feeds:
             array = inputs.get(alias)
@@ -288,16 +295,6 @@ class Predictor:
     def close(self) -> None:
         """Free the model; no request may be under way."""
         self._session.close()
-
-    def _call(self, name: str, signature: Signature, output_filter: Collection[str]) -> _Call:
-        key = (name, tuple(output_filter))
-        call = self._calls.get(key)
-        if call is None:
-            call = self._new_call(signature, output_filter)
-            # Clients choose the filters; their variety must not fill the memory.
-            if len(self._calls) < _MAX_CALLS:
-                self._calls[key] = call
-        return call
 
     def _new_call(self, signature: Signature, output_filter: Collection[str]) -> _Call:
         wanted = signature.select_outputs(output_filter)

@@ -28,7 +28,7 @@ from gru_serving.codecs.dtypes import MAX_STRING_RANK, STRING, check_rank
 from gru_serving.codecs.wire import read_varint
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.load_options import SessionOptions
-from gru_serving.engine.model_session import missing_tensor
+from gru_serving.engine.model_session import ModelSession, missing_tensor
 from gru_serving.errors import (
     Code,
     FailedPrecondition,
@@ -365,7 +365,7 @@ class _RunPools:
                 self._free.append(number)
 
 
-class GraphSession:
+class GraphSession(ModelSession):
     """One loaded MetaGraph; its methods may be called from several threads.
 
     Args:
@@ -435,7 +435,11 @@ class GraphSession:
         options = None
         try:
             with self._pools.choose(feeds.values()) as pool:
-                options = _run_options(timeout_ms, pool)
+                if timeout_ms > 0 or pool:
+                    run_options = tf.compat.v1.RunOptions(
+                        timeout_in_ms=max(0, timeout_ms), inter_op_thread_pool=pool
+                    ).SerializeToString()
+                    options = pywrap_tf_session.TF_NewBufferFromString(run_options)
                 outputs = self._session._call_tf_sessionrun(options, dict(feeds), wanted, [], None)
         except tf.errors.InternalError as error:
             # More dimensions than NumPy supports are an error of the request.
@@ -456,10 +460,6 @@ class GraphSession:
             return join(fetches, outputs, parts)
         return list(map(np.asarray, outputs))
 
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: a graph of TensorFlow takes its time."""
-        return False
-
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""
         self._session.close()
@@ -467,11 +467,3 @@ class GraphSession:
     def close(self) -> None:
         """Free the graph and its variables; no run may be under way."""
         self._session.close()
-
-
-def _run_options(timeout_ms: int, pool: int) -> Any:
-    """A buffer to be freed after the run; None for the defaults."""
-    if timeout_ms <= 0 and not pool:
-        return None
-    options = tf.compat.v1.RunOptions(timeout_in_ms=max(0, timeout_ms), inter_op_thread_pool=pool)
-    return pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())

@@ -232,7 +232,7 @@ def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
 
 def _predict(predictor: Predictor, request: PredictRequest, metrics: Metrics) -> None:
     name = request.model_spec.signature_name
-    predictor.check_inputs(name, request.inputs.keys())
+    predictor.check_inputs(predictor.find_signature(name), request.inputs.keys())
     inputs = decode_inputs(request)
     with metrics.runtime(request.model_spec.name, "Predict"):
         predictor.prepare(inputs, name, request.output_filter).run()

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
@@ -16,24 +17,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """One call on its way to a thread and back."""
+    """One call on its way to a thread and back; whoever gets its `turn` decides whether it runs."""
 
-    __slots__ = ("call", "ended", "future", "turn", "under_way")
-
-    def __init__(self, call: Callable[[], T], future: asyncio.Future[T]) -> None:
-        self.call = call
-        self.future = future
-        self.turn = [None]  # whoever pops it decides whether the call runs
-        self.under_way = True
-        self.ended: asyncio.Future[None] | None = None
-
-    def claim(self) -> bool:
-        try:
-            self.turn.pop()
-        except IndexError:
-            return False
-        return True
+    call: Callable[[], T]
+    future: asyncio.Future[T]
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    under_way: bool = True
+    ended: asyncio.Future[None] | None = None
 
     def run(self) -> None:
         setter: Callable[[Any], None]
@@ -109,7 +101,7 @@ class WorkerThreads:
         try:
             return await job.future
         except asyncio.CancelledError:
-            if not job.claim():
+            if not job.turn.acquire(blocking=False):
                 await job.wait()
             raise
         finally:
@@ -124,7 +116,7 @@ class WorkerThreads:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            if job.claim():
+            if job.turn.acquire(blocking=False):
                 job.run()
             # The last answer must not stay in memory while the thread waits.
             del job

@@ -28,9 +28,10 @@ from gru_serving.drift.text_reader import TextReader
 from gru_serving.engine.golden import TOLERANCE, difference, write_golden
 from gru_serving.engine.portability import portability_faults
 from gru_serving.engine.warmup import write_records
+from gru_serving.errors import InterfaceChangeError
 from gru_serving.export.files import golden_request, warmup_record, write_onnx
 from gru_serving.preprocessing.description import Description
-from gru_serving.release.interface import MODEL_CARD, InterfaceChangeError, check_next_version
+from gru_serving.release.interface import MODEL_CARD, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
 from gru_training.config import to_dict

@@ -68,8 +68,8 @@ class Work(Generic[AnswerT]):
     """
 
     run: PreparedRun[AnswerT]
-    encode: Callable[[Answering, AnswerT], bytes]
-    messages: Callable[[Answering, AnswerT, bytes], tuple[bytes, bytes]]
+    encode: Callable[[AnswerT], bytes]
+    messages: Callable[[AnswerT, bytes], tuple[bytes, bytes]]
 
 
 class LoopLimits(NamedTuple):
@@ -87,10 +87,8 @@ class LoopLimits(NamedTuple):
 class Request(ABC, Generic[AnswerT]):
     """One request as a transport carries it; its methods block.
 
-    Args:
-        size: Bytes to read.
-
     Attributes:
+        size: Bytes to read.
         api: Name in metrics: "Predict", "Classify", "Regress"; empty where TF Serving counts the
             examples only.
         kind: Name in prediction logs.
@@ -100,18 +98,23 @@ class Request(ABC, Generic[AnswerT]):
     api: ClassVar[str]
     kind: ClassVar[str]
     limits: ClassVar[LoopLimits]
-
-    def __init__(self, size: int) -> None:
-        self.size = size
+    size: int
 
     @abstractmethod
     def parse(self) -> Question:
         """Read the bytes, as far as that needs no model."""
 
     @abstractmethod
-    def decode(self, question: Question, predictor: Predictor) -> Work[AnswerT]:
-        """Make the model's inputs of what was read."""
+    def decode(self, content: Any, predictor: Predictor, by: Answering) -> Work[AnswerT]:
+        """Make the model's inputs of what was read.
 
+        Args:
+            content: Content of the question.
+            predictor: The version in memory.
+            by: Version and signature that answer.
+        """
+
+    @property
     @abstractmethod
     def timeout_ms(self) -> int:
         """Milliseconds left for the run; 0 for no limit."""
@@ -122,7 +125,6 @@ class _Job(NamedTuple):
 
     request: Request[Any]
     work: Work[Any]
-    by: Answering
     lease: ExitStack
     record: RequestRecord
 
@@ -136,10 +138,10 @@ class _Answer(NamedTuple):
 
     def write(self) -> bytes:
         """The bytes of the answer."""
-        (request, work, by, _, record), outputs, size = self
-        body = work.encode(by, outputs)
+        (request, work, _, record), outputs, size = self
+        body = work.encode(outputs)
         record.exchange = Exchange(
-            request.kind, lambda: work.messages(by, outputs, body), request.size + size + len(body)
+            request.kind, lambda: work.messages(outputs, body), request.size + size + len(body)
         )
         return body
 
@@ -223,13 +225,13 @@ class Inference:
 
     def _decode(self, request: Request[Any], record: RequestRecord, lease: ExitStack) -> _Job:
         question = request.parse()
-        (model, version, label), name, _ = question
+        (model, version, label), name, content = question
         record.model, record.signature = model, name
         held = self.repository.acquire(model, version, label)
         lease.callback(held.end)
         record.version, record.signature = held.number, request.api and (name or DEFAULT_SIGNATURE)
         by = Answering(model, held.number, name)
-        return _Job(request, request.decode(question, held.predictor), by, lease, record)
+        return _Job(request, request.decode(content, held.predictor, by), lease, record)
 
     def _decode_and_run(
         self, request: Request[Any], record: RequestRecord, lease: ExitStack, turn: Turn
@@ -245,21 +247,21 @@ class Inference:
     def _run(self, job: _Job) -> _Answer | bytes:
         """Run the model; an answer that is neither small nor long is written here as well."""
         started = time.perf_counter()
-        outputs = job.work.run.run(job.request.timeout_ms())
+        outputs = job.work.run.run(job.request.timeout_ms)
         answer = self._ran(job, outputs, started)
         return answer.write() if job.request.limits.write < answer.size <= LONG_BYTES else answer
 
     async def _run_in_batch(self, job: _Job) -> _Answer:
         started = time.perf_counter()
-        outputs = await job.work.run.run_in_batch(job.request.timeout_ms())
+        outputs = await job.work.run.run_in_batch(job.request.timeout_ms)
         return self._ran(job, outputs, started)
 
     def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:
         """Count a run that went well, and hold the version no longer."""
         if job.request.api:
-            self._metrics.ran(job.by.model, job.request.api, started)
+            self._metrics.ran(job.record.model, job.request.api, started)
         else:
-            self._metrics.examples(job.by.model, job.work.run.rows)
+            self._metrics.examples(job.record.model, job.work.run.rows)
         job.lease.close()
         size = 0
         if isinstance(outputs, Mapping):

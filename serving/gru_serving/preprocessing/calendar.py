@@ -150,7 +150,6 @@ class CalendarTable(JsonFile):
     years: tuple[int, ...] = ()
 
     file = "calendar.json"
-    nested = {"times": StepTimes, "zone": TimeZone}  # noqa: RUF012
 
     def made(self, values: Values, name: str, first: int, stop: Any, ops: Any) -> Any:
         """Return columns (B, N, columns) float32, so many steps after times that a caller sent.
@@ -289,8 +288,6 @@ class AddCalendar(SharedStep, kind="add_calendar"):
     timestamp: str | None
     calendar: CalendarTable
 
-    files = {"calendar": CalendarTable}  # noqa: RUF012
-
     def do(self, values: Values, ops: Any) -> None:
         """Make them."""
         history = values[self.source]
@@ -323,8 +320,6 @@ class AddFutureCalendar(SharedStep, kind="add_future_calendar"):
     places: tuple[int, ...]
     order: tuple[int, ...]
     calendar: CalendarTable
-
-    files = {"calendar": CalendarTable}  # noqa: RUF012
 
     def do(self, values: Values, ops: Any) -> None:
         """Make them."""

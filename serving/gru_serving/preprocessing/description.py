@@ -21,9 +21,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from gru_serving.errors import InvalidArgument
 from gru_serving.preprocessing.operations import Arrays, tensors
@@ -88,11 +89,9 @@ class Described:
 
     Attributes:
         kind: Name of the class in JSON.
-        files: Classes of the fields that are files, by field name.
     """
 
     kind: ClassVar[str]
-    files: ClassVar[Mapping[str, type[DataFile]]] = {}
     _kinds: ClassVar[dict[str, type[Described]]] = {}
 
     def __init_subclass__(cls, kind: str | None = None) -> None:
@@ -103,7 +102,13 @@ class Described:
     def to_json(self) -> dict[str, Any]:
         """Return the name of the class and its fields, files by their names."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        return {"do": self.kind, **found, **{name: found[name].file for name in self.files}}
+        return {"do": self.kind, **found, **{name: found[name].file for name in self.files()}}
+
+    @classmethod
+    def files(cls) -> Mapping[str, type[DataFile]]:
+        """Return the classes of the fields that are files, by field name."""
+        found = classes_of(cls).items()  # type: ignore[arg-type]
+        return {name: of for name, of in found if issubclass(of, DataFile)}
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any], files: Files) -> Self:
@@ -122,10 +127,23 @@ class Described:
         if kind is None or not issubclass(kind, cls):
             raise InvalidArgument(f"unknown step {name!r}")
         try:
-            named = {field: files.read(of, given[field]) for field, of in kind.files.items()}
+            named = {field: files.read(of, given[field]) for field, of in kind.files().items()}
             return kind(**{field: tuples(value) for field, value in given.items()} | named)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"step {name!r}: {error!r}") from None
+
+
+@cache
+def classes_of(kind: type) -> Mapping[str, type]:
+    """Return the classes of a dataclass' fields that are no type of JSON, by name."""
+    hints = get_type_hints(kind)
+    either = {each.name: (hints[each.name], *get_args(hints[each.name])) for each in fields(kind)}
+    return {
+        name: of
+        for name, possible in either.items()
+        for of in possible
+        if isinstance(of, type) and (is_dataclass(of) or issubclass(of, DataFile))
+    }
 
 
 def tuples(value: Any) -> Any:
@@ -175,13 +193,7 @@ class SharedStep(Step):
 
 
 class JsonFile(DataFile):
-    """A frozen dataclass of numbers, texts and tuples as a file of its own.
-
-    Attributes:
-        nested: Classes of fields that are such dataclasses, or None, by name.
-    """
-
-    nested: ClassVar[Mapping[str, type]] = {}
+    """A frozen dataclass of numbers, texts, tuples and such dataclasses as a file of its own."""
 
     def text(self) -> str:
         """Return the fields by name."""
@@ -191,7 +203,7 @@ class JsonFile(DataFile):
     def parse(cls, text: str) -> Self:
         """Return the inverse of `text`."""
         found = json.loads(text)
-        for name, kind in cls.nested.items():
+        for name, kind in classes_of(cls).items():
             if found[name] is not None:
                 found[name] = kind(**{each: tuples(of) for each, of in found[name].items()})
         return cls(**{name: tuples(value) for name, value in found.items()})
@@ -242,7 +254,7 @@ class Description:
     def files(self) -> Iterator[DataFile]:
         """Yield the files of all steps, each once."""
         steps = (step for each in self.signatures.values() for step in each.steps)
-        found = (getattr(step, name) for step in steps for name in step.files)
+        found = (getattr(step, name) for step in steps for name in step.files())
         yield from {each.file: each for each in found}.values()
 
     def write(self, folder: Path) -> None:

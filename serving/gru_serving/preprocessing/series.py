@@ -139,7 +139,6 @@ class SeriesScale(JsonFile):
     known: InputEffect | None = None
 
     file = "scale.json"
-    nested = {"known": InputEffect}  # noqa: RUF012
 
     @property
     def future_columns(self) -> tuple[int, ...]:
@@ -260,8 +259,6 @@ class Standardise(SharedStep, kind="standardise"):
     target: str
     scale: SeriesScale
 
-    files = {"scale": SeriesScale}  # noqa: RUF012
-
     def do(self, values: Values, ops: Any) -> None:
         """Fill and scale them."""
         values[self.target] = self.scale.standardised(values[self.source], ops)
@@ -280,8 +277,6 @@ class StandardiseTick(SharedStep, kind="standardise_tick"):
     source: str
     target: str
     scale: SeriesScale
-
-    files = {"scale": SeriesScale}  # noqa: RUF012
 
     def do(self, values: Values, ops: Any) -> None:
         """Scale them."""
@@ -308,8 +303,6 @@ class AddEffects(SharedStep, kind="add_effects"):
     target: str
     scale: SeriesScale
 
-    files = {"scale": SeriesScale}  # noqa: RUF012
-
     def do(self, values: Values, ops: Any) -> None:
         """Compute them."""
         future = None if self.future is None else values[self.future]
@@ -333,8 +326,6 @@ class Restore(SharedStep, kind="restore"):
     scale: SeriesScale
     axes: int
     effects: str | None = None
-
-    files = {"scale": SeriesScale}  # noqa: RUF012
 
     def do(self, values: Values, ops: Any) -> None:
         """Scale them."""
@@ -425,8 +416,6 @@ class CalibrateQuantiles(Step, kind="calibrate_quantiles"):
     intervals: Intervals
     unknown: bool = False
 
-    files = {"intervals": Intervals}  # noqa: RUF012
-
     def numpy(self, values: Values) -> None:
         """Shift and order them."""
         forecasts = values[self.source]
@@ -510,7 +499,6 @@ class AverageEffect(JsonFile):
     relative: tuple[bool, ...]
 
     file = "average_effect.json"
-    nested = {"effect": InputEffect}  # noqa: RUF012
 
 
 def _last_of(history: Any, steps: int, ops: Any) -> Any:
@@ -536,8 +524,6 @@ class SplitEffect(SharedStep, kind="split_effect"):
     future: str
     steps: int
     average: AverageEffect
-
-    files = {"average": AverageEffect}  # noqa: RUF012
 
     def do(self, values: Values, ops: Any) -> None:
         """Compute them."""
@@ -655,8 +641,6 @@ class FindColumns(SharedStep, kind="find_columns"):
     source: str
     columns: SeriesColumns
 
-    files = {"columns": SeriesColumns}  # noqa: RUF012
-
     def do(self, values: Values, ops: Any) -> None:
         """Find them."""
         names, of = values[self.source], self.columns
@@ -688,8 +672,6 @@ class OrderColumns(SharedStep, kind="order_columns"):
     by: str
     columns: SeriesColumns
     future: bool = False
-
-    files = {"columns": SeriesColumns}  # noqa: RUF012
 
     def do(self, values: Values, ops: Any) -> None:
         """Pick them."""

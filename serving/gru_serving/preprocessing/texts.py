@@ -585,8 +585,6 @@ class Tokenize(Step, kind="tokenize"):
     tokenizer: Tokenizer
     last: int | None
 
-    files = {"tokenizer": Tokenizer}  # noqa: RUF012
-
     def numpy(self, values: Values) -> None:
         """Split texts."""
         rows = [self.tokenizer(text) for text in vector(values[self.source]).tolist()]
@@ -611,8 +609,6 @@ class LookUp(Step, kind="look_up"):
     source: str
     target: str
     words: Words
-
-    files = {"words": Words}  # noqa: RUF012
 
     def numpy(self, values: Values) -> None:
         """Look tokens up."""
@@ -640,8 +636,6 @@ class ShowTokens(Step, kind="show_tokens"):
     source: str
     target: str
     tokenizer: Tokenizer
-
-    files = {"tokenizer": Tokenizer}  # noqa: RUF012
 
     def numpy(self, values: Values) -> None:
         """Take marks off, and pad."""

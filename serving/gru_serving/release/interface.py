@@ -14,7 +14,7 @@ from typing import Any
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.json_predict import read_json
 from gru_serving.codecs.signature import Signature, TensorInfo
-from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.errors import InterfaceChangeError, InvalidArgument, NotFound
 from gru_serving.printable import escaped
 from gru_serving.storage.saved_model import read_signatures
 from gru_serving.storage.version_scan import versions_on_disk
@@ -41,10 +41,6 @@ _PROMISES = {
 """Entries of the model card that tell what an answer means, and how to name them."""
 _TAGS = ("serve",)
 _NAMES_SHOWN = 5
-
-
-class InterfaceChangeError(Exception):
-    """A version would break what clients of the one before it rely on."""
 
 
 @dataclass(frozen=True)
@@ -112,16 +108,27 @@ def read_promises(version: Path) -> dict[str, Any]:
         ValueError: The model card is not a JSON object.
         OSError: The card cannot be read.
     """
+    card = read_card(version) or {}
+    return {key: card[key] for key in _PROMISES if key in card}
+
+
+def read_card(version: Path) -> dict[str, Any] | None:
+    """Read a version's model card; None where it has none.
+
+    Raises:
+        ValueError: The model card is not a JSON object.
+        OSError: The card cannot be read.
+    """
     card = version / MODEL_CARD
     if not card.exists():
-        return {}
+        return None
     try:
         content = read_json(card.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{card}: expected JSON; got: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{card}: expected a JSON object; got a {type(content).__name__}")
-    return {key: content[key] for key in _PROMISES if key in content}
+    return content
 
 
 def changed_promises(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gru_serving.client import Client
-from gru_serving.config.files import VersionPolicy, served_models
+from gru_serving.config.files import ServedModel, served_models
 from gru_serving.config.model_config_edit import (
     RolloutError,
     copy_config,
@@ -77,7 +77,7 @@ class Rollout:
     def unlabelled(self) -> int | None:
         """The version that requests without label or version get, by the file; None for none."""
         config = read_config(self.path, self.model)
-        return max(choose(self._on_disk(config), self._policy(config)), default=None)
+        return max(choose(self._on_disk(config), self._served(config).policy), default=None)
 
     def directory(self, version: int) -> Path:
         """Find the directory of a version of the model.
@@ -226,7 +226,7 @@ class Rollout:
 
     def _serving(self, config: ModelServerConfig, versions: set[int]) -> ModelServerConfig:
         """The configuration, asking for these versions besides those it asks for already."""
-        policy = self._policy(config)
+        policy = self._served(config).policy
         changed = copy_config(config)
         if policy.kind == "all":
             return changed
@@ -247,15 +247,12 @@ class Rollout:
         entry.model_version_policy.specific.versions.extend(sorted(asked | versions))
         return changed
 
-    def _policy(self, config: ModelServerConfig) -> VersionPolicy:
-        return next(m.policy for m in served_models(config, may_log=True) if m.name == self.model)
+    def _served(self, config: ModelServerConfig) -> ServedModel:
+        return next(m for m in served_models(config, may_log=True) if m.name == self.model)
 
     def _on_disk(self, config: ModelServerConfig) -> dict[int, Path]:
-        base = next(
-            m.base_path for m in served_models(config, may_log=True) if m.name == self.model
-        )
         try:
-            return versions_on_disk(base)
+            return versions_on_disk(self._served(config).base_path)
         except NotFound:
             return {}
 

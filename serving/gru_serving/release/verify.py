@@ -1,11 +1,50 @@
-"""Whether a version's files answer as its Keras model did at export."""
+"""Golden requests asked of a server, or of files; see `gru_serving.engine.golden`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from gru_serving.engine.golden import TOLERANCE, Verdict, local_engine, naming, read_golden, replay
+import numpy as np
+import numpy.typing as npt
+
+from gru_serving.client import Target
+from gru_serving.client.errors import read_answer
+from gru_serving.engine.golden import (
+    TOLERANCE,
+    Arrays,
+    Engine,
+    Request,
+    Verdict,
+    classified,
+    local_engine,
+    naming,
+    read_golden,
+    replay,
+)
 from gru_serving.engine.imports import quiet_stderr
+
+
+def client_engine(client: Any, target: Target) -> Engine:
+    """A server, asked through a client of `gru_serving.client`."""
+
+    def ask(request: Request) -> Mapping[str, npt.NDArray[Any]]:
+        which = {
+            "model": target.model,
+            "version": target.version,
+            "label": target.label,
+            "signature": request["signature_name"],
+        }
+        method = request.get("method", "predict")
+        if method == "predict":
+            answer: Arrays = client.predict(request["inputs"], **which)
+            return answer
+        if method == "classify":
+            return read_answer(classified, client.classify(request["examples"], **which))
+        return {"outputs": np.array(client.regress(request["examples"], **which), np.float32)}
+
+    return ask
 
 
 def verify_files(

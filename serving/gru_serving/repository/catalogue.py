@@ -206,26 +206,21 @@ class ModelVersions:
                 )
 
 
+@dataclass(slots=True)
 class Lease:
     """A version that is not freed meanwhile; a context manager.
-
-    Args:
-        held: Version that is counted as in use already.
-        changed: Condition of the catalogue.
 
     Attributes:
         predictor: The version in memory.
         number: Number of the version.
+        held: Version that is counted as in use; None after the end.
+        changed: Condition of the catalogue.
     """
 
-    __slots__ = ("_changed", "_held", "number", "predictor")
-
-    def __init__(self, held: Version, changed: threading.Condition) -> None:
-        assert held.predictor is not None
-        self.predictor = held.predictor
-        self.number = held.number
-        self._held: Version | None = held
-        self._changed = changed
+    predictor: Predictor
+    number: int
+    held: Version | None
+    changed: threading.Condition
 
     def __enter__(self) -> tuple[Predictor, int]:
         return self.predictor, self.number
@@ -240,13 +235,13 @@ class Lease:
 
     def end(self) -> None:
         """Hold it no longer."""
-        held, self._held = self._held, None
+        held, self.held = self.held, None
         if held is None:
             return
-        with self._changed:
+        with self.changed:
             held.in_use -= 1
             if held.in_use == 0 and held.state is State.UNLOADING:
-                self._changed.notify_all()
+                self.changed.notify_all()
 
 
 class Catalogue:
@@ -287,7 +282,8 @@ class Catalogue:
         with self.changed:
             held = self._find(name, version, label)
             held.in_use += 1
-        return Lease(held, self.changed)
+            assert held.predictor is not None
+            return Lease(held.predictor, held.number, held, self.changed)
 
     def _find(self, name: str, number: int | None, label: str | None) -> Version:
         if not name:

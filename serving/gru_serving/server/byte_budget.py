@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gru_serving.errors import ResourceExhausted
@@ -165,26 +166,22 @@ class ByteBudget:
                 break
 
 
+@dataclass(slots=True, eq=False)
 class Held:
     """The bytes counted for one request.
 
-    Args:
-        budget: Budget that counts them.
-
     Attributes:
+        budget: Budget that counts them.
         bytes: Number of bytes counted for the request.
     """
 
-    __slots__ = ("_budget", "bytes")
-
-    def __init__(self, budget: ByteBudget) -> None:
-        self._budget = budget
-        self.bytes = 0
+    budget: ByteBudget
+    bytes: int = 0
 
     @property
     def limit(self) -> int:
         """Bytes that a request may have."""
-        return self._budget.one
+        return self.budget.one
 
     async def grow(self, size: int, in_memory: bool = False) -> None:
         """Change the number of bytes counted for the request.
@@ -197,10 +194,10 @@ class Held:
             ResourceExhausted: The bytes do not fit beside the others.
         """
         if size > max(self.bytes, FREE):
-            self.bytes += await self._budget.take(self, size - self.bytes, in_memory)
+            self.bytes += await self.budget.take(self, size - self.bytes, in_memory)
 
     def shrink(self, size: int) -> None:
         """Count for only this many bytes."""
         if size < self.bytes:
-            self._budget.give(self.bytes - size)
+            self.budget.give(self.bytes - size)
             self.bytes = size

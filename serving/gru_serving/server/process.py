@@ -38,7 +38,6 @@ from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
 from gru_serving.telemetry.refusals import Refusals
 
 if TYPE_CHECKING:
-    from gru_serving.engine.version_loader import VersionLoader
     from gru_serving.server.grpc.listener import GrpcListener
     from gru_serving.server.rest.listener import RestListener
 

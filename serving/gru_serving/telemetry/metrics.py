@@ -23,6 +23,8 @@ QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
 BATCH_SIZES = tuple(2.0**n for n in range(14))
 EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
 OTHERS = "(others)"
+_MAX_BAD_NAMES, _MAX_NAME_CHARACTERS = 1000, 256
+"""Limits of the names that were never answered well."""
 
 
 class ClientNames:
@@ -30,15 +32,9 @@ class ClientNames:
 
     Names that got a good answer stand for themselves, and so do some others. Names that are too
     long, or beyond the limit, count as `OTHERS`.
-
-    Args:
-        most: Number of names that were never answered well.
-        longest: Characters of such a name.
     """
 
-    def __init__(self, most: int = 1000, longest: int = 256) -> None:
-        self._most = most
-        self._longest = longest
+    def __init__(self) -> None:
         self._good: set[str] = set()
         self._bad: set[str] = set()
 
@@ -47,7 +43,7 @@ class ClientNames:
         if good:
             self._good.add(name)
         elif name not in self._good and name not in self._bad:
-            if len(self._bad) >= self._most or len(name) > self._longest:
+            if len(self._bad) >= _MAX_BAD_NAMES or len(name) > _MAX_NAME_CHARACTERS:
                 return OTHERS
             self._bad.add(name)
         return name
@@ -237,12 +233,6 @@ class Metrics:
         finally:
             self.load_attempt_count.add(path, status)
             self.load_latency.add(path, by=int((time.perf_counter() - started) * 1e6))
-
-    def graph_run(self, seconds: float) -> None:
-        """Count a run of a graph that went well."""
-        self.direct_session_runs.add()
-        self.graph_runs.add()
-        self.graph_run_time_usecs.add(by=int(seconds * 1e6))
 
     def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
         """Count a request; only the time of one that went well is noted.

@@ -107,7 +107,7 @@ class PredictionLogger:
     def _file(self, model: str) -> _RotatingFile:
         config = self._configured(model)
         prefix = config.log_collector_config.filename_prefix if config is not None else ""
-        path = str(self._options.directory / (prefix or _file_name(model)))
+        path = str(self._options.directory / (prefix or quote(model, safe=" ")))
         if path not in self._files:
             self._files[path] = _RotatingFile(path, self._options.file_bytes, self._options.files)
         return self._files[path]
@@ -189,11 +189,6 @@ class _RotatingFile:
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
-
-
-def _file_name(model: str) -> str:
-    """A model's name as a file's: slashes and similar characters as in URLs."""
-    return quote(model, safe=" ")
 
 
 def _check(options: PredictionLogOptions) -> None:

@@ -13,11 +13,6 @@ from gru_serving.errors import InvalidArgument, ServingError, Unavailable
 WORDS = ["good", "bad", "great film", "awful", "neither", "good bad good"]
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
-
-
 def test_parts_are_put_together(url):
     x = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
     inputs = {"x": x, "b": np.arange(11.0)[:, None]}

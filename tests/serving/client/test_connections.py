@@ -16,7 +16,7 @@ from gru_serving.codecs.signature import Signature, TensorInfo
 from gru_serving.errors import DeadlineExceeded, Unavailable, Unknown
 from tests.ports import free_ports
 from tests.serving.client.both_clients import both
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 from tests.serving.strange_servers import bare, web
 
 STATUS = json.dumps(
@@ -31,11 +31,6 @@ STATUS = json.dumps(
     }
 ).encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(STATUS)
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
 
 
 @pytest.mark.slow

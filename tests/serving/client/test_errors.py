@@ -15,7 +15,7 @@ from gru_serving.errors import ServingError, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
 from tests.serving.client.odd_answers import RIGHT, over_rest
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 from tests.serving.strange_servers import bytes_over_grpc, rpc, secure, web
 
 

@@ -27,7 +27,6 @@ from gru_serving.errors import (
 )
 from gru_serving.protos.predict_pb2 import PredictResponse
 from tests.serving.client.both_clients import both
-from tests.serving.conftest import REPOSITORY
 from tests.serving.endless_answers import (
     NEVER,
     OK,
@@ -35,6 +34,7 @@ from tests.serving.endless_answers import (
     TOO_LARGE,
     endless,
 )
+from tests.serving.servers import REPOSITORY
 from tests.serving.strange_servers import bare, bytes_over_grpc
 
 MOST = 1 << 20

@@ -17,7 +17,7 @@ from gru_serving.errors import (
     Unavailable,
 )
 from tests.ports import free_ports
-from tests.serving.conftest import running, wait_until
+from tests.serving.servers import running, wait_until
 
 TICKS = [[1.0, 10.0], [3.0, -4.0], [2.0, 0.5], [6.0, 6.0]]
 MEANS = np.cumsum(TICKS, axis=0) / np.arange(1, 5)[:, None]
@@ -79,11 +79,6 @@ def server(config, tmp_path_factory):
     )
     with running(tmp_path_factory.mktemp("server") / "log", *flags) as server:
         yield server
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
 
 
 def test_ticks(url):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from gru_serving.client import connect, connect_async
 from gru_serving.errors import InvalidArgument
-from tests.serving.conftest import running, wait_until
+from tests.serving.servers import running, wait_until
 
 
 class First(tf.Module):

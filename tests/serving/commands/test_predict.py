@@ -16,12 +16,7 @@ from gru_serving.__main__ import COMMANDS, main
 from gru_serving.commands.predict import print_answers
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
-from tests.serving.conftest import REPOSITORY
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
+from tests.serving.servers import REPOSITORY
 
 
 def predict(*argv):

@@ -14,17 +14,12 @@ import pytest
 
 from gru_serving.__main__ import main
 from tests.ctrl_c import WITH_CTRL_C
-from tests.serving.conftest import REPOSITORY, running
+from tests.serving.servers import REPOSITORY, running
 from tests.training.tables.formats import NAMES
 from tests.training.tables.formats import write as write_table
 from tests.waiting import wait_until
 
 WORDS = ("good", "bad", "great", "awful", "film", "")
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return getattr(server, request.param)
 
 
 def predict(url, data, output, *more, model="text"):

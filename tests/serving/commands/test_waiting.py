@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 
 pty = pytest.importorskip("pty")  # not available on Windows
 

@@ -19,7 +19,7 @@ from gru_serving.config.flags import (
     usage,
 )
 from gru_serving.errors import InvalidArgument
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 
 # Names and defaults of all 48, from upstream's main.cc and server.h. Here the profiler is off.
 DEVIATIONS = {"enable_profiler": False}

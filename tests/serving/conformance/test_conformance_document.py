@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 
 DOCUMENT = (REPOSITORY / "docs/reference/conformance.md").read_text("utf-8")
 SECTIONS = (

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.serving.conftest import REPOSITORY, curl_only
+from tests.serving.servers import REPOSITORY, curl_only
 
 URL = "v1/models/half%2Fplus%3Atwo"
 

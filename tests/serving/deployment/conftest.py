@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 CONFIG = """
 model_config_list {{

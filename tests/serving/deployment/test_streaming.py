@@ -15,8 +15,8 @@ from gru_serving.client.results import Explanation, Sentiment
 from gru_serving.client.streaming import AsyncStreamingSession, StreamingSession, StreamState
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
-from tests.serving.conftest import start, wait_until
 from tests.serving.deployment.classifier import TEXT, scores_so_far
+from tests.serving.servers import start, wait_until
 
 
 def test_typed_results(url):

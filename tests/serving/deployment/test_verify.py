@@ -9,8 +9,8 @@ import pytest
 from gru_serving.__main__ import main
 from gru_serving.storage.digests import FILE as DIGESTS
 from tests.ports import free_ports
-from tests.serving.conftest import running
 from tests.serving.deployment.classifier import retouch
+from tests.serving.servers import running
 
 
 @pytest.mark.slow_cases

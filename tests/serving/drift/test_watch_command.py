@@ -15,7 +15,7 @@ from gru_serving.drift.reference import Reference
 from gru_serving.drift.stability import share_verdict
 from gru_serving.drift.text_reader import TextReader
 from gru_serving.drift.watch import Watch
-from tests.serving.conftest import running
+from tests.serving.servers import running
 from tests.waiting import wait_until
 
 FOREIGN = "Der Film war ganz wunderbar und ich habe viel gelacht"

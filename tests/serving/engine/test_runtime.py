@@ -24,7 +24,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
 from gru_serving.preprocessing.description import FILE, FOLDER, Description
-from tests.serving.conftest import wait_until
+from tests.serving.servers import wait_until
 
 SCRIPT = """
 import sys

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
-from tests.serving.conftest import answered_and_imported
+from tests.serving.servers import answered_and_imported
 from tests.serving.text_op_model import save_with_text_op
 
 v1 = tf.compat.v1

@@ -22,8 +22,8 @@ from gru_serving.engine.trial import Trials, TriedVersions
 from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import DeadlineExceeded, RefusedVersion, Unavailable
 from tests.ports import free_ports
-from tests.serving.conftest import REPOSITORY, answers, running, start, wait_until
 from tests.serving.saved_models import save_killer
+from tests.serving.servers import REPOSITORY, answers, running, start, wait_until
 
 TRIED = r"Tried .*/1 in \d+\.\d\d s"
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}

@@ -20,7 +20,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.export.run import export_run
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 COLUMNS = ("load", "heat")
 LOOKBACK, HORIZON = 48, 24
@@ -95,11 +95,6 @@ def server(fleet, tmp_path_factory):
     config.write_text(f"model_config_list {{ {models} }}")
     with running(config.with_name("log"), f"--model_config_file={config}") as server:
         yield server
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from gru_training.forecasting.run import ForecastingRun
 from tests.known_calendar import train_demand, write_demand
 from tests.known_panel import train_sales, write_sales
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.long
 
@@ -59,11 +59,6 @@ def server(made, tmp_path_factory):
     config.write_text(f"model_config_list {{ {' '.join(lines)} }}", "utf-8")
     with running(folder / "log", f"--model_config_file={config}") as server:
         yield server
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
 def request_of(run, rows):

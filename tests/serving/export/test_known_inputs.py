@@ -17,7 +17,7 @@ from gru_training.__main__ import main as gru_train
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 KNOWN = ("temperature", "holiday")
 
@@ -41,11 +41,6 @@ def server(made, tmp_path_factory):
     log = tmp_path_factory.mktemp("server") / "log"
     with running(log, "--model_name=load", f"--model_base_path={root / 'load'}") as server:
         yield server
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from gru_training.estimators.forecaster import Forecaster
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.long
 
@@ -39,11 +39,6 @@ def server(made, tmp_path_factory):
     log = tmp_path_factory.mktemp("server") / "log"
     with running(log, "--model_name=sales", f"--model_base_path={root / 'sales'}") as server:
         yield server
-
-
-@pytest.fixture(params=["rest", "grpc"])
-def url(request, server):
-    return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
 
 
 def test_answers_are_those_of_the_run(made, url):

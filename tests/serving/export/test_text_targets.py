@@ -11,7 +11,7 @@ from gru_serving.client import connect
 from gru_serving.client.results import Estimate, TextLabels
 from gru_serving.export.run import export_run
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 from tests.training.sentiment.target_runs import target_run
 
 

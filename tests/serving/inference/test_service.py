@@ -51,10 +51,11 @@ class Steps(Request):
     kind = "predict"
     limits = LoopLimits(read=1000, write=1000)
     brief = False
+    timeout_ms = 0
     signature_name = ""
 
     def __init__(self, repository, size=0, answer_size=0, quick=True, batched=False):
-        super().__init__(size)
+        self.size = size
         if not quick:
             self.limits = LoopLimits(read=-1, write=1000)
         self.batched = batched
@@ -69,14 +70,11 @@ class Steps(Request):
         where = threading.current_thread()
         self.steps.append((step, "loop" if where is threading.main_thread() else "thread", held))
 
-    def timeout_ms(self):
-        return 0
-
     def parse(self):
         self._note("parse")
         return Question(Target("m"), self.signature_name, None)
 
-    def decode(self, question, predictor):
+    def decode(self, content, predictor, by):
         assert isinstance(predictor, Model)
         self._note("decode")
         return Work(self, self.encode, lambda *answer: (b"request", answer[-1]))
@@ -91,7 +89,7 @@ class Steps(Request):
         self._note("run")
         return {"y": np.zeros(self._answer_size, np.int8)}
 
-    def encode(self, by, outputs):
+    def encode(self, outputs):
         self._note("encode")
         return b"answer"
 

@@ -351,7 +351,7 @@ class Read(Files):
 
     def __init__(self, step):
         self._read = {}
-        for name, kind in step.files.items():
+        for name, kind in step.files().items():
             written = getattr(step, name)
             self._read[written.file] = kind.parse(written.text())
 

@@ -13,7 +13,7 @@ from gru_serving.client import connect
 from gru_serving.engine.golden import write_golden
 from gru_serving.export.run import export_run
 from tests.made_once import made_once, own_copy
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 CONFIG = """
 model_config_list {{ config {{

@@ -8,9 +8,9 @@ from gru_serving.__main__ import main
 from gru_serving.client import connect
 from gru_serving.config.files import read_model_config
 from gru_serving.errors import InvalidArgument
-from tests.serving.conftest import running, wait_until
 from tests.serving.full_disk import largest_file
 from tests.serving.release.rollout_config import answer, write
+from tests.serving.servers import running, wait_until
 
 
 @pytest.fixture(scope="module", params=["reload", "poll"])

@@ -9,9 +9,9 @@ from gru_serving.config.files import ServedModel
 from gru_serving.errors import RefusedVersion, Unknown
 from gru_serving.repository.repository import RepositoryOptions
 from gru_serving.storage.digests import write_digests
-from tests.serving.conftest import running
 from tests.serving.repository.affine_versions import Counted, ask, states
 from tests.serving.saved_models import publish
+from tests.serving.servers import running
 from tests.waiting import wait_until
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tests.serving.conftest import start
+from tests.serving.servers import start
 
 
 def ended(*flags):

@@ -17,7 +17,7 @@ import pytest
 
 from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.predict_pb2 import PredictRequest
-from tests.serving.conftest import flags_for, running, wait_until
+from tests.serving.servers import flags_for, running, wait_until
 
 MIB = 1 << 20
 ONE, TOGETHER = 24, 48

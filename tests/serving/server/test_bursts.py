@@ -23,8 +23,8 @@ from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.services import PREDICTION_SERVICE, Stub
 from gru_serving.telemetry.metrics import DEFAULT_PATH
 from keras_gru.convert.onnx_graph import OnnxGraph
-from tests.serving.conftest import flags_for, running, wait_until
 from tests.serving.scrape import parsed
+from tests.serving.servers import flags_for, running, wait_until
 
 ONE = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
 ONE_BY_VERSION_3 = 10.0

@@ -4,7 +4,7 @@ import pytest
 
 from gru_serving.commands.serve import exposure
 from gru_serving.config.flags import Flags
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 
 @pytest.mark.parametrize(

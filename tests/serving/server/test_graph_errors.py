@@ -14,7 +14,7 @@ from gru_serving.client import connect
 from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.predict_pb2 import PredictRequest
-from tests.serving.conftest import running, wait_until
+from tests.serving.servers import running, wait_until
 
 
 class Checked(tf.Module):

@@ -13,8 +13,8 @@ from gru_serving.config.flags import Flags
 from gru_serving.errors import InvalidArgument
 from gru_serving.server.rest.guards import Hosts
 from tests.ports import free_ports
-from tests.serving.conftest import answers, wait_until
 from tests.serving.raw_http import raw
+from tests.serving.servers import answers, wait_until
 
 PREDICT = "/v1/models/half%2Fplus%3Atwo:predict"
 BODY = b'{"instances": [2.0]}'

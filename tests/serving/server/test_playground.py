@@ -14,7 +14,7 @@ from gru_serving.errors import InvalidArgument
 from gru_serving.server.playground.routes import ASSETS, FILES
 from tests import waiting
 from tests.ports import free_ports
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 DATA = ("server.json", "card.json?model=text&version=1", "golden.json?model=text&version=1")

@@ -9,8 +9,8 @@ import pytest
 
 from gru_serving.client import connect
 from tests.ports import free_ports
-from tests.serving.conftest import answers, running, start, wait_until
 from tests.serving.server.ended_server import failure
+from tests.serving.servers import answers, running, start, wait_until
 
 
 @pytest.mark.parametrize("flag", ["port", "rest_api_port"])

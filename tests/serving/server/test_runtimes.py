@@ -10,7 +10,7 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.preprocessing.description import FOLDER
-from tests.serving.conftest import RUNTIME, running, wait_until
+from tests.serving.servers import RUNTIME, running, wait_until
 
 pytestmark = pytest.mark.skipif(RUNTIME != "auto", reason="the server chooses runtimes itself here")
 

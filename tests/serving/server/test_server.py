@@ -14,8 +14,8 @@ from gru_serving.client import connect
 from gru_serving.errors import NotFound, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
-from tests.serving.conftest import answers, running, start, wait_until, wait_until_busy
 from tests.serving.server.spin import steps_of
+from tests.serving.servers import answers, running, start, wait_until, wait_until_busy
 
 
 @pytest.mark.slow

@@ -19,9 +19,9 @@ from gru_serving.client import connect
 from gru_serving.errors import ResourceExhausted, ServingError
 from gru_serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
 from gru_serving.protos.services import PROFILER_SERVICE, Stub
-from tests.serving.conftest import running, wait_until
 from tests.serving.saved_models import Affine
 from tests.serving.scrape import parsed
+from tests.serving.servers import running, wait_until
 
 MODELS = """
 model_config_list {{

@@ -11,8 +11,8 @@ import pytest
 from gru_serving.client import connect
 from gru_serving.config.flags import usage
 from tests.ports import free_ports
-from tests.serving.conftest import REPOSITORY, answered_and_imported, running
 from tests.serving.server.ended_server import ended, failure
+from tests.serving.servers import REPOSITORY, answered_and_imported, running
 
 
 def test_help_and_version():

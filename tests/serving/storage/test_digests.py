@@ -14,7 +14,7 @@ from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, RefusedVersion
 from gru_serving.storage.digests import FILE, check_digests, digest_of, has_digests, write_digests
-from tests.serving.conftest import running, wait_until
+from tests.serving.servers import running, wait_until
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gru_serving.storage.file_lock import LockedError, file_lock
-from tests.serving.conftest import REPOSITORY
+from tests.serving.servers import REPOSITORY
 
 HOLDER = """
 import pathlib, sys, time

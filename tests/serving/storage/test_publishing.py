@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from gru_serving.__main__ import main
 from gru_serving.commands.inspect import main as inspect
 from gru_serving.errors import NotFound
 from gru_serving.storage.publishing import (
@@ -16,8 +17,8 @@ from gru_serving.storage.publishing import (
     put_in_place,
     remove_old,
 )
-from tests.serving.conftest import REPOSITORY
 from tests.serving.saved_models import save_affine
+from tests.serving.servers import REPOSITORY
 
 # Each prints the exceptions that it did not expect.
 PRUNE = """
@@ -223,3 +224,11 @@ def test_a_broken_model_card_is_named(tmp_path, capsys):
     (tmp_path / "1" / "assets.extra" / "model_card.json").write_text('{"task": ')
     assert inspect([str(tmp_path)]) == 2
     assert "model_card.json: expected JSON; got: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["prune", "--keep=1"], ["publish", "--to=to"]])
+def test_names_in_errors_are_shown_not_obeyed(tmp_path, capsys, command):
+    assert main([*command, str(tmp_path / "a\x1b[2J\nb")]) == 2
+    said = capsys.readouterr().err
+    assert "/a\\u001b[2J\\nb" in said
+    assert said.count("\n") == 1

@@ -24,7 +24,6 @@ from gru_serving.client.errors import (
     too_slow,
     unexpected_answer,
 )
-from gru_serving.client.interface import AsyncClient, Client
 from gru_serving.client.metadata import ListedModel, Metadata, Target, VersionState
 from gru_serving.client.options import ClientOptions
 from gru_serving.codecs.batch_parts import Arrays
@@ -191,34 +190,6 @@ class AsyncGrpcConnection(_Channel):
 def grpc_url(address: str, tls: bool) -> str:
     """The address as the URL that messages show."""
     return address if address.startswith("unix:") else f"grpc{'s' * tls}://{address}"
-
-
-class GrpcClient(Client):
-    """A client of the gRPC API.
-
-    Args:
-        address: `host:port` or `unix:/path`.
-        tls: Whether to use TLS.
-        options: Options of `connect`.
-    """
-
-    def __init__(
-        self, address: str, tls: bool = False, options: ClientOptions | None = None
-    ) -> None:
-        settings, url = options or ClientOptions(), grpc_url(address, tls)
-        connection = GrpcConnection(address, tls, settings)
-        super().__init__(GrpcWire(), connection, url, settings)
-
-
-class AsyncGrpcClient(AsyncClient):
-    """Client over gRPC for an event loop; the counterpart of `GrpcClient`."""
-
-    def __init__(
-        self, address: str, tls: bool = False, options: ClientOptions | None = None
-    ) -> None:
-        settings, url = options or ClientOptions(), grpc_url(address, tls)
-        connection = AsyncGrpcConnection(address, tls, settings)
-        super().__init__(GrpcWire(), connection, url, settings)
 
 
 class GrpcWire:

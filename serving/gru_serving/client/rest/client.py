@@ -1,4 +1,4 @@
-"""The REST client: NumPy and httpx or, for an event loop, aiohttp; no TensorFlow."""
+"""The REST client's requests and answers; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from urllib.parse import quote
 
 from gru_serving.client.conversation import Call
 from gru_serving.client.errors import unexpected_answer
-from gru_serving.client.interface import AsyncClient, Client
 from gru_serving.client.metadata import ListedModel, ListedVersion, Metadata, Target, VersionState
-from gru_serving.client.options import ClientOptions
 from gru_serving.codecs.batch_parts import Arrays
 from gru_serving.codecs.example import Values
 from gru_serving.codecs.json_example import encode_examples
@@ -34,34 +32,6 @@ class RestMessage:
 
 
 ResultT = TypeVar("ResultT")
-
-
-class RestClient(Client):
-    """A client of the REST API.
-
-    Args:
-        url: `http://host:port` or `https://host:port`.
-        options: Options of `connect`.
-    """
-
-    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
-        settings = options or ClientOptions()
-        url = url.rstrip("/")
-        # httpx is slow to import, so it is imported on first use.
-        from gru_serving.client.rest.connection import RestConnection
-
-        super().__init__(RestWire(url), RestConnection(url, settings), url, settings)
-
-
-class AsyncRestClient(AsyncClient):
-    """Client over REST for an event loop; the counterpart of `RestClient`."""
-
-    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
-        settings = options or ClientOptions()
-        url = url.rstrip("/")
-        from gru_serving.client.rest.async_connection import AsyncRestConnection
-
-        super().__init__(RestWire(url), AsyncRestConnection(url, settings), url, settings)
 
 
 class RestWire:

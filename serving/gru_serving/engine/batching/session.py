@@ -216,7 +216,7 @@ _TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 _SERVER_FAULTS = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
 
 
-class BatchingSession:
+class BatchingSession(ModelSession):
     """A session in front of another; its methods may be called from several threads.
 
     Args:
@@ -338,10 +338,6 @@ class BatchingSession:
                 self._patient = True
                 for queue in self._queues.values():
                     queue.patient = True
-
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: it waits for its batch."""
-        return False
 
     def interrupt(self) -> None:
         """End the batches under way, and with errors those that wait."""

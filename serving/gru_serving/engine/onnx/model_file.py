@@ -12,6 +12,7 @@ import onnxruntime as ort
 
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
+from gru_serving.engine.model_session import ModelSession
 from gru_serving.engine.onnx.graph import (
     RunWatch,
     as_bytes,
@@ -40,7 +41,7 @@ _TYPES = {
 }
 
 
-class OnnxFileSession:
+class OnnxFileSession(ModelSession):
     """One graph; its methods may be called from several threads.
 
     Args:
@@ -96,10 +97,6 @@ class OnnxFileSession:
         texts = {name: as_texts(array) for name, array in feeds.items()}
         outputs = self._watch.run(self._graph, list(fetches), texts, deadline)
         return [as_bytes(output) for output in outputs]
-
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: nothing is known of graphs of others."""
-        return False
 
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from gru_serving.codecs.dtypes import STRING, DType, by_numpy
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
+from gru_serving.engine.model_session import ModelSession
 from gru_serving.errors import (
     Code,
     FailedPrecondition,
@@ -200,7 +201,7 @@ _RESIZABLE_RANK, _MAX_RANK = 2, 6
 _MAX_SIZE = 2**31 - 1
 
 
-class TfliteSession:
+class TfliteSession(ModelSession):
     """A pool of interpreters of one model; its methods may be called from several threads.
 
     Args:
@@ -276,10 +277,6 @@ class TfliteSession:
             raise Internal(f"Failed to run interpreter. {error}") from None
         finally:
             self._pool.put(interpreter)
-
-    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: it may have to wait for an interpreter."""
-        return False
 
     def interrupt(self) -> None:
         """Nothing: an interpreter cannot be stopped."""

@@ -29,16 +29,43 @@ _MAX_SECONDS = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Profiler:
-    """Profiling sessions of this process, at most one at a time; methods block."""
+class ProfilerService(Service):
+    """`tensorflow.ProfilerService` over gRPC: sessions of this process, at most one at a time.
 
-    def __init__(self) -> None:
+    Args:
+        threads: Threads in which sessions wait for their end.
+    """
+
+    def __init__(self, threads: WorkerThreads) -> None:
+        super().__init__(threads)
         self._busy = threading.Lock()
         self._session_id = ""
         self._terminate = threading.Event()
 
+    async def Profile(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """Record a trace of this process."""
+        return await self._run(ProfileRequest, self.profile, raw, context)
+
+    async def Terminate(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """End a recording before its time; its caller gets the trace so far."""
+
+        def terminate(request: TerminateRequest) -> TerminateResponse:
+            if request.session_id == self._session_id:
+                self._terminate.set()
+            return TerminateResponse()
+
+        return await self._run(TerminateRequest, terminate, raw, context)
+
+    async def Monitor(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """Unimplemented, as in TensorFlow's own service for CPUs and GPUs."""
+
+        def monitor(_: MonitorRequest) -> MonitorResponse:
+            raise Unimplemented("unimplemented.")
+
+        return await self._run(MonitorRequest, monitor, raw, context)
+
     def profile(self, request: ProfileRequest) -> ProfileResponse:
-        """Record for the requested time, or until `terminate`.
+        """Record for the requested time, or until it is terminated; blocks.
 
         The trace is at `<repository_root>/<session_id>/<host_name>.xplane.pb`; clients name as
         root the `plugins/profile` of a log directory.
@@ -81,44 +108,6 @@ class Profiler:
         self._terminate.wait(min(request.duration_ms / 1000, _MAX_SECONDS))
         trace: bytes = session.stop()
         return trace
-
-    def terminate(self, request: TerminateRequest) -> TerminateResponse:
-        """End a session early; its caller gets the trace so far."""
-        if request.session_id == self._session_id:
-            self._terminate.set()
-        return TerminateResponse()
-
-    def monitor(self, _: MonitorRequest) -> MonitorResponse:
-        """Refuse, as TensorFlow's own service for CPUs and GPUs does.
-
-        Raises:
-            Unimplemented: The request is never answered.
-        """
-        raise Unimplemented("unimplemented.")
-
-
-class ProfilerService(Service):
-    """`tensorflow.ProfilerService` over gRPC.
-
-    Args:
-        threads: Threads in which sessions wait for their end.
-    """
-
-    def __init__(self, threads: WorkerThreads) -> None:
-        super().__init__(threads)
-        self._profiler = Profiler()
-
-    async def Profile(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
-        """Record a trace of this process."""
-        return await self._run(ProfileRequest, self._profiler.profile, raw, context)
-
-    async def Terminate(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
-        """End a recording before its time."""
-        return await self._run(TerminateRequest, self._profiler.terminate, raw, context)
-
-    async def Monitor(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
-        """Unimplemented, as in TensorFlow's own service."""
-        return await self._run(MonitorRequest, self._profiler.monitor, raw, context)
 
 
 def _write(directory: Path, name: str, trace: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import grpc
@@ -54,6 +54,7 @@ from gru_serving.protos.get_model_metadata_pb2 import (
 )
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
 from gru_serving.protos.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
+from gru_serving.protos.input_pb2 import Input
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.protos.predict_pb2 import PredictRequest
@@ -85,12 +86,13 @@ class _Call(Request[AnswerT]):
     message_class: ClassVar[type[Message]]
 
     def __init__(self, raw: bytes, measured: Measured, context: Any, content: bool = False) -> None:
-        super().__init__(len(raw))
+        self.size = len(raw)
         self._raw = raw
         self._measured = measured
         self._context = context
         self._content = content
 
+    @property
     def timeout_ms(self) -> int:
         """See the base class; until the client's deadline."""
         remaining = self._context.time_remaining()
@@ -100,13 +102,13 @@ class _Call(Request[AnswerT]):
         return _parse(self.message_class, self._measured.rest)
 
     def _work(
-        self, run: PreparedRun[AnswerT], response: Callable[[Answering, AnswerT], Message]
+        self, run: PreparedRun[AnswerT], response: Callable[[AnswerT], Message]
     ) -> Work[AnswerT]:
         """The work whose answer is a message; the prediction log gets what went over the wire."""
         return Work(
             run,
-            lambda by, answer: response(by, answer).SerializeToString(),
-            lambda _, __, body: (self._raw, body),
+            lambda answer: response(answer).SerializeToString(),
+            lambda _, body: (self._raw, body),
         )
 
 
@@ -122,14 +124,15 @@ class PredictCall(_Call[dict[str, np.ndarray]]):
         message = self._message()
         return _question(_spec_of(message), message)
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[dict[str, np.ndarray]]:
+    def decode(
+        self, content: PredictRequest, predictor: Predictor, by: Answering
+    ) -> Work[dict[str, np.ndarray]]:
         """See the base class."""
-        message, name = question.content, question.signature_name
-        predictor.check_inputs(name, message.inputs.keys())
-        inputs = decode_inputs(message, self._measured.lists)
+        predictor.check_inputs(predictor.find_signature(by.signature), content.inputs.keys())
+        inputs = decode_inputs(content, self._measured.lists)
         return self._work(
-            predictor.prepare(inputs, name, message.output_filter),
-            lambda by, outputs: predict_response(by, outputs, self._content),
+            predictor.prepare(inputs, by.signature, content.output_filter),
+            lambda outputs: predict_response(by, outputs, self._content),
         )
 
 
@@ -149,12 +152,11 @@ class ClassifyCall(_ExamplesCall[Classification]):
 
     api, kind, message_class = "Classify", "classify", ClassificationRequest
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[Classification]:
+    def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[Classification]:
         """See the base class."""
-        examples = decode_input(question.content)
         return self._work(
-            classify(predictor, question.signature_name, examples),
-            lambda by, answer: classification_response(by, answer.rows()),
+            classify(predictor, by.signature, decode_input(content)),
+            lambda answer: classification_response(by, answer.rows()),
         )
 
 
@@ -163,11 +165,11 @@ class RegressCall(_ExamplesCall[np.ndarray]):
 
     api, kind, message_class = "Regress", "regress", RegressionRequest
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[np.ndarray]:
+    def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[np.ndarray]:
         """See the base class."""
-        examples = decode_input(question.content)
         return self._work(
-            regress(predictor, question.signature_name, examples), regression_response
+            regress(predictor, by.signature, decode_input(content)),
+            lambda values: regression_response(by, values),
         )
 
 
@@ -183,12 +185,12 @@ class MultiInferenceCall(_ExamplesCall[list[Classification | np.ndarray]]):
         return _question(message.tasks[0].model_spec if message.tasks else ModelSpec(), content)
 
     def decode(
-        self, question: Question, predictor: Predictor
+        self, content: tuple[list[Task], Sequence[bytes]], predictor: Predictor, by: Answering
     ) -> Work[list[Classification | np.ndarray]]:
         """See the base class."""
-        tasks, examples = question.content
+        tasks, examples = content
 
-        def response(by: Answering, answers: list[Classification | np.ndarray]) -> Message:
+        def response(answers: list[Classification | np.ndarray]) -> Message:
             message = MultiInferenceResponse()
             for task, answer in zip(tasks, answers, strict=True):
                 spec = Answering(task.model, by.version, task.signature_name).spec()
@@ -375,17 +377,13 @@ class ModelService(Service):
         """States of the versions of a model."""
 
         def answer(request: GetModelStatusRequest) -> GetModelStatusResponse:
-            return self._status(request, record or RequestRecord("GRPC", ""))
+            spec = _spec_of(request)
+            if record is not None:
+                record.model = spec.name
+            version = spec.version.value if spec.HasField("version") else None
+            return self._inference.status(Target(spec.name, version))
 
         return await self._run(GetModelStatusRequest, answer, raw, context)
-
-    def _status(
-        self, request: GetModelStatusRequest, record: RequestRecord
-    ) -> GetModelStatusResponse:
-        spec = _spec_of(request)
-        record.model = spec.name
-        version = spec.version.value if spec.HasField("version") else None
-        return self._inference.status(Target(spec.name, version))
 
     async def HandleReloadConfigRequest(  # noqa: N802
         self,

@@ -45,7 +45,7 @@ from gru_serving.codecs.json_predict import (
     encode_status,
 )
 from gru_serving.codecs.rapidjson import writer as json_writer
-from gru_serving.codecs.rapidjson.parser import parse
+from gru_serving.codecs.rapidjson.parser import Document, parse
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import decode_input
 from gru_serving.engine.examples import Classification, classify, regress
@@ -68,13 +68,13 @@ from gru_serving.inference.service import (
     Target,
     Work,
 )
+from gru_serving.protos.input_pb2 import Input
 from gru_serving.repository.repository import Repository
-from gru_serving.server.byte_budget import ByteBudget, Held
+from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.listening import STOPPING, QuietPeriod
 from gru_serving.server.rest.body import (
     Body,
     BodyTooLarge,
-    Headers,
     PackedBody,
     discard_body,
     open_body,
@@ -122,6 +122,8 @@ class _Post(Request[AnswerT]):
     # JSON of so many bytes, and arrays of so many as JSON, take less than a thread switch.
     limits = LoopLimits(read=1 << 14, write=1 << 12)
 
+    timeout_ms = 0
+
     def __init__(
         self,
         target: Target,
@@ -129,18 +131,11 @@ class _Post(Request[AnswerT]):
         timeout_ms: int,
         strict_integers: bool = False,
     ) -> None:
-        super().__init__(len(body))
+        self.size = len(body)
+        self.timeout_ms = timeout_ms
         self._target = target
         self._strict_integers = strict_integers
         self._body = body
-        self._timeout_ms = timeout_ms
-
-    def timeout_ms(self) -> int:
-        """See the base class."""
-        return self._timeout_ms
-
-    def _unpacked(self) -> Body:
-        return self._body.unpack() if isinstance(self._body, PackedBody) else self._body
 
 
 class PredictPost(_Post[dict[str, np.ndarray]]):
@@ -150,27 +145,26 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
 
     def parse(self) -> Question:
         """See the base class."""
-        document = parse(self._unpacked())
+        body = self._body
+        document = parse(body.unpack() if isinstance(body, PackedBody) else body)
         return Question(self._target, signature_name(document), document)
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[dict[str, np.ndarray]]:
+    def decode(
+        self, content: Document, predictor: Predictor, by: Answering
+    ) -> Work[dict[str, np.ndarray]]:
         """See the base class."""
-        name = question.signature_name or DEFAULT_SIGNATURE
+        name = by.signature or DEFAULT_SIGNATURE
         signature = predictor.signatures.get(name)
         if signature is None:
             raise InvalidArgument(f'Serving signature name: "{name}" not found in signature def')
-        inputs, row = decode_inputs(
-            question.content, signature, question.signature_name, self._strict_integers
-        )
-        write = json_writer.rows if row else json_writer.columns
-        predictor.check_inputs(name, inputs.keys())
+        inputs, row = decode_inputs(content, signature, by.signature, self._strict_integers)
+        predictor.check_inputs(signature, inputs.keys())
 
-        def messages(
-            by: Answering, outputs: dict[str, np.ndarray], _: bytes
-        ) -> tuple[bytes, bytes]:
+        def messages(outputs: dict[str, np.ndarray], _: bytes) -> tuple[bytes, bytes]:
             return serialized(predict_request(by, inputs), predict_response(by, outputs))
 
-        return Work(predictor.prepare(inputs, name), lambda _, outputs: write(outputs), messages)
+        write = json_writer.rows if row else json_writer.columns
+        return Work(predictor.prepare(inputs, name), write, messages)
 
 
 class _ExamplesPost(_Post[AnswerT]):
@@ -180,7 +174,8 @@ class _ExamplesPost(_Post[AnswerT]):
 
     def parse(self) -> Question:
         """See the base class."""
-        examples, name = parse_examples(self._unpacked())
+        body = self._body
+        examples, name = parse_examples(body.unpack() if isinstance(body, PackedBody) else body)
         return Question(self._target, name, examples)
 
 
@@ -189,17 +184,16 @@ class ClassifyPost(_ExamplesPost[Classification]):
 
     api, kind = "Classify", "classify"
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[Classification]:
+    def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[Classification]:
         """See the base class."""
-        examples = question.content
 
-        def messages(by: Answering, answer: Classification, _: bytes) -> tuple[bytes, bytes]:
+        def messages(answer: Classification, _: bytes) -> tuple[bytes, bytes]:
             response = classification_response(by, answer.rows())
-            return serialized(classification_request(by, examples), response)
+            return serialized(classification_request(by, content), response)
 
         return Work(
-            classify(predictor, question.signature_name, decode_input(examples)),
-            lambda _, answer: encode_classifications(answer.rows()),
+            classify(predictor, by.signature, decode_input(content)),
+            lambda answer: encode_classifications(answer.rows()),
             messages,
         )
 
@@ -209,18 +203,14 @@ class RegressPost(_ExamplesPost[np.ndarray]):
 
     api, kind = "Regress", "regress"
 
-    def decode(self, question: Question, predictor: Predictor) -> Work[np.ndarray]:
+    def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[np.ndarray]:
         """See the base class."""
-        examples = question.content
 
-        def messages(by: Answering, values: np.ndarray, _: bytes) -> tuple[bytes, bytes]:
-            return serialized(regression_request(by, examples), regression_response(by, values))
+        def messages(values: np.ndarray, _: bytes) -> tuple[bytes, bytes]:
+            return serialized(regression_request(by, content), regression_response(by, values))
 
-        return Work(
-            regress(predictor, question.signature_name, decode_input(examples)),
-            lambda _, values: encode_regressions(values),
-            messages,
-        )
+        run = regress(predictor, by.signature, decode_input(content))
+        return Work(run, encode_regressions, messages)
 
 
 # The paths' pattern ignores case, the choice of what to answer does not.
@@ -315,10 +305,16 @@ class Api:
         method, headers = scope["method"], scope["headers"]
         record = scope.get("record") or RequestRecord("REST", method)
         match = (_POST if method == "POST" else _GET).fullmatch(path)
-        record.model = _unquote(match["model"]) if match else ""
+        record.model = _unquote(match["model"] or b"") if match else ""
         threads = self._inference.threads
         with self._budget.hold() as held:
-            body = await _read(receive, headers, held)
+            body: Body | ServingError | None
+            try:
+                body = await read_body(receive, headers, held)
+            except ServingError as error:
+                body = error.with_traceback(None)  # which holds what was read
+            except MemoryError:
+                body = ResourceExhausted(NO_MEMORY)
             if body is None:
                 return
             started = time.perf_counter()
@@ -329,7 +325,7 @@ class Api:
                 if match and method == "GET":
                     answer = await threads.run(self._describe, match, record)
                 elif match and method == "POST" and match["verb"] in _POSTS:
-                    target = _target_of(match)
+                    target = _target_of(record.model, match)
                     opened = await open_body(body, headers, held, threads)
                     post = _POSTS[match["verb"]](
                         target, opened, self._timeout_ms, self._strict_integers
@@ -357,7 +353,7 @@ class Api:
 
     def _describe(self, match: re.Match[bytes], record: RequestRecord) -> bytes:
         """The status or the metadata of a model."""
-        target = _target_of(match)
+        target = _target_of(record.model, match)
         if not target.model:
             raise InvalidArgument("Missing model name in request.")
         if match["metadata"] != b"/metadata":
@@ -390,16 +386,6 @@ class Api:
         await send({"type": "http.response.body", "body": body, "more_body": more_body})
 
 
-async def _read(receive: Receive, headers: Headers, held: Held) -> Body | ServingError | None:
-    """The body of a request, or why it is refused; None when the client went away meanwhile."""
-    try:
-        return await read_body(receive, headers, held)
-    except ServingError as error:
-        return error.with_traceback(None)  # which holds what was read
-    except MemoryError:
-        return ResourceExhausted(NO_MEMORY)
-
-
 def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
     """Code, HTTP status and body for any error."""
     if isinstance(error, MemoryError):
@@ -412,8 +398,8 @@ def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
     return error.code, status, b"" if isinstance(error, _EmptyError) else text
 
 
-def _target_of(match: re.Match[bytes]) -> Target:
-    """The target of a path that matched `_POST` or `_GET`.
+def _target_of(model: str, match: re.Match[bytes]) -> Target:
+    """The version of a model that is meant by a path that matched `_POST` or `_GET`.
 
     Raises:
         _EmptyError: The version is beyond int64.
@@ -426,12 +412,12 @@ def _target_of(match: re.Match[bytes]) -> Target:
             raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
         version = int(digits or b"0")
     label = _unquote(match["label"]) if match["label"] else None
-    return Target(_unquote(match["model"]), version, label)
+    return Target(model, version, label)
 
 
-def _unquote(part: bytes | None) -> str:
+def _unquote(part: bytes) -> str:
     """A part of a path without its escapes; bytes that are not UTF-8 as half surrogate pairs."""
-    return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
+    return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
 
 
 def _pages(

@@ -160,17 +160,14 @@ class AnswerTransport:
 
     def write(self, data: bytes) -> None:
         """Send together with the next write, if there is one before the loop's next turn."""
-        held = self._held
-        if not held and len(data) <= _JOINED:
+        if not self._held and len(data) <= _JOINED:
             self._held = data
             self._loop.call_soon(self._flush)
             return
-        if len(held) + len(data) <= _JOINED:
-            self._held = b""
-            data = held + data
-        else:
+        if len(self._held) + len(data) > _JOINED:
             self._flush()
-        self._send(data)
+        self._held += data
+        self._flush()
 
     def close(self) -> None:
         """Send what is held, and end the connection."""
@@ -179,12 +176,8 @@ class AnswerTransport:
 
     def _flush(self) -> None:
         held, self._held = self._held, b""
-        if held:
-            self._send(held)
-
-    def _send(self, data: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(data)
+        if held and not self._transport.is_closing():
+            self._transport.write(held)
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -210,11 +203,11 @@ class PatientProtocol(HttpToolsProtocol):
         """Begin to wait for a request."""
         joining = AnswerTransport(transport, self.loop)
         super().connection_made(joining)  # type: ignore[arg-type]
-        self._arm()
+        self._wait(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting for the client."""
-        self._disarm()
+        self._wait(False)
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -225,7 +218,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._awaited = _Awaited.BODY
-        self._disarm()
+        self._wait(False)
         if self._refused:
             return
         hosts = 0
@@ -248,7 +241,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The request is whole."""
         self._awaited = _Awaited.NOTHING
-        self._disarm()
+        self._wait(False)
         if not self._refused:
             super().on_message_complete()
 
@@ -259,23 +252,19 @@ class PatientProtocol(HttpToolsProtocol):
             self.cycle is None or self.cycle.response_complete
         ):
             return
-        if self._awaited is _Awaited.BODY:
-            self._disarm()
-        else:
+        if self._awaited is not _Awaited.BODY:
             self._received += len(data)
             if self._received > self.head_bytes:
                 self.send_400_response("The header of the request is too large.")
                 return
-        if self._timer is None:
-            self._arm()
+        if self._timer is None or self._awaited is _Awaited.BODY:
+            self._wait(True)
 
-    def _arm(self) -> None:
-        self._timer = self.loop.call_later(self.seconds, self._give_up)
-
-    def _disarm(self) -> None:
+    def _wait(self, waiting: bool) -> None:
+        """Give the client time from now on, or wait for it no longer."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer = self.loop.call_later(self.seconds, self._give_up) if waiting else None
 
     def _give_up(self) -> None:
         self._timer = None

@@ -9,8 +9,8 @@ from tensorflow_serving.apis import (
 )
 
 from tests.serving.certificate import certificate
-from tests.serving.conftest import running, wait_until
 from tests.serving.server.additions.equipped import CONFIG, OTHER, TOKEN, Equipped, ready
+from tests.serving.servers import running, wait_until
 
 
 @pytest.fixture(scope="module")

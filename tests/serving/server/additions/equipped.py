@@ -8,7 +8,7 @@ from tensorflow_serving.apis import (
     prediction_log_pb2,
 )
 
-from tests.serving.conftest import wait_until
+from tests.serving.servers import wait_until
 
 TOKEN, OTHER = "a-token-of-these-tests", "another-token-of-these-tests"
 CONFIG = """

@@ -15,7 +15,6 @@ from gru_serving.protos.services import MODEL_SERVICE, Stub
 from gru_serving.server.listening import tls_context
 from gru_serving.server.process import Server
 from tests.ports import free_ports
-from tests.serving.conftest import wait_until
 from tests.serving.messages import predict
 from tests.serving.raw_http import HALF_URL
 from tests.serving.server.additions.equipped import (
@@ -23,6 +22,7 @@ from tests.serving.server.additions.equipped import (
     TOKEN,
     bearer,
 )
+from tests.serving.servers import wait_until
 
 
 def test_rest_speaks_tls_only(equipped):

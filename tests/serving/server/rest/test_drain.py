@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.serving.conftest import running, wait_until
 from tests.serving.saved_models import publish
+from tests.serving.servers import running, wait_until
 
 CLIENTS = 16
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from gru_serving.client import connect
-from tests.serving.conftest import running, wait_until
 from tests.serving.load import THIRD, X, load
 from tests.serving.saved_models import publish
 from tests.serving.server.robustness.version_states import ended, serves
+from tests.serving.servers import running, wait_until
 
 QUICK_LOADS = ("--max_num_load_retries=0", "--load_retry_interval_micros=-1")
 

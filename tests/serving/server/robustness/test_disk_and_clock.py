@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from gru_serving.client import connect
 from gru_serving.errors import DeadlineExceeded
-from tests.serving.conftest import running, wait_until
 from tests.serving.load import load
 from tests.serving.saved_models import publish
 from tests.serving.server.robustness.version_states import serves
+from tests.serving.servers import running, wait_until
 
 
 @pytest.fixture

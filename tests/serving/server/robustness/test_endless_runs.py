@@ -12,7 +12,7 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from tests.serving.conftest import running, wait_until, wait_until_busy
+from tests.serving.servers import running, wait_until, wait_until_busy
 
 
 class Counter(tf.Module):

@@ -16,7 +16,7 @@ import pytest
 from gru_serving.client import connect
 from gru_serving.protos import services
 from tests.serving import hostile, hostile_calls, hostile_http
-from tests.serving.conftest import flags_for, running
+from tests.serving.servers import flags_for, running
 
 PATIENCE = 60.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

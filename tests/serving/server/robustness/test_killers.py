@@ -22,8 +22,8 @@ from gru_serving.codecs.dtypes import DTYPES
 from gru_serving.engine.runtime import MODEL_FILE
 from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
-from tests.serving.conftest import REPOSITORY, running
 from tests.serving.saved_models import ECHOED, Affine, save_grow
+from tests.serving.servers import REPOSITORY, running
 
 PATIENCE = 60.0
 PREDICT = "/tensorflow.serving.PredictionService/Predict"

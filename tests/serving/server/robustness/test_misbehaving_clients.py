@@ -10,10 +10,10 @@ import pytest
 
 from gru_serving.client import connect
 from tests.serving import hostile
-from tests.serving.conftest import running, wait_until
 from tests.serving.load import load
 from tests.serving.saved_models import publish
 from tests.serving.server.spin import spin, steps_of
+from tests.serving.servers import running, wait_until
 
 
 def connection(server):

@@ -11,10 +11,10 @@ import pytest
 
 from gru_serving.client import connect
 from tests.ports import free_ports
-from tests.serving.conftest import answers, running, start, wait_until
 from tests.serving.load import X, load
 from tests.serving.saved_models import publish
 from tests.serving.server.spin import steps_of
+from tests.serving.servers import answers, running, start, wait_until
 
 
 def test_stop_under_load(models, tmp_path):

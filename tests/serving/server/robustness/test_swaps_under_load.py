@@ -11,9 +11,9 @@ from gru_serving.client import connect
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
 from gru_serving.protos.services import MODEL_SERVICE, Stub
 from tests.serving import hostile
-from tests.serving.conftest import running, wait_until
 from tests.serving.load import FIRST, THIRD, load, resident
 from tests.serving.saved_models import publish
+from tests.serving.servers import running, wait_until
 
 ENTRY = 'config {{ name: "{0}" base_path: "{1}/{0}" model_platform: "tensorflow" }}\n'
 

@@ -10,9 +10,8 @@ import pytest
 
 from gru_serving.__main__ import main as gru_serve
 from gru_serving.client import connect
-from gru_serving.client.next_token import NextTokenSampler
 from gru_serving.client.streaming import StreamAnswer, StreamingSession
-from gru_serving.commands.complete import completion
+from gru_serving.commands.complete import NextTokenSampler, completion
 from gru_serving.errors import ServingError
 from gru_training.language.config import (
     LanguageConfig,
@@ -22,7 +21,7 @@ from gru_training.language.config import (
     LanguageTrainingConfig,
 )
 from tests.made_once import made_once
-from tests.serving.conftest import running
+from tests.serving.servers import running
 
 pytestmark = pytest.mark.slow
 

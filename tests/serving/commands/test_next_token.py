@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gru_serving.client.next_token import NextTokenSampler
+from gru_serving.commands.complete import NextTokenSampler
 from gru_serving.errors import InvalidArgument
 
 TOKENS = ["the", "[UNK]", "film", "was", "odd"]

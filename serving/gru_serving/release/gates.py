@@ -1,21 +1,109 @@
-"""The gates after a label has moved to a version: its live requests and answers."""
+"""The gates of a promotion: golden answers and speed before a label moves, the log behind it."""
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gru_serving.drift.outcomes import Accuracy, Known
+from gru_serving.client import Client, Target
+from gru_serving.config.model_config_edit import RolloutError
+from gru_serving.drift.outcomes import Known
 from gru_serving.drift.prediction_logs import log_files, read_log
 from gru_serving.drift.watch import Report, Watch
-from gru_serving.errors import NotFound
+from gru_serving.engine.golden import Engine, Request, VerificationError, read_golden
+from gru_serving.engine.golden import replay as replay_golden
+from gru_serving.errors import NotFound, ServingError
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
-from gru_serving.release.version_gates import GateError
+from gru_serving.release.verify import client_engine
 
+_RUNS, _FIRST = 30, 3
 _POLL_SECONDS = 2.0
+
+
+class GateError(RolloutError):
+    """A version did not pass a gate."""
+
+
+@dataclass(frozen=True)
+class VersionGates:
+    """Asks the server both versions' golden requests.
+
+    Attributes:
+        golden: Whether the new version must answer as at export.
+        most_latency: Greatest ratio of the version's median latency to the old version's; None for
+            any.
+    """
+
+    golden: bool = False
+    most_latency: float | None = None
+
+    def check(self, rollout: Rollout, moves: Sequence[Move]) -> None:
+        """Ask the versions that labels move to.
+
+        Raises:
+            GateError: A version does not pass a gate.
+        """
+        for move in moves:
+            if move.after is None or rollout.server is None:
+                continue
+            requests = _golden(rollout, move.after)
+            new = client_engine(rollout.server, Target(rollout.model, move.after))
+            if self.golden:
+                _replay(requests, new, move.after)
+                rollout.say(
+                    f"golden: version {move.after} gives all {len(requests)} answers of its export"
+                )
+            if self.most_latency is not None and move.before is not None:
+                self._compare(rollout, rollout.server, requests, move)
+
+    def _compare(
+        self, rollout: Rollout, server: Client, requests: Sequence[Request], move: Move
+    ) -> None:
+        assert self.most_latency is not None
+        assert move.before is not None
+        engines = [client_engine(server, Target(rollout.model, version))
+                   for version in (move.before, move.after)]  # fmt: skip
+        try:
+            old, new = _medians(engines, requests[0])
+        except ServingError as error:
+            raise GateError(f"latency: version {move.before} or {move.after}: {error}") from error
+        said = (
+            f"latency: a request takes {new * 1e3:.2f} ms with version {move.after} and "
+            f"{old * 1e3:.2f} ms with version {move.before}"
+        )
+        if new > self.most_latency * old:
+            raise GateError(f"{said}; expected at most {self.most_latency:g} times as long")
+        rollout.say(said)
+
+
+def _golden(rollout: Rollout, version: int) -> list[Request]:
+    try:
+        return read_golden(rollout.directory(version))
+    except VerificationError as error:
+        raise GateError(f"version {version} has nothing to be checked with: {error}") from error
+
+
+def _replay(requests: Sequence[Request], ask: Engine, version: int) -> None:
+    try:
+        replay_golden(requests, ask)
+    except (VerificationError, ServingError) as error:
+        raise GateError(f"golden: version {version}: {error}") from error
+
+
+def _medians(engines: Sequence[Engine], request: Request) -> list[float]:
+    """Seconds of each engine for one request, asked in turn, without the first few."""
+    seconds: list[list[float]] = [[] for _ in engines]
+    for _ in range(_RUNS + _FIRST):
+        for ask, times in zip(engines, seconds, strict=True):
+            began = time.perf_counter()
+            ask(request)
+            times.append(time.perf_counter() - began)
+    return [statistics.median(times[_FIRST:]) for times in seconds]
 
 
 @dataclass(frozen=True)
@@ -109,12 +197,11 @@ class LiveGates:
             if over:
                 raise GateError("outcomes: no text that was asked is among them")
         elif found.high < self.least_accuracy or (over and found.share < self.least_accuracy):
-            raise GateError(f"outcomes: {_said(found)}; expected {self.least_accuracy:.1%}")
+            raise GateError(
+                f"outcomes: {found.right} of {found.rows} answers were right, {found.share:.1%}; "
+                f"expected {self.least_accuracy:.1%}"
+            )
 
 
 def _names_shifted(report: Report) -> frozenset[str]:
     return frozenset(one.name for one in report.findings if one.verdict == "shifted")
-
-
-def _said(found: Accuracy) -> str:
-    return f"{found.right} of {found.rows} answers were right, {found.share:.1%}"
