@@ -8,7 +8,7 @@ import base64
 import html
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,19 @@ MOST_WORDS = 400
 MOST_NUMBERS = 250_000
 """Most numbers in the page's forecasts; of more columns or longer windows it has fewer."""
 MOST_CLASSES = 200
+
+
+def markdown_table(rows: Iterable[Iterable[object]], words: int = 1) -> list[str]:
+    """Lay out a table of Markdown.
+
+    Args:
+        rows: Cells of each row, the headings first.
+        words: Number of columns at the left that hold words; the others hold numbers.
+    """
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+    rule = ["---" if number < words else "---:" for number in range(len(cells[0]))]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], f"|{'|'.join(rule)}|", *lines[1:]]
 
 
 def page_data(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from gru_training.loop.checkpoint import EpochRecord
 from gru_training.runs.directory import RunDirectory
+from gru_training.runs.report_page import markdown_table
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
 _MAX_WORDS = 10_000
@@ -71,7 +72,11 @@ class TensorBoardTracker:
             **beginning.settings,
         }
         with self._writer.as_default():
-            tf.summary.text("settings", _markdown(rows), step=0)
+            shown = [
+                ("setting", "value"),
+                *((name, _simple(value)) for name, value in rows.items()),
+            ]
+            tf.summary.text("settings", "\n".join(markdown_table(shown, words=2)), step=0)
             api.hparams(
                 {name: _simple(value) for name, value in rows.items()}, trial_id=beginning.name
             )
@@ -121,11 +126,6 @@ class TensorBoardTracker:
             f'  tensor_path: "{_TABLE}"\n  metadata_path: "{_LABELS}"\n}}\n',
             "utf-8",
         )
-
-
-def _markdown(rows: Mapping[str, Any]) -> str:
-    lines = [f"| {name} | {_simple(value)} |" for name, value in rows.items()]
-    return "\n".join(["| setting | value |", "|---|---|", *lines])
 
 
 def _simple(value: Any) -> bool | float | int | str:
