@@ -276,7 +276,8 @@ def calibrate(
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
-    answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
+    chunks = np.split(rows, range(CHUNK, len(rows), CHUNK))
+    answers = [predict(windows.histories(chunk)) for chunk in chunks]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     columns = windows.targets.shape[1]
     support = Support(len(windows), windows.horizon, columns, panel, levels)
@@ -333,10 +334,6 @@ def evaluate_forecasts(
         for pair in range(pairs)
     )
     return Evaluation(errors, intervals, np.concatenate(first), pinball)
-
-
-def _cuts(rows: int) -> range:
-    return range(CHUNK, rows, CHUNK)
 
 
 def data_summary(data: ForecastingData) -> dict[str, Any]:

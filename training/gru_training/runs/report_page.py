@@ -48,7 +48,10 @@ def page_data(folder: Path) -> dict[str, Any]:
         "confusion_matrix.png": lambda: _answers(folder),
         "accuracy_by_length.png": lambda: _by_length(metrics),
         "errors_by_horizon.png": lambda: _by_horizon(metrics),
-        "coverage.png": lambda: _coverage(metrics),
+        "coverage.png": lambda: [
+            {"nominal": each["nominal"], "by_horizon": _numbers(each["by_horizon"], 4)}
+            for each in metrics["intervals"]
+        ],
         "forecasts.png": lambda: _forecasts(folder),
         "explanations.html": lambda: _marked(_json(folder / "marked_texts.json")),
         "comparison.png": lambda: _comparison(_json(folder / "comparison.json")),
@@ -159,13 +162,6 @@ def _by_horizon(metrics: Any) -> Any:
         kind: {name: _numbers(row["test"]["by_horizon"][kind]) for name, row in rows.items()}
         for kind in ("mse", "mae")
     }
-
-
-def _coverage(metrics: Any) -> Any:
-    return [
-        {"nominal": interval["nominal"], "by_horizon": _numbers(interval["by_horizon"], 4)}
-        for interval in metrics["intervals"]
-    ]
 
 
 def _forecasts(folder: Path) -> Any:
