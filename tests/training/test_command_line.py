@@ -19,6 +19,7 @@ from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import TASKS
 from tests.training.conftest import write_waves
+from tests.training.cut_short import terminated
 
 TINY = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4"]
 
@@ -206,30 +207,38 @@ def test_sigterm_in_a_trace_is_no_error_and_the_checkpoint_is_named(tmp_path, ca
 
 
 @pytest.mark.long
-def test_ctrl_c_keeps_the_best_epoch(tmp_path):
-    command = [sys.executable, "-m", "gru_training", "sentiment", "--epochs", "500", "--patience",
-               "500", "--set", "reviews=1000", "--runs-dir", str(tmp_path), "--name",
-               "a"]  # fmt: skip
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        ("sentiment", ["--set", "reviews=1000"]),
+        ("forecasting", ["--units", "4", "--set", "segment=6", "--lookback", "24", "--horizon", "6",
+                         "--no-combine"]),
+    ],
+)  # fmt: skip
+def test_ctrl_c_keeps_the_best_epoch(tmp_path, task, settings):
+    if task == "forecasting":
+        settings = [*settings, "--data", str(write_waves(tmp_path / "waves.csv"))]
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-m", "gru_training", task, *settings, "--epochs", "5000", "--set",
+         "patience=5000", "--runs-dir", str(tmp_path), "--name", "a"],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    )  # fmt: skip
     with process:
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith("epoch   2/500"):
+            if line.startswith("epoch    2/5000"):
                 process.send_signal(signal.SIGINT)
                 break
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "the best so far, is kept" in out
-    run = SentimentRun.open(tmp_path / "a")
+    run = RunDirectory.open(tmp_path / "a")
     assert run.metrics["interrupted"] is True
-    assert 2 <= run.metrics["epochs"] < 500
+    assert 2 <= run.metrics["epochs"] < 5000
 
 
 @pytest.mark.long
@@ -331,9 +340,7 @@ def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["sentiment", "forecasting"])
-def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
-    tmp_path, capsys, monkeypatch, task
-):
+def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(tmp_path, capsys, task):
     data = tmp_path / "data.csv"
     if task == "sentiment":
         data.write_bytes(MANY)
@@ -344,14 +351,7 @@ def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
         changed = "\n".join([first, "2021-05-01 00:00:00,100.25,1.5", *rest]).encode()
     command = [task, "--data", str(data), *sizes, "--units", "4", "--epochs", "500",
                "--runs-dir", str(tmp_path / "runs"), "--name", "a"]  # fmt: skip
-    save = Checkpoint.save
-
-    def save_and_end(*args):
-        save(*args)
-        signal.raise_signal(signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_end)
+    with terminated():
         assert main(command) == 130
     capsys.readouterr()
     checkpoint = tmp_path / "runs" / ".a.checkpoint"

@@ -116,28 +116,24 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         SystemExit: The command does not have these settings, or help was asked for.
         ConfigError: A setting is out of range.
     """
-    try:
-        return _settings(command, flags)
-    except SystemExit as stop:
-        if not stop.code and command.examples:  # help was asked for, and ends with examples
-            print("\n".join(["", "examples:", *(f"  {line}" for line in command.examples)]))
-        raise
-
-
-def _settings(command: Command, flags: Sequence[str]) -> Any:
     prog = f"gru-train {command.name}"
-    if command.name in TASKS:
-        return task_settings(find_task(command.name), flags, prog)
     options: dict[str, Any] = {
         "prog": prog,
         "args": list(flags),
         "config": (tyro.conf.OmitArgPrefixes,),
         "registry": HelpTexts(),
     }
-    if not command.takes_training_flags:
-        return tyro.cli(command.config_type, **options)
-    config, others = tyro.cli(command.config_type, return_unknown_args=True, **options)
-    return replace(config, training_flags=tuple(others))
+    try:
+        if command.name in TASKS:
+            return task_settings(find_task(command.name), flags, prog)
+        if not command.takes_training_flags:
+            return tyro.cli(command.config_type, **options)
+        config, others = tyro.cli(command.config_type, return_unknown_args=True, **options)
+        return replace(config, training_flags=tuple(others))
+    except SystemExit as stop:
+        if not stop.code and command.examples:  # help was asked for, and ends with examples
+            print("\n".join(["", "examples:", *(f"  {line}" for line in command.examples)]))
+        raise
 
 
 def _load(place: str | Command) -> Command:
@@ -156,7 +152,7 @@ def _task_commands() -> Iterator[Command]:
 def _run(command: Command, config: Any) -> int:
     from rich.console import Console
 
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, markup=False, highlight=False)
     work = config if command.check is None else command.check(config, console)
     if command.needs_tensorflow:
         start_tensorflow(console, config.debug)
@@ -234,7 +230,7 @@ def train(
     start_tensorflow(console, config.run.debug)
     run = task.train(config, console, resume, data)
     if run is None:
-        console.print("done; the first worker writes the run", highlight=False)
+        console.print("done; the first worker writes the run")
         return 0
     _show_next_steps(console, name, run, task.show_results(run, console), flags)
     return INTERRUPTED if run.metrics["interrupted"] else 0
@@ -272,7 +268,7 @@ def _show_next_steps(
             steps = [f"next    {again}", f"or      {export}  # anyway"]
     lines += [f"run     {run.path}", f"report  {run.path / 'report.html'}", *steps]
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def _served(run: Any, task: str) -> str:
@@ -339,17 +335,17 @@ def run_check(config: CheckConfig, console: "Console") -> int:
     name, settings, found, seen = _check(
         flags, list(TASKS) if config.task is None else [config.task]
     )
-    console.print(seen, markup=False, highlight=False)
+    console.print(seen)
     found.print(console)
     if found.errors:
         console.print("\ntraining would fail", style="bold red")
         if found.remedies:
             further = dict.fromkeys(found.remedies)
             line = join(["gru-train", "check", str(config.path), *settings, *further])
-            console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
+            console.print(f"to leave such rows out  {line}")
         return CHECK_FAILURE_STATUS
     line = join(["gru-train", name, "--data", str(config.path), *settings])
-    console.print(f"\nnext    {line}", markup=False, highlight=False)
+    console.print(f"\nnext    {line}")
     return 0
 
 
@@ -386,12 +382,10 @@ def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
     foreign: dict[str, ForeignDataError] = {}
     faulty: _Checked | None = None
     for name in names:
-        task = find_task(name)
-        settings = _settings_if_known(flags, task, quiet=len(names) > 1)
-        if settings is None:
-            continue
+        task, guessed = find_task(name), len(names) > 1
         reason, given = "", list(flags)
         try:
+            settings = task_settings(task, flags, "gru-train check DATA", shown=not guessed)
             try:
                 found = task.read(settings)
             except ForeignDataError as error:
@@ -402,9 +396,13 @@ def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
         except ForeignDataError as error:
             foreign[name] = error
             continue
+        except (SystemExit, UnknownSettingError):  # the task has no such settings
+            if guessed:
+                continue
+            raise
         if found is None:
             continue
-        seen = _seen(task, found, reason, foreign, len(names) > 1)
+        seen = _seen(task, found, reason, foreign, guessed)
         checked = _Checked(name, tuple(given[2:]), found, seen)
         if not found.errors or not any(error.near for error in foreign.values()):
             return checked
@@ -436,16 +434,6 @@ def _seen(
         why = without_source(str(error).partition("; ")[0], found.source).partition("\n")[0]
         text += f"; not as {find_task(name).data_kind}: {why}"
     return f"{text}; --task says otherwise" if guessed else text
-
-
-def _settings_if_known(flags: Sequence[str], task: Task, quiet: bool) -> Any:
-    """Parse the settings of a task; None if it does not have them."""
-    try:
-        return task_settings(task, flags, "gru-train check DATA", shown=not quiet)
-    except (SystemExit, UnknownSettingError):
-        if not quiet:
-            raise
-        return None
 
 
 @dataclass(frozen=True)
@@ -482,9 +470,9 @@ def run_report(config: ReportConfig, console: "Console") -> None:
         page = write_report_page(folder)
     if page is None:
         raise RunDirectoryError(f"{folder}: expected {' or '.join(PAGES)}, got a folder without")
-    console.print(f"page    {page}", markup=False, highlight=False)
+    console.print(f"page    {page}")
     if config.open and not webbrowser.open(page.resolve().as_uri()):
-        console.print("no browser could be opened; open the page yourself", highlight=False)
+        console.print("no browser could be opened; open the page yourself")
 
 
 COMMANDS: dict[str, str | Command] = {

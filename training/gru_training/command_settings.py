@@ -72,7 +72,7 @@ def task_settings(task: "Task", flags: Sequence[str], prog: str, shown: bool = T
 def given_settings(task: "Task", flags: Sequence[str]) -> set[str]:
     """Return the names of the settings that a command line gives, in whatever way."""
     by_section = sections(task.settings())
-    names = {match[1].replace("-", "_") for match in map(_FLAG.fullmatch, _heads(flags)) if match}
+    names = {match[1].replace("-", "_") for match in _flags_among(flags)}
     names |= {text.partition("=")[0].rpartition(".")[2] for text in _values(flags, "--set")}
     default, found = task.settings(), _given_in_words(task, flags)
     return (names & set(by_section)) | {
@@ -199,16 +199,18 @@ def _values(flags: Sequence[str], wanted: str) -> list[str]:
     return found
 
 
-def _heads(flags: Sequence[str]) -> list[str]:
-    return [word.partition("=")[0].replace("_", "-") for word in flags]
+def _flags_among(words: Sequence[str]) -> Iterator[re.Match[str]]:
+    for word in words:
+        if match := _FLAG.fullmatch(word.partition("=")[0].replace("_", "-")):
+            yield match
 
 
 def _require_flags(task: "Task", flags: Sequence[str], kept: set[str]) -> None:
     """Raise ConfigError for a setting that was given as a flag and has none."""
     known = sections(task.settings())
-    for match in map(_FLAG.fullmatch, _heads(flags)):
-        name = match[1].replace("-", "_") if match else ""
-        if match and name in known and name not in kept:
+    for match in _flags_among(flags):
+        name = match[1].replace("-", "_")
+        if name in known and name not in kept:
             value = "false" if match[0].startswith("--no-") else "VALUE"
             raise ConfigError(
                 f"the setting {name} has no flag; give it as --set {name}={value}, or in "

@@ -55,7 +55,14 @@ class RunConfig:
     """With --track mlflow, register the model under this name."""
 
     def __post_init__(self) -> None:
-        self._check_tracking()
+        if self.track is None and (self.track_to or self.track_project or self.track_histograms):
+            raise ConfigError("--track-to, --track-project and --track-histograms need --track")
+        if self.track == "mlflow" and self.track_histograms:
+            raise ConfigError(
+                "--track-histograms needs --track tensorboard or wandb; MLflow shows no histograms"
+            )
+        if self.register is not None and self.track != "mlflow":
+            raise ConfigError(f"--register needs --track mlflow, got {self.track or 'no --track'}")
         if self.name is not None and (
             not self.name
             or "\0" in self.name
@@ -76,17 +83,6 @@ class RunConfig:
                 f"--track {self.track} needs {self.track}, which is not installed; install it with "
                 f"pip install 'keras-gru[{self.track}]'"
             )
-
-    def _check_tracking(self) -> None:
-        """Refuse settings of a tracker that is not the one chosen."""
-        if self.track is None and (self.track_to or self.track_project or self.track_histograms):
-            raise ConfigError("--track-to, --track-project and --track-histograms need --track")
-        if self.track == "mlflow" and self.track_histograms:
-            raise ConfigError(
-                "--track-histograms needs --track tensorboard or wandb; MLflow shows no histograms"
-            )
-        if self.register is not None and self.track != "mlflow":
-            raise ConfigError(f"--register needs --track mlflow, got {self.track or 'no --track'}")
 
 
 @dataclass(frozen=True)

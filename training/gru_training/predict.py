@@ -151,8 +151,8 @@ def run_prediction(prepared: PredictJob, console: "Console") -> None:
         start_tensorflow(console, config.debug)
         with console.status(f"loading {config.run_path} ..."):
             scorer = task.scorer(run)
-    console.print(job.run(scorer).summary(), highlight=False)
-    console.print(f"output  {config.output}", markup=False, highlight=False)
+    console.print(job.run(scorer).summary())
+    console.print(f"output  {config.output}")
 
 
 def predict_file(config: PredictConfig, console: "Console") -> None:

@@ -150,9 +150,14 @@ class Servable(ABC):
         any engine can be asked them again.
         """
 
-    def warmup(self) -> Sequence[Request]:
-        """Requests to every signature in the sizes in use; by default of the golden ones' rows."""
-        first = {request.signature: request for request in reversed(self.golden())}
+    def warmup(self, golden: Sequence[Request]) -> Sequence[Request]:
+        """Requests to every signature in the sizes in use; by default of the rows of golden ones.
+
+        Args:
+            golden: Requests from `golden`, of which the largest one of each signature is taken.
+        """
+        by_size = sorted(golden, key=lambda each: sum(map(np.size, each.inputs.values())))
+        largest = {request.signature: request for request in by_size}
         return [
             replace(
                 request,
@@ -162,7 +167,7 @@ class Servable(ABC):
                 },
                 outputs={},
             )
-            for request in first.values()
+            for request in largest.values()
             for size in WARMUP_BATCHES
         ]
 

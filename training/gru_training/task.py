@@ -250,6 +250,5 @@ def start_tensorflow(console: "Console", debug: bool) -> None:
     import tensorflow as tf
 
     console.print(
-        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
-        highlight=False,
+        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}"
     )

@@ -156,7 +156,7 @@ def _write_model(version: Path, servable: Servable, clock: _Clock) -> None:
     _set_methods(version, {each.signature: each.method for each in golden})
     clock.note("saving, and golden answers")
     write_golden(version, [golden_request(each) for each in golden])
-    write_records(version, [warmup_record(each) for each in servable.warmup()])
+    write_records(version, [warmup_record(each) for each in servable.warmup(golden)])
     clock.note("warmup requests")
 
 

@@ -116,7 +116,7 @@ def test_many_settings_stand_below_each_other():
     settings = {"a": {"--b": "1", "--c": "1", "--d": "x|y"}, "b": {"--b": "2", "--c": "2"}}
     comparison = compare_outcomes({"a": outcomes, "b": outcomes}, settings, None, 999, 0)
     markdown = write_markdown(comparison)
-    assert "|  | a | b |\n| --- | ---: | ---: |\n| --b | 1 | 2 |\n" in markdown
+    assert "|  | a | b |\n|---|---:|---:|\n| --b | 1 | 2 |\n" in markdown
     assert r"| --d | x\|y |  |" in markdown
 
 

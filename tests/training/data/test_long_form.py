@@ -12,7 +12,7 @@ from gru_training.data.series_frame import series_of_frame
 from gru_training.data.time_options import TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.series_check import _target_names
+from gru_training.forecasting.series_check import usable_series
 from gru_training.forecasting.sets import load_series
 
 
@@ -121,7 +121,8 @@ def test_target_names_the_column_of_values_or_some_series(tmp_path):
         config = SeriesConfig(path, target=targets, lookback=2, horizon=1)
         series = load_series(config, Problems(str(path)))
         check(series)
-        assert set(_target_names(series, config)) == set(forecast)
+        used, shape, _ = usable_series(series, config, Problems(str(path)))
+        assert {used.columns[place] for place in shape.targets} == set(forecast)
         check(series_of_frame(frame, None, None, Problems("table"), long=config.long))
     renamed = frame.rename(columns={"y": "sold"})
     renamed.to_csv(path, index=False)

@@ -20,6 +20,7 @@ from gru_training.forecasting.config import BacktestConfig
 from gru_training.forecasting.export.servable import ForecastingServable
 from gru_training.forecasting.run import ForecastingRun
 from tests.training.conftest import write_waves
+from tests.training.cut_short import killed
 
 TINY = {
     "lookback": 24,
@@ -221,19 +222,9 @@ def test_habits(fitted, tmp_path):
 
 
 @pytest.mark.long
-def test_a_killed_training_goes_on_to_the_same_weights(fitted, frame, tmp_path, monkeypatch):
-    from gru_training.loop.checkpoint import Checkpoint
-
-    save = Checkpoint.save
-
-    def save_and_die(self, state, best_weights):
-        save(self, state, best_weights)
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_die)
-        with pytest.raises(MemoryError):
-            Forecaster(**TINY, runs_dir=tmp_path, name="cut").fit(frame)
+def test_a_killed_training_goes_on_to_the_same_weights(fitted, frame, tmp_path):
+    with killed():
+        Forecaster(**TINY, runs_dir=tmp_path, name="cut").fit(frame)
     with pytest.raises(CheckpointError, match="expected the data that the training started with"):
         Forecaster.resume(tmp_path / "cut", frame.assign(up=frame["up"] + 1))
     resumed = Forecaster.resume(tmp_path / "cut", frame)

@@ -23,6 +23,7 @@ from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
 from gru_training.sentiment.run import SentimentRun
+from tests.training.cut_short import killed
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16}
@@ -253,21 +254,11 @@ def test_what_cannot_be_used_is_named(tmp_path, settings, arguments, error, mess
 
 
 @pytest.mark.long
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     settings = {**TINY, "epochs": 3, "runs_dir": tmp_path}
     whole = TextClassifier(**settings, name="whole").fit(tickets(), text="body", label="category")
-    from gru_training.loop.checkpoint import Checkpoint
-
-    save = Checkpoint.save
-
-    def save_and_die(self, state, best_weights):
-        save(self, state, best_weights)
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_die)
-        with pytest.raises(MemoryError):
-            TextClassifier(**settings, name="cut").fit(tickets(), text="body", label="category")
+    with killed():
+        TextClassifier(**settings, name="cut").fit(tickets(), text="body", label="category")
     with pytest.raises(DataError, match="begun with data given in memory; give them again"):
         TextClassifier.resume(tmp_path / "cut")
     with pytest.raises(CheckpointError, match="expected the data that the training started with"):

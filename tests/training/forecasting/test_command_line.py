@@ -1,15 +1,9 @@
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from gru_training.__main__ import main
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.loop.checkpoint import Checkpoint
 from tests.training.conftest import write_waves
+from tests.training.cut_short import terminated
 
 TINY = ["--epochs", "1", "--units", "4", "--set", "segment=6", "--lookback", "24", "--horizon", "6",
         "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
@@ -46,14 +40,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
     command += ["--units", "4", "--set", "networks=1", "--no-refit"]
     command += ["--runs-dir", str(tmp_path / "runs")]
     assert main([*command, "--name", "whole"]) == 0
-    save = Checkpoint.save
-
-    def save_and_end(*args):
-        save(*args)
-        signal.raise_signal(signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_end)
+    with terminated():
         assert main([*command, "--name", "broken"]) == 130
     assert main(["resume", str(tmp_path / "runs" / "broken")]) == 0
     whole, broken = (ForecastingRun.open(tmp_path / "runs" / name) for name in ("whole", "broken"))
@@ -110,31 +97,3 @@ def test_help_teaches_and_presets_change_the_defaults(capsys):
     assert "ETTh1.csv" not in text
     assert main(["forecasting", "--preset", "etth1-96", "--help"]) == 0
     assert "ETTh1.csv" in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_ctrl_c_keeps_the_best_epoch(tmp_path):
-    data = write_waves(tmp_path / "waves.csv")
-    command = [sys.executable, "-m", "gru_training", "forecasting", *TINY, "--epochs", "5000",
-               "--patience", "5000", "--data", str(data), "--runs-dir", str(tmp_path / "runs"),
-               "--name", "a"]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        cwd=Path(__file__).parents[3],
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("epoch    2/5000"):
-                process.send_signal(signal.SIGINT)
-                break
-        out, err = process.communicate(timeout=120)
-    assert process.returncode == 130, err
-    assert "the best so far, is kept" in out
-    run = ForecastingRun.open(tmp_path / "runs" / "a")
-    assert run.metrics["interrupted"] is True
-    assert 2 <= run.metrics["epochs"] < 5000

@@ -15,8 +15,8 @@ from gru_training.forecasting.data import read_series
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.warm_start import initial_weights, learned_until
-from gru_training.loop.checkpoint import Checkpoint
 from tests.training.conftest import write_waves
+from tests.training.cut_short import killed
 
 ROWS, MORE = 320, 380
 STILL = 1e-30
@@ -171,22 +171,13 @@ def test_runs_of_other_tasks_and_searches(forecasting_run, tiny_run, tmp_path, c
 
 
 @pytest.mark.slow
-def test_a_resumed_training_ends_with_the_same_weights(forecasting_run, tmp_path, monkeypatch):
+def test_a_resumed_training_ends_with_the_same_weights(forecasting_run, tmp_path):
     asked = begun(forecasting_run, tmp_path, name="a", rate=0.01)
     asked = replace(asked, training=replace(asked.training, epochs=3))
     whole = train_forecasting(replace(asked, run=replace(asked.run, runs_dir=tmp_path / "whole")))
     cut = replace(asked, run=replace(asked.run, runs_dir=tmp_path / "cut"))
-
-    save = Checkpoint.save
-
-    def save_and_die(self, state, best_weights):
-        save(self, state, best_weights)
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_die)
-        with pytest.raises(MemoryError):
-            train_forecasting(cut)
+    with killed():
+        train_forecasting(cut)
     assert main(["resume", str(tmp_path / "cut" / "a")]) == 0
     resumed = ForecastingRun.open(tmp_path / "cut" / "a")
     for found, expected in zip(

@@ -1,7 +1,6 @@
 """From a corpus to a run directory, and back from a checkpoint to the same weights."""
 
 import json
-import signal
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from gru_training.language.pipeline import train_language
 from gru_training.language.run import LanguageRun
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.task import find_task
+from tests.training.cut_short import terminated
 
 
 def test_a_run_holds_what_its_report_shows(language_run):
@@ -81,21 +81,12 @@ def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-def test_the_command_line_trains_resumes_and_scores(
-    corpus, language_run, tmp_path, capsys, monkeypatch
-):
+def test_the_command_line_trains_resumes_and_scores(corpus, language_run, tmp_path, capsys):
     flags = ["--data", str(corpus), "--document", "line", "--units", "5",
              "--embedding-size", "4",
              "--unit", "characters", "--epochs", "3", "--runs-dir", str(tmp_path),
              "--name", "a"]  # fmt: skip
-    save = Checkpoint.save
-
-    def save_and_end(*arguments):
-        save(*arguments)
-        signal.raise_signal(signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_end)
+    with terminated():
         assert main(["language", *flags]) == 130
     assert f"gru-train resume {tmp_path / 'a'}" in capsys.readouterr().err
     assert main(["resume", str(tmp_path / "a")]) == 0

@@ -11,7 +11,6 @@ import pytest
 from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.__main__ import main
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.loop.checkpoint import Checkpoint
 from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import check_sentiment, load_data
 from gru_training.sentiment.initial_weights import RunWeights
@@ -21,6 +20,7 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.warm_start import is_learned
 from gru_training.words.vocabulary import token_ids
 from tests.made_once import made_once
+from tests.training.cut_short import killed
 from tests.training.tickets import NEW_WORDS, WORDS, config, first_run, tickets, write
 
 STILL = 1e-30
@@ -293,23 +293,14 @@ def test_a_run_that_does_not_tell_what_it_learned_from(old, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_resumed_training_ends_with_the_same_weights(old, tmp_path, monkeypatch):
+def test_a_resumed_training_ends_with_the_same_weights(old, tmp_path):
     data = grown(tmp_path, old)
     asked = replace(begun(old, tmp_path, data, rate=0.01), run=replace(old.config.run, name="a"))
     asked = replace(asked, training=replace(asked.training, epochs=3))
     whole = train_sentiment(replace(asked, run=replace(asked.run, runs_dir=tmp_path / "whole")))
     cut = replace(asked, run=replace(asked.run, runs_dir=tmp_path / "cut"))
-
-    save = Checkpoint.save
-
-    def save_and_die(self, state, best_weights):
-        save(self, state, best_weights)
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_die)
-        with pytest.raises(MemoryError):
-            train_sentiment(cut)
+    with killed():
+        train_sentiment(cut)
     assert main(["resume", str(tmp_path / "cut" / "a")]) == 0
     resumed = SentimentRun.open(tmp_path / "cut" / "a")
     assert resumed.metrics["warm_start"] == whole.metrics["warm_start"]

@@ -1,5 +1,7 @@
 """Trainings to track, and what keeps trackers to themselves."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
@@ -20,7 +22,7 @@ def nobody_is_told(monkeypatch, tmp_path):
 def console(tmp_path):
     """One whose lines can be read again."""
     with (tmp_path / "console").open("w+") as file:
-        yield Console(file=file, soft_wrap=True, width=10_000)
+        yield Console(file=file, soft_wrap=True, width=10_000, markup=False, highlight=False)
 
 
 @pytest.fixture
@@ -36,10 +38,7 @@ def shown(console):
 def tracked_config(tmp_path):
     def make(name="tracked", **run):
         config = tiny_config(tmp_path, name)
-        for key, value in run.items():  # as of a frozen dataclass
-            object.__setattr__(config.run, key, value)
-        config.run.__post_init__()
-        return config
+        return replace(config, run=replace(config.run, **run))
 
     return make
 

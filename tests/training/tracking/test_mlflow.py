@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -175,9 +176,7 @@ def test_a_forecaster_from_training_to_the_registry(server, client, tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     config = tiny_forecasting_config(tmp_path, data=data)
     settings = {"track": "mlflow", "track_to": server.url, "track_project": "waves"}
-    for name, value in {**settings, "register": "waves"}.items():
-        object.__setattr__(config.run, name, value)
-    run = train_forecasting(config)
+    run = train_forecasting(replace(config, run=replace(config.run, **settings, register="waves")))
     told = only_run(client, "waves")
     losses = {each["epoch"]: each["train"]["loss"] for each in run.history}
     assert history(client, told, "train/loss") == losses

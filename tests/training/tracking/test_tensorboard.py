@@ -131,10 +131,9 @@ def test_following_changes_no_weight(followed, tiny_run):
 def test_a_forecaster_is_followed_too(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     config = tiny_forecasting_config(tmp_path, data=data)
-    object.__setattr__(config.run, "track", "tensorboard")
-    object.__setattr__(config.run, "track_to", str(tmp_path / "logs"))
-    object.__setattr__(config.run, "track_histograms", True)
-    run = train_forecasting(config)
+    tracked = {"track": "tensorboard", "track_to": str(tmp_path / "logs")}
+    place = replace(config.run, **tracked, track_histograms=True)
+    run = train_forecasting(replace(config, run=place))
     events = read(tmp_path / "logs" / "waves")
     told = {each["epoch"]: each["validation"]["mse"] for each in run.history}
     assert scalars(events, "validation/mse") == pytest.approx(told, rel=1e-6)

@@ -3,14 +3,14 @@
 from gru_training.criterion import Criterion
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.tune.search_space import SearchSpace
-from gru_training.tune.study import Study
+from gru_training.tune.study import LEFT_OUT, open_study
 
 ACCURACY = Criterion("accuracy", True, ".1%", "accuracy")
 SPACE = SearchSpace.of(SentimentConfig(), ["subwords", "word_ratios", "pooling"])
 
 
 def opened(folder, criterion=ACCURACY, seed=0):
-    return Study.open(folder, criterion, "median", seed, epochs=5)
+    return open_study(folder, criterion, seed)
 
 
 def run_trial(study, value, left_out=None):
@@ -19,10 +19,10 @@ def run_trial(study, value, left_out=None):
     def objective(trial):
         chosen = {name: choice.suggest(trial, name) for name, choice in SPACE.choices.items()}
         if left_out is not None:
-            trial.set_user_attr("left_out", left_out)
+            trial.set_user_attr(LEFT_OUT, left_out)
         return value(chosen)
 
-    study.study.optimize(objective, n_trials=1)
+    study.optimize(objective, n_trials=1)
 
 
 def near_96_units(chosen):

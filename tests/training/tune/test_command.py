@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from optuna.trial import TrialState
 
 from gru_training.__main__ import main
 from gru_training.estimators.forecaster import Forecaster
@@ -19,7 +20,7 @@ from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import find_task
 from gru_training.tune.command import TuneConfig, search_space
-from gru_training.tune.study import Study
+from gru_training.tune.study import open_study
 
 SMALL = ["--epochs", "1", "--set", "embedding_size=4", "--set", "reviews=120", "--no-bidirectional"]
 UNITS = ["--only", "--vary", "units=4:8:4"]
@@ -66,7 +67,7 @@ def test_test_rows_are_not_read(metric, measure):
         def __getattribute__(self, name):
             raise AssertionError(f"the search read {name} of the test rows")
 
-    object.__setattr__(data, "test", Unread())
+    data = replace(data, test=Unread())
     space = search_space(TuneConfig("sentiment", vary=("units=4,8",), only=True), config, ())
     small = space.with_values({"units": 4, "epochs": 1, "embedding_size": 4, "dropout": 0.0})
     small = replace(small, training=replace(small.training, metric=metric))
@@ -109,18 +110,16 @@ def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
     while not running and time.monotonic() < deadline:
         time.sleep(0.2)
         if (tmp_path / "study" / "study.db").is_file():
-            study = Study.open(tmp_path / "study", criterion, "median", 0, 2)
-            running = [each for each in study.trials() if each.state == "running"]
-    workers = {each.user_attrs.get("worker") for each in study.study.get_trials()} - {None}
+            study = open_study(tmp_path / "study", criterion, 0)
+            running = study.get_trials(states=(TrialState.RUNNING,))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
     assert "interrupted" in errors
     assert "the same command continues it" in errors
-    for worker in workers:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(worker.rpartition(":")[2]), 0)
-    assert not [each for each in study.trials() if each.state == "running"]
+    first, again = study.get_trials()
+    assert (first.state, first.user_attrs["reason"]) == (TrialState.FAIL, "interrupted")
+    assert (again.state, again.system_attrs["fixed_params"]) == (TrialState.WAITING, first.params)
     done = subprocess.run([*command, "--trials", "1"], capture_output=True, text=True, check=True)
     assert "going on with study" in done.stdout
 

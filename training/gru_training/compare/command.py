@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import tyro
 
-from gru_training.config import require_at_least, require_seed, to_dict
+from gru_training.config import require_at_least, require_seed, sections, to_dict
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.search_ranges import written
 from gru_training.task import TASKS, Command, Comparable, Task, find_task
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def run_comparison(config: CompareConfig, console: "Console") -> None:
     comparison = compare_runs(paths, config.data, config.resamples, config.seed, console)
     print_tables(comparison, console)
     folder = write_comparison(comparison, output_folder(config))
-    console.print(f"\nreport  {folder / 'comparison.md'}", markup=False, highlight=False)
-    console.print(f"page    {folder / 'comparison.html'}", markup=False, highlight=False)
-    console.print(f"picture {folder / 'comparison.png'}", markup=False, highlight=False)
+    console.print(f"\nreport  {folder / 'comparison.md'}")
+    console.print(f"page    {folder / 'comparison.html'}")
+    console.print(f"picture {folder / 'comparison.png'}")
 
 
 COMPARE = Command(
@@ -210,23 +211,14 @@ def output_folder(config: CompareConfig) -> Path:
 def flags(config: Any) -> dict[str, str]:
     """List the settings of a run by flag, except for its place."""
     values = to_dict(config)
-    values.pop("run", None)
-    return dict(_flags(values))
+    known = {name: values[of][name] for name, of in sections(config).items() if of != "run"}
+    return {
+        f"--{name.replace('_', '-')}": _shown(value)
+        for name, value in {"preset": values["preset"], **known}.items()
+    }
 
 
-def _flags(values: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for name, value in values.items():
-        if isinstance(value, dict):
-            found += _flags(value)
-        else:
-            found.append((f"--{name.replace('_', '-')}", _written(value)))
-    return found
-
-
-def _written(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return written(value) if value is None or isinstance(value, bool) else str(value)

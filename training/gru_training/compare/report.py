@@ -15,7 +15,7 @@ from gru_training.compare.diebold_mariano import FEWEST_WINDOWS, MANY_WINDOWS
 from gru_training.compare.estimates import Estimate
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
-from gru_training.runs.report_page import write_report_page
+from gru_training.runs.report_page import markdown_table, write_report_page
 
 Table = list[list[str]]
 """Rows of cells, the first one of headings."""
@@ -24,15 +24,15 @@ Table = list[list[str]]
 def print_tables(comparison: Comparison, console: Console) -> None:
     """Print the measures, their differences, and the settings that differ."""
     tables = [_values(comparison), _differences(comparison), _settings(comparison)]
-    console.print(f"\n{_subject(comparison)}", markup=False, highlight=False)
+    console.print(f"\n{_subject(comparison)}")
     for table in tables:
         if len(table) > 1:
             console.print("")
             for line in aligned(table):
-                console.print(line, markup=False, highlight=False)
+                console.print(line)
     notes = (f"note: {note}" for note in comparison.notes)
     for line in (*_remarks(comparison), *notes, *_verdicts(comparison)):
-        console.print(f"\n{line}", markup=False, highlight=False)
+        console.print(f"\n{line}")
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
@@ -57,13 +57,13 @@ def write_markdown(comparison: Comparison) -> str:
     name = comparison.reference.name
     lines = [f"# Comparison with {name}", "", _subject(comparison), ""]
     lines += [line for verdict in _verdicts(comparison) for line in (f"**{verdict}**", "")]
-    lines += [*_markdown(_values(comparison)), "", f"## Differences from {name}", ""]
-    lines += [*_markdown(_differences(comparison)), "", "![differences](comparison.png)"]
+    lines += [*markdown_table(_values(comparison)), "", f"## Differences from {name}", ""]
+    lines += [*markdown_table(_differences(comparison)), "", "![differences](comparison.png)"]
     lines += [f"\n{remark}" for remark in _remarks(comparison)]
     lines += [f"\nNote: {note}." for note in comparison.notes]
     lines += ["", "## Settings that differ", ""]
     settings = _settings(comparison)
-    lines += _markdown(settings) if len(settings) > 1 else ["None: the runs were made alike."]
+    lines += markdown_table(settings) if len(settings) > 1 else ["None: the runs were made alike."]
     lines += ["", "## How to read this", ""]
     lines += [f"- {line}" for line in _reading(comparison)]
     return "\n".join(lines) + "\n"
@@ -79,12 +79,6 @@ def aligned(table: Table) -> list[str]:
         ).rstrip()
         for row in table
     ]
-
-
-def _markdown(table: Table) -> list[str]:
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in table]
-    rule = ["---", *("---:" for _ in table[0][1:])]
-    return [f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])]
 
 
 def _subject(comparison: Comparison) -> str:

@@ -29,9 +29,9 @@ class DataTable:
             table.add_column(name, justify="right" if number else "left", overflow="fold")
         for row in self.rows[:_MOST_ROWS]:
             table.add_row(*map(Text, row))
-        console.print(table, highlight=False)
+        console.print(table)
         if len(self.rows) > _MOST_ROWS:
-            console.print(f"... and {len(self.rows) - _MOST_ROWS:,} more", highlight=False)
+            console.print(f"... and {len(self.rows) - _MOST_ROWS:,} more")
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class DataCheck:
     def print_notes(self, console: "Console") -> None:
         """Print what a reader should know."""
         for note in self.notes:
-            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+            console.print(f"note: {note}", style="yellow")
 
     def print(self, console: "Console") -> None:
         """Print all of it."""
-        console.print(f"{self.source}: {self.summary}", markup=False, highlight=False)
+        console.print(f"{self.source}: {self.summary}")
         if self.table is not None:
             self.table().print(console)
         for message in self.errors:
             text = without_source(message, self.source)
-            console.print(f"error: {text}", style="bold red", markup=False, highlight=False)
+            console.print(f"error: {text}", style="bold red")
         self.print_notes(console)

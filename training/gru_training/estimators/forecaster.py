@@ -241,7 +241,7 @@ class Forecaster(RunEstimator):
             notes = list(recent.notes)
             table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
         for note in notes:
-            Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
+            Console(stderr=True, soft_wrap=True, markup=False).print(f"note: {note}")
         return table
 
     def cross_validation(

@@ -1,6 +1,7 @@
 """The estimator of any run directory, and a run as a model of MLflow's `pyfunc` flavour."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from gru_training.data.frames import as_frame, frame_like, texts_of
 from gru_training.errors import RunDirectoryError
 from gru_training.estimators.forecaster import Forecaster
 from gru_training.estimators.run_estimator import RunEstimator
-from gru_training.estimators.text import TextClassifier, TextEstimator, TextRegressor
+from gru_training.estimators.text import TextClassifier, TextRegressor
 from gru_training.runs.directory import RunDirectory
 from gru_training.scoring.engine import score_table
 
@@ -50,83 +51,50 @@ def load_run(path: str | os.PathLike[str]) -> TextClassifier | TextRegressor | F
     return found
 
 
-class TextModel:
-    """A model that answers texts with the columns of `gru-train predict`.
+class RunModel:
+    """A run as MLflow calls a model.
 
     Args:
-        path: Run directory.
+        answer: Function from a table to the table of its answers.
     """
 
-    def __init__(self, path: str):
-        found = load_run(path)
-        assert isinstance(found, TextEstimator)
-        self._estimator = found
+    def __init__(self, answer: "Callable[[Any], pd.DataFrame]"):
+        self._answer = answer
 
     def predict(self, data: Any, params: Any = None) -> "pd.DataFrame":  # noqa: ARG002
-        """Answer texts.
+        """Answer texts, or forecast the steps after a series.
 
         Args:
-            data: A table with a column of texts, or texts alone.
+            data: A table with the columns of the training, or texts alone.
             params: Parameters of MLflow, of which none is known.
         """
-        table: pd.DataFrame = self._estimator.predict_frame(data)
-        return table
+        return self._answer(data)
 
 
-class SeriesModel:
-    """A model that forecasts the steps after a table.
-
-    Args:
-        path: Run directory.
-    """
-
-    def __init__(self, path: str):
-        self._estimator = Forecaster.load(path)
-
-    def predict(self, data: Any, params: Any = None) -> "pd.DataFrame":  # noqa: ARG002
-        """Forecast all steps that the model was trained for.
-
-        Args:
-            data: Table with times and the columns of the training, as for `Forecaster.predict`.
-            params: Parameters of MLflow, of which none is known.
-        """
-        return self._estimator.predict(data=data)
+def _load_pyfunc(data_path: str) -> RunModel:
+    """Load a model for MLflow, which calls this function."""
+    if RunDirectory.open(data_path).task == "language":
+        return RunModel(_likelihoods(Path(data_path)))
+    found = load_run(data_path)
+    if isinstance(found, Forecaster):
+        return RunModel(lambda data: found.predict(data=data))
+    return RunModel(found.predict_frame)
 
 
-class LikelihoodModel:
-    """A model that says how likely texts are, with the columns of `gru-train predict`.
+def _likelihoods(path: Path) -> "Callable[[Any], pd.DataFrame]":
+    """Make what says how likely texts are, with the columns of `gru-train predict`."""
+    from gru_training.language.task import TASK
 
-    Args:
-        path: Run directory of a language model.
-    """
+    run = TASK.open_run(path)
+    column, scorer = run.config.data.text_column, TASK.scorer(run)
 
-    def __init__(self, path: str):
-        from gru_training.language.task import TASK
-
-        run = TASK.open_run(Path(path))
-        self._column = run.config.data.text_column
-        self._scorer = TASK.scorer(run)
-
-    def predict(self, data: Any, params: Any = None) -> "pd.DataFrame":  # noqa: ARG002
-        """Score texts.
-
-        Args:
-            data: A table with a column of texts, or texts alone.
-            params: Parameters of MLflow, of which none is known.
-        """
+    def answer(data: Any) -> "pd.DataFrame":
         frame = as_frame(data)
-        there = frame is not None and self._column in frame.columns
-        texts = texts_of(data, self._column if there else None)
-        found = score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+        there = frame is not None and column in frame.columns
+        texts = texts_of(data, column if there else None)
+        found = score_table(scorer, pa.table({"text": pa.array(texts, pa.string())}))
         columns = {name: found.column(name).to_numpy() for name in found.column_names}
         table: pd.DataFrame = frame_like(data, columns)
         return table
 
-
-def _load_pyfunc(data_path: str) -> TextModel | SeriesModel | LikelihoodModel:
-    """Load a model for MLflow, which calls this function."""
-    models: dict[str, type[TextModel | SeriesModel | LikelihoodModel]] = {
-        "forecasting": SeriesModel,
-        "language": LikelihoodModel,
-    }
-    return models.get(RunDirectory.open(data_path).task, TextModel)(data_path)
+    return answer

@@ -33,7 +33,7 @@ from gru_training.errors import (
 from gru_training.estimators.settings import Settings
 from gru_training.runs.directory import RunDirectory, TaskRun, free_name
 from gru_training.task import find_task, read_data
-from gru_training.tune.command import TuneConfig, tune
+from gru_training.tune.command import TuneConfig, conclude, tune
 
 _EXPORT_LINE_START = "exported "
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
@@ -51,7 +51,7 @@ def progress_console(progress: bool | None) -> Console:
     Args:
         progress: Whether progress is shown; None: only in a terminal or a notebook.
     """
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, markup=False, highlight=False)
     shown = console.is_terminal or console.is_jupyter if progress is None else progress
     return console if shown else Console(quiet=True)
 
@@ -237,9 +237,8 @@ class RunEstimator(BaseEstimator):
         )
         fixed = [name for name, value in values.items() if value != defaults[name]]
         found = tune(search, config, fixed, data, folder, console)
-        if found is not None:
-            found.conclude(console)
-            self.set_params(**found.picked.trial.settings)
+        conclude(found, console)
+        self.set_params(**found.trial.params)
 
     def report(self) -> Report:
         """Return the run's report: print it, read its `path`, or let a notebook show it.
@@ -305,7 +304,7 @@ class RunEstimator(BaseEstimator):
             data = read_data(find_task(self._task), config, console)
         else:
             for note in data.notes:
-                console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+                console.print(f"note: {note}", style="yellow")
         load_tensorflow()
         train = self._training()
         kept = self._kept_in is not None
@@ -340,11 +339,10 @@ class RunEstimator(BaseEstimator):
         self._fitted(run)
         if run.metrics["interrupted"]:
             console.print(
-                f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
-                highlight=False,
+                f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept"
             )
         if kept:
-            console.print(f"run {run.path}", markup=False, highlight=False)
+            console.print(f"run {run.path}")
         return self
 
     def _training(self) -> Callable[..., TaskRun | None]:

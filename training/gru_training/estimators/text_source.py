@@ -219,13 +219,10 @@ def _label_values(
     cells = {
         name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
     }
-    rows = [
-        {
-            name: None if value is None else str(value)
-            for name, value in zip(cells, row, strict=True)
-        }
-        for row in zip(*cells.values(), strict=True)
-    ]
+    shown = zip(
+        *([None if v is None else str(v) for v in of] for of in cells.values()), strict=True
+    )
+    rows = [dict(zip(cells, row, strict=True)) for row in shown]
     nothing = frozenset[str]()
     form = LabelCells(kind, tuple(wanted)).settled([(row, nothing) for row in rows], "")
     values: list[Any] = []

@@ -27,6 +27,7 @@ from gru_training.forecasting.evaluation import (
     error_summary,
     evaluate_forecasts,
     measure,
+    weighted_mean,
 )
 from gru_training.forecasting.intervals import AdaptiveIntervals, adaptive_coverage, residuals_of
 from gru_training.forecasting.preprocessor import Predictor, make_predictor
@@ -45,6 +46,7 @@ from gru_training.forecasting.simple import (
 )
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
+from gru_training.runs.report_page import markdown_table
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def measures(
     own = next(iter(folds[0].errors))
     counts = np.stack([fold.errors[own].count for fold in folds])
     ranked = np.stack([crps(fold.pinball, levels) for fold in folds])
-    found[own]["crps"] = float(np.nansum(ranked * counts) / counts.sum())
+    found[own]["crps"] = float(weighted_mean(ranked, counts))
     return found
 
 
@@ -108,16 +110,12 @@ def _together(errors: Sequence[ForecastErrors]) -> ForecastErrors:
     if len(errors) == 1:
         return errors[0]
     counts = np.stack([each.count for each in errors])
-    total = counts.sum(axis=0)
-
-    def pooled(kind: str) -> Any:
-        values = np.stack([getattr(each, kind) for each in errors])
-        with np.errstate(invalid="ignore"):
-            return np.nansum(values * counts, axis=0) / total
-
-    return ForecastErrors(
-        pooled("squared"), pooled("absolute"), pooled("percentage"), total, errors[0].windows
+    squared, absolute, percentage = (
+        weighted_mean(np.stack([getattr(each, kind) for each in errors]), counts, 0)
+        for kind in ("squared", "absolute", "percentage")
     )
+    total = counts.sum(axis=0)
+    return ForecastErrors(squared, absolute, percentage, total, errors[0].windows)
 
 
 def fold_table(
@@ -220,21 +218,17 @@ def write_table(summary: Mapping[str, Any]) -> str:
         "",
         _introduction(summary),
         "",
-        "| fold | from | to | windows | " + " | ".join([*names, *titles]) + " |",
-        "|---:|---|---|---:|" + "---:|" * (len(names) + len(insides)),
     ]
+    rows = [["fold", "from", "to", "windows", *names, *titles]]
     for number, fold in enumerate(summary["folds"], start=1):
+        when = fold["first_time"], fold["last_time"], f"{fold['windows']:,}"
         cells = [_cell(fold["errors"][name][metric]) for name in names]
         cells += [f"{fold[kind][share]:.1%}" for kind, share in insides]
-        lines.append(
-            f"| {number} | {fold['first_time']} | {fold['last_time']} | {fold['windows']:,} | "
-            + " | ".join(cells)
-            + " |"
-        )
-    cells = [f"**{_cell(summary['all'][name][metric])}**" for name in names]
-    cells += [f"**{summary[kind][share]:.1%}**" for kind, share in insides]
-    lines.append("| all | | | | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", "![folds](backtest.png)"]) + "\n"
+        rows.append([str(number), *when, *cells])
+    cells = [_cell(summary["all"][name][metric]) for name in names]
+    cells += [f"{summary[kind][share]:.1%}" for kind, share in insides]
+    rows.append(["all", "", "", "", *(f"**{cell}**" for cell in cells)])
+    return "\n".join([*lines, *markdown_table(rows, words=3), "", "![folds](backtest.png)"]) + "\n"
 
 
 def _introduction(summary: Mapping[str, Any]) -> str:
@@ -349,7 +343,7 @@ def backtest(
         origins = origins[:: config.step]
         known = int(origins[0]) - config.gap
         if config.refit:
-            console.print(f"fold {number} of {folds}: training on {known:,} rows", highlight=False)
+            console.print(f"fold {number} of {folds}: training on {known:,} rows")
             start = model if config.warm_start else None
             model = _refitted(run, data.trained_on(known), console, start)
             predict = make_predictor(model, data.preprocessor)

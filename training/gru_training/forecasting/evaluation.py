@@ -61,17 +61,21 @@ class ForecastErrors:
     @property
     def mse(self) -> float:
         """Mean squared error over all values."""
-        return _mean(self.squared, self.count)
+        return self.mean(self.squared)
 
     @property
     def mae(self) -> float:
         """Mean absolute error over all values."""
-        return _mean(self.absolute, self.count)
+        return self.mean(self.absolute)
 
     @property
     def smape(self) -> float:
         """Symmetric mean absolute percentage error over all values."""
-        return _mean(self.percentage, self.count)
+        return self.mean(self.percentage)
+
+    def mean(self, means: np.ndarray) -> float:
+        """Mean over all values, of means (H, K) over the windows."""
+        return float(weighted_mean(means, self.count))
 
     def by_horizon(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and absolute error (H,) of each step."""
@@ -83,11 +87,11 @@ class ForecastErrors:
 
     def of_steps(self, means: np.ndarray) -> np.ndarray:
         """(H,) over the columns, of means (H, K) over the windows."""
-        return np.asarray(_means(means, self.count, 1))
+        return weighted_mean(means, self.count, 1)
 
     def of_columns(self, means: np.ndarray) -> np.ndarray:
         """(K,) over the steps, of means (H, K) over the windows."""
-        return np.asarray(_means(means, self.count, 0))
+        return weighted_mean(means, self.count, 0)
 
     def raw(self, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean absolute and root mean squared error (K,) of each column in its own units.
@@ -161,13 +165,16 @@ def measure(
     return sums.means()
 
 
-def _mean(values: np.ndarray, count: np.ndarray) -> float:
-    return float(np.nansum(values * count) / count.sum())
+def weighted_mean(values: np.ndarray, count: np.ndarray, axis: int | None = None) -> np.ndarray:
+    """Average values by their counts; NaN where nothing was counted.
 
-
-def _means(values: np.ndarray, count: np.ndarray, axis: int) -> Any:
+    Args:
+        values: Means, such as (H, K).
+        count: Number of values behind each of them, of the same shape.
+        axis: Axis to average over; None: all.
+    """
     with np.errstate(invalid="ignore"):
-        return np.nansum(values * count, axis=axis) / count.sum(axis=axis)
+        return np.asarray(np.nansum(values * count, axis=axis) / count.sum(axis=axis))
 
 
 class NaiveScale(NamedTuple):
@@ -214,20 +221,15 @@ class Interval:
     @property
     def coverage(self) -> float:
         """Share of all values."""
-        return float(np.nansum(self.inside * self.count) / self.count.sum())
+        return float(weighted_mean(self.inside, self.count))
 
     def by_horizon(self) -> np.ndarray:
         """(H,) share at each step; NaN where nothing was seen."""
-        return self._shares(axis=1)
+        return weighted_mean(self.inside, self.count, 1)
 
     def by_column(self) -> np.ndarray:
         """(K,) share in each column; NaN where nothing was seen."""
-        return self._shares(axis=0)
-
-    def _shares(self, axis: int) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            inside = np.nansum(self.inside * self.count, axis=axis)
-            return np.asarray(inside / self.count.sum(axis=axis))
+        return weighted_mean(self.inside, self.count, 0)
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,8 @@ def calibrate(
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
-    answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
+    chunks = np.split(rows, range(CHUNK, len(rows), CHUNK))
+    answers = [predict(windows.histories(chunk)) for chunk in chunks]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     columns = windows.targets.shape[1]
     support = Support(len(windows), windows.horizon, columns, panel, levels)
@@ -331,10 +334,6 @@ def evaluate_forecasts(
         for pair in range(pairs)
     )
     return Evaluation(errors, intervals, np.concatenate(first), pinball)
-
-
-def _cuts(rows: int) -> range:
-    return range(CHUNK, rows, CHUNK)
 
 
 def data_summary(data: ForecastingData) -> dict[str, Any]:
@@ -405,9 +404,9 @@ def quantile_summary(
     raw = by_column * data.preprocessor.target_scale[1]
     return {
         "pinball": {
-            f"{level:g}": _weighted(of, errors) for level, of in zip(levels, pinball, strict=True)
+            f"{level:g}": errors.mean(of) for level, of in zip(levels, pinball, strict=True)
         },
-        "crps": _weighted(ranked, errors),
+        "crps": errors.mean(ranked),
         "by_horizon": {
             "crps": _numbers(errors.of_steps(ranked)),
             "pinball": {
@@ -448,11 +447,6 @@ def _by_column(values: Mapping[str, np.ndarray], data: ForecastingData) -> dict[
         column: dict(zip(values, row, strict=True))
         for column, row in zip(data.target_columns, rows, strict=True)
     }
-
-
-def _weighted(means: np.ndarray, errors: ForecastErrors) -> float:
-    """Over all values, of means (H, K) over the windows."""
-    return float(np.nansum(means * errors.count) / errors.count.sum())
 
 
 def _mean_known(values: np.ndarray) -> float | None:

@@ -20,11 +20,11 @@ from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import counted, first_names
 from gru_training.data.series import Series, counts_steps
-from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
 from gru_training.forecasting.series_check import FAR, RARE
+from gru_training.forecasting.sets import read_file
 from gru_training.tables.table_writer import (
     FileKind,
     file_kind,
@@ -153,20 +153,9 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     Raises:
         DataError: The file cannot be used, or its values do not suit, see `recent_of_series`.
     """
-    settings = run.config.data
+    config = run.config.data
     expected = expected_series(run)
-    return recent_of_series(
-        run,
-        read_series(
-            path,
-            settings.time_column,
-            settings.time_format,
-            expected=expected,
-            long=settings.long,
-            options=settings.times,
-            given=settings.text_format,
-        ),
-    )
+    return recent_of_series(run, read_file(path, config, expected=expected, long=config.long))
 
 
 def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
@@ -255,19 +244,9 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
     Raises:
         DataError: The file cannot be used, or its inputs do not suit, see `with_future`.
     """
-    settings = run.config.data
     _require_future(run)
-    expected = expected_future(run)
-    reading = path, settings.time_column, settings.time_format
-    long = future_form(run)
-    series = read_series(
-        *reading,
-        expected=expected,
-        long=long,
-        options=settings.times,
-        given=settings.text_format,
-    )
-    return with_future(run, recent, series)
+    form = {"expected": expected_future(run), "long": future_form(run)}
+    return with_future(run, recent, read_file(path, run.config.data, **form))
 
 
 def future_form(run: ForecastingRun) -> LongColumns:
@@ -657,7 +636,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
             recent = with_future_file(run, recent, config.future)
         recent = checked(run, recent)
     for note in recent.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        console.print(f"note: {note}", style="yellow")
     return ForecastJob(config, run, recent, kind)
 
 
@@ -671,33 +650,27 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
         notes = list[str]()
         table = forecast(job.run, job.recent, job.config.horizon, warn=notes.append)
     for note in notes:
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        console.print(f"note: {note}", style="yellow")
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
         f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "
         f"{f'at {first}' if first == last else f'from {first} to {last}'}, after "
-        f"{job.run.people_read(job.recent.times)[-1]}",
-        markup=False,
-        highlight=False,
+        f"{job.run.people_read(job.recent.times)[-1]}"
     )
     if not job.run.metrics["beats_seasonal_naive"]:
         console.print(
             "note: on its validation windows this model was no better than repeating the last "
             f"season; see {job.run.path / 'report.md'}",
             style="yellow",
-            markup=False,
-            highlight=False,
         )
     if job.config.output is None or job.kind is None:
         _print(table, console)
         console.print(
-            f"\nnext    gru-train forecast {quote(str(job.run.path))} --output forecast.csv",
-            markup=False,
-            highlight=False,
+            f"\nnext    gru-train forecast {quote(str(job.run.path))} --output forecast.csv"
         )
         return
     _write(table, job.config.output, job.kind, job.config.overwrite)
-    console.print(f"output  {job.config.output}", markup=False, highlight=False)
+    console.print(f"output  {job.config.output}")
 
 
 def _print(table: "pd.DataFrame", console: Console) -> None:

@@ -125,14 +125,8 @@ def _apart(windows: Windows) -> np.ndarray:
 
 def _means(values: np.ndarray, step: int) -> np.ndarray:
     """Means of so many values at a time, over those that are there."""
-    if step == 1:
-        return values
-    padded = np.full(-(-len(values) // step) * step, np.nan)
-    padded[: len(values)] = values
-    groups = padded.reshape(-1, step)
-    count = np.isfinite(groups).sum(axis=1)
-    total = np.nansum(groups, axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    means = pd.Series(values).groupby(np.arange(len(values)) // step).mean()
+    return np.asarray(means)
 
 
 _MOST_INPUTS, _POINTS = 6, 200

@@ -211,8 +211,7 @@ def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model 
         return None
     rows, epochs = len(plan.data.series), trained.result.best_epoch
     console.print(
-        f"final fit on all {rows:,} rows, {epochs} epochs; ignore 'val', which these rows are in",
-        highlight=False,
+        f"final fit on all {rows:,} rows, {epochs} epochs; ignore 'val', which these rows are in"
     )
     everything = replace(plan, data=plan.data.trained_on(rows))
     return refit(everything, trained.weights, epochs, console, plan.initial.model)
@@ -368,26 +367,22 @@ def _show_plan(plan: Plan, shown: Sequence[str], console: Console) -> None:
         f"windows: {windows} ({'published borders' if data.published else 'split by time'})",
     ]
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
     for note in series.notes:
         if note not in shown:
-            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+            console.print(f"note: {note}", style="yellow")
     if not plan.combines:
         return
     if len(plan.transforms) > 1:
         tried = ", ".join(f"{name} {error:.4f}" for name, error in plan.transforms)
         console.print(
             f"transform: {settings.transform} ({plan.criterion} of the simple forecasters on the "
-            f"validation windows: {tried})",
-            markup=False,
-            highlight=False,
+            f"validation windows: {tried})"
         )
     segments = f", in segments of {plan.config.model.segment}"
     console.print(
         f"look-back: {settings.lookback} steps; the networks read {plan.network_lookback}"
-        f"{segments if plan.config.model.architecture == 'segment' else ''}",
-        markup=False,
-        highlight=False,
+        f"{segments if plan.config.model.architecture == 'segment' else ''}"
     )
 
 
@@ -397,15 +392,11 @@ def _show_shares(trained: Trained, console: Console) -> None:
         return
     width = max(len(share.name) for share in trained.shares)
     console.print(
-        f"\n{'part':{width}}  weight  {trained.criterion}, validation",
-        style="bold",
-        soft_wrap=True,
+        f"\n{'part':{width}}  weight  {trained.criterion}, validation", style="bold", soft_wrap=True
     )
     for share in sorted(trained.shares, key=lambda share: share.validation_loss):
         weight = f"{share.weight:.2f}" if share.weight else "-"
         console.print(
             f"{share.name:{width}}  {weight:>6}  {share.validation_loss:.4f}  {share.detail}",
-            markup=False,
-            highlight=False,
             soft_wrap=True,
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gru_training.forecasting.simple import SEASONAL_NAIVE
+from gru_training.runs.report_page import markdown_table
 from gru_training.warm_start import start_lines
 
 TOLERANCE = 0.03
@@ -112,7 +113,7 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
     text = "**On the test windows forecasts are off by "
     own = test["by_column"][targets[0]]["raw_mae"] if len(targets) == 1 else None
     if own is not None:
-        text += f"{own:.4g} on average, in the units of {_cell(targets[0])}**"
+        text += f"{own:.4g} on average, in the units of {_escaped(targets[0])}**"
     else:
         text += f"{test['mae']:.3f} standard deviations on average**"
     if naive > 0:
@@ -148,19 +149,15 @@ def _comparison(metrics: Mapping[str, Any]) -> list[str]:
     rows = {f"**{metrics['model']['name']}**": metrics["model"]}
     for name, floor in metrics["baselines"].items():
         rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
-    lines = [
-        "| standardised | validation MSE | validation MAE | test MSE | test MAE | test MASE | "
-        "test RMSSE | test sMAPE |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    columns = [(f"{part} {kind.upper()}", part, kind, ".4f")
+               for part in ("validation", "test") for kind in ("mse", "mae")]  # fmt: skip
+    columns += [("test MASE", "test", "mase", ".3f"), ("test RMSSE", "test", "rmsse", ".3f"),
+                ("test sMAPE", "test", "smape", ".1f")]  # fmt: skip
+    cells = [
+        [name, *(_cell(row[part][kind], style) for _, part, kind, style in columns)]
+        for name, row in rows.items()
     ]
-    for name, row in rows.items():
-        cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
-        texts = [f"{cell:.4f}" for cell in cells]
-        scaled = [row["test"][kind] for kind in ("mase", "rmsse")]
-        texts += ["–" if cell is None else f"{cell:.3f}" for cell in scaled]
-        texts.append(f"{row['test']['smape']:.1f}")
-        lines.append(f"| {name} | " + " | ".join(texts) + " |")
-    return lines
+    return markdown_table([["standardised", *(title for title, *_ in columns)], *cells])
 
 
 def _combination(metrics: Mapping[str, Any]) -> list[str]:
@@ -176,14 +173,12 @@ def _combination(metrics: Mapping[str, Any]) -> list[str]:
         "A weighted mean, in one model. The weights do best on the validation windows together; "
         "the errors are those of each part there, by the loss that was asked for.",
         "",
-        f"| part | | {criterion}, validation | weight |",
-        "|---|---|---:|---:|",
     ]
+    rows = [("part", "", f"{criterion}, validation", "weight")]
     for share in sorted(combination["shares"], key=lambda share: float(share["validation_loss"])):
         weight = f"{share['weight']:.2f}" if share["weight"] else "none"
-        lines.append(
-            f"| {share['name']} | {share['detail']} | {share['validation_loss']:.4f} | {weight} |"
-        )
+        rows.append((share["name"], share["detail"], f"{share['validation_loss']:.4f}", weight))
+    lines += markdown_table(rows, words=2)
     network = sum(share["weight"] for share in combination["shares"] if share["network"])
     lines += ["", f"Networks have a weight of {network:.2f} of 1."]
     if len(combination["transforms"]) > 1:
@@ -214,13 +209,11 @@ def _reading(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _intervals(metrics: Mapping[str, Any]) -> list[str]:
-    lines = ["| interval | inside, test | mean width, standardised |", "|---|---:|---:|"]
-    for interval in metrics["intervals"]:
-        lines.append(
-            f"| {interval['nominal']:.0%} | {interval['coverage']:.1%} | "
-            f"{interval['mean_width']:.3f} |"
-        )
-    lines += ["", "Calibrated on the validation windows (split-conformal)."]
+    rows = [("interval", "inside, test", "mean width, standardised")]
+    for each in metrics["intervals"]:
+        width = f"{each['mean_width']:.3f}"
+        rows.append((f"{each['nominal']:.0%}", f"{each['coverage']:.1%}", width))
+    lines = [*markdown_table(rows), "", "Calibrated on the validation windows (split-conformal)."]
     lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
     return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
 
@@ -259,18 +252,16 @@ def _column_table(metrics: Mapping[str, Any], names: Sequence[str]) -> list[str]
         inside = interval["by_column"]
         title = f"inside {interval['nominal']:.0%}"
         columns.append((title, ".1%", {name: inside[name] for name in names}))
-    lines = [
-        "| column, test | " + " | ".join(title for title, _, _ in columns) + " |",
-        "|---|" + "---:|" * len(columns),
+    rows = [
+        [_escaped(name), *(_cell(values[name], form) for _, form, values in columns)]
+        for name in names
     ]
-    for name in names:
-        cells = [
-            "–" if values[name] is None else format(values[name], form)
-            for _, form, values in columns
-        ]
-        lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
-    return lines
+    return markdown_table([["column, test", *(title for title, _, _ in columns)], *rows])
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+def _cell(value: float | None, style: str) -> str:
+    return "–" if value is None else format(value, style)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("<", "&lt;")

@@ -13,7 +13,7 @@ put so that they end together, which no forecast depends on.
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -155,8 +155,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
         series = _weekly_co2()
     elif config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS):
         try:
-            reading = config.data, config.time_column, config.time_format
-            series = read_series(*reading, True, given=config.text_format)
+            series = read_file(config.data, config, keep_rows=True)
         except DataError:
             series = None
         if series is not None and published_borders(series) is None:
@@ -165,16 +164,24 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
         series = read_m4(config.data, kind)
     if series is None:
         assert config.data is not None
-        reading = config.data, config.time_column, config.time_format
-        series = read_series(
-            *reading,
-            problems=problems,
-            long=config.long,
-            options=config.times,
-            given=config.text_format,
-            read=(*config.target, *config.future, *config.past),
-        )
+        named = (*config.target, *config.future, *config.past)
+        series = read_file(config.data, config, problems=problems, long=config.long, read=named)
     return as_wanted(series, config)
+
+
+def read_file(path: Path, config: SeriesConfig, **how: Any) -> Series:
+    """Read a file whose times and texts are written as the settings say.
+
+    Args:
+        path: The file.
+        config: Settings of the series.
+        **how: Further arguments of `gru_training.data.series_file.read_series`.
+
+    Raises:
+        DataError: The file cannot be used; says why.
+    """
+    reading = path, config.time_column, config.time_format
+    return read_series(*reading, options=config.times, given=config.text_format, **how)
 
 
 def as_wanted(series: Series, config: SeriesConfig) -> Series:

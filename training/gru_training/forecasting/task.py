@@ -37,9 +37,8 @@ def _backtest(config: BacktestConfig, console: "Console") -> None:
 
     folder = run_backtest(config, console)
     table = (folder / "backtest.md").read_text("utf-8")
-    console.print("\n".join(line for line in table.split("\n") if line.startswith("|")),
-                  markup=False, highlight=False)  # fmt: skip
-    console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
+    console.print("\n".join(line for line in table.split("\n") if line.startswith("|")))
+    console.print(f"\nreport  {folder / 'backtest.md'}")
 
 
 _ERRORS = {"mse": "squared", "mae": "absolute"}
@@ -141,18 +140,17 @@ class ForecastingTask(Task, Searchable, Comparable):
         console.print(f"\n{heading:{width}}  validation    test", style="bold")
         for name, result in results.items():
             validation, test = result["validation"][measure], result["test"][measure]
-            console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}", highlight=False)
+            console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}")
         for interval in metrics["intervals"]:
             console.print(
                 f"{interval['nominal']:.0%} interval: {interval['coverage']:.1%} of the test "
-                "values inside",
-                highlight=False,
+                "values inside"
             )
         for remark in coverage_remarks(metrics):
-            console.print(remark, style="yellow", highlight=False)
+            console.print(remark, style="yellow")
         warning = not_better_than_naive(metrics)
         if warning:
-            console.print(f"\n{warning}", style="bold red", highlight=False)
+            console.print(f"\n{warning}", style="bold red")
         return verdict(run)
 
     def open_run(self, path: Path) -> "ForecastingRun":

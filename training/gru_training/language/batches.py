@@ -42,13 +42,6 @@ class ChunkBatch(NamedTuple):
     """(N,) int32: the token after each id that is not padding, row after row."""
 
 
-class Passage(NamedTuple):
-    """A part of a document, or all of it."""
-
-    ids: np.ndarray
-    """(T + 1,) int32: each but the first is a target of the one before."""
-
-
 class DocumentChunks:
     """Batches of chunks; the order of an epoch follows from seed and epoch number alone.
 
@@ -69,7 +62,7 @@ class DocumentChunks:
         total = sum(map(len, rows)) + len(rows)
         longest = total if seed is None else max(steps, total // (_PASSAGES * batch_size))
         self._passages = [passage for row in rows for passage in _passages(row, longest)]
-        self._lengths = np.array([len(passage.ids) - 1 for passage in self._passages])
+        self._lengths = np.array([len(passage) - 1 for passage in self._passages])
         self.tokens = int(self._lengths.sum())
         self._count: int | None = None
 
@@ -104,7 +97,7 @@ class DocumentChunks:
         while True:
             for row in rows:
                 if not row.left and (number := next(waiting, None)) is not None:
-                    row.begin(self._passages[number].ids)
+                    row.begin(self._passages[number])
             longest = max(row.left for row in rows)
             if not longest:
                 return
@@ -140,9 +133,12 @@ class _Row:
         return part[1:]
 
 
-def _passages(row: np.ndarray, longest: int) -> Iterator[Passage]:
-    """A document with its ends, cut into passages of at most so many targets."""
+def _passages(row: np.ndarray, longest: int) -> Iterator[np.ndarray]:
+    """Cut a document with its ends into passages (T + 1,) of T targets, at most so many.
+
+    Each id but the first is a target of the one before.
+    """
     ends = np.array([END_ID], np.int32)
     ids = np.concatenate([ends, row.astype(np.int32, copy=False), ends])
     for start in range(0, len(ids) - 1, longest):
-        yield Passage(ids[start : start + longest + 1])
+        yield ids[start : start + longest + 1]

@@ -40,15 +40,6 @@ def is_imdb(path: Path) -> bool:
     return path.is_dir() and all((path / name).is_file() for name in _IMDB)
 
 
-def read_imdb(folder: Path) -> tuple[list[str], list[str]]:
-    """IMDB's training and unlabelled reviews, none of which is a test review; and those.
-
-    Raises:
-        DataError: A file is unreadable or malformed.
-    """
-    return imdb_unlabelled(folder), imdb_test(folder)
-
-
 def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> list[str]:
     """The documents of a file or folder, without empty ones.
 
@@ -87,7 +78,7 @@ def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> I
         text, said = read_text(path, config.encoding)
         if said:
             notes.append(f"{path}: {said}")
-        yield from [text] if config.document == "file" else _lines(text)
+        yield from [text] if config.document == "file" else text.removesuffix("\n").split("\n")
         return
     table = read_rows(path, config.text_format, bounded=True)
     notes += [f"{path}: {note}" for note in table.form.notes]
@@ -105,10 +96,6 @@ def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> I
         column = find_column(path, columns, config.text_column, TEXT_COLUMNS, "text")
         for _, cells in rows:
             yield cell_text(cells.get(column)) or ""
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from text.removesuffix("\n").split("\n")
 
 
 _MIN_DOCUMENTS = 20
@@ -158,8 +145,8 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
         name, documents = BUILT_IN_CORPUS, built_in_documents()
     elif is_imdb(config.data):
         name = "imdb"
-        documents, of_set = read_imdb(config.data)
-        test = of_set if test is None else test
+        documents = imdb_unlabelled(config.data)  # none of which is a test review
+        test = imdb_test(config.data) if test is None else test
     else:
         name = config.data.resolve().name.split(".")[0]
         documents = read_documents(config.data, config, notes)

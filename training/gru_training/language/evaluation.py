@@ -19,6 +19,7 @@ from gru_training.language.reading import END_ID, ReadDocuments, TokenPart, join
 from gru_training.language.training import Evaluation, TrainedModel
 from gru_training.plots.learning_curves import draw_curves
 from gru_training.plots.picture import plain_label, save_figure
+from gru_training.runs.report_page import markdown_table
 from gru_training.runs.writer import TrainingRunWriter
 
 ORDERS = {"words": 5, "characters": 6}
@@ -325,18 +326,15 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
 
 
 def _table(metrics: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "| | perplexity, validation | test | bits per character, validation | test |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    rows = [("", "perplexity, validation", "test", "bits per character, validation", "test")]
     for name, parts in {"GRU": metrics["model"], **metrics["baselines"]}.items():
-        cells = [
+        cells = (
             format(parts[part][key], style)
             for key, style in (("perplexity", ",.2f"), ("bits_per_character", ".3f"))
             for part in ("validation", "test")
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
+        )
+        rows.append((name, *cells))
+    return markdown_table(rows)
 
 
 def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:

@@ -63,9 +63,7 @@ def train_language(
             read = read_tokens(data, config.data)
         counts = ", ".join(f"{part.tokens:,} {name}" for name, part in read.parts().items())
         console.print(
-            f"data {data.name}: {counts} {read.unit}; {len(read.vocabulary) - 2:,} different ones",
-            markup=False,
-            highlight=False,
+            f"data {data.name}: {counts} {read.unit}; {len(read.vocabulary) - 2:,} different ones"
         )
         digest = data_digest([*data.contents(), *read.vocabulary.tokens])
         sizes = {part: len(rows) for part, rows in data.parts().items()}

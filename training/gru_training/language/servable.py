@@ -15,7 +15,7 @@ from gru_training.language.reading import END_ID, shown_texts
 from gru_training.language.run import LanguageRun
 from gru_training.scoring.class_columns import text_column
 from gru_training.scoring.scorer import BatchLimits
-from gru_training.servable import WARMUP_BATCHES, Request, Servable
+from gru_training.servable import Request, Servable
 from gru_training.words.vocabulary import TextPreprocessor
 from keras_gru import portable
 
@@ -268,15 +268,6 @@ class LanguageServable(Servable):
             name = "score" if number % 2 else "serving_default"
             requests.append(self._golden_scores(name, batch))
         return requests + self._golden_steps(self._texts[:4])
-
-    def warmup(self) -> list[Request]:
-        """Requests with the batch sizes in use."""
-        text = max(self._texts, key=len)
-        requests = [Request("score", {"text": encoded([text] * size)}) for size in WARMUP_BATCHES]
-        for size in WARMUP_BATCHES:
-            state = np.zeros((size, self.module.state_size), np.float32)
-            requests.append(Request("step", {"token": encoded(["a"] * size), "state": state}))
-        return requests
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Log-probabilities of what comes next, token by token: the Keras model beside `step`."""

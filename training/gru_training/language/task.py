@@ -84,7 +84,7 @@ class LanguageTask(Task, Searchable, Scorable):
             console.print(f"\n{heading:{width}}  validation      test", style="bold")
             for name, parts in models.items():
                 cells = [format(parts[part][key], style) for part in ("validation", "test")]
-                console.print(f"{name:{width}}  {cells[0]:>10}  {cells[1]:>8}", highlight=False)
+                console.print(f"{name:{width}}  {cells[0]:>10}  {cells[1]:>8}")
         own, *floors = ((parts["validation"]["perplexity"], name) for name, parts in models.items())
         best, name = min(floors)
         if best >= own[0]:

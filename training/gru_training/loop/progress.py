@@ -1,7 +1,6 @@
 """The progress display of a training: a bar with loss and time left, and a line per epoch."""
 
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rich.console import Console
@@ -70,12 +69,7 @@ class TrainingProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def step(self, epoch: int, step: int, loss: float) -> None:
@@ -93,7 +87,6 @@ class TrainingProgress:
             f"loss {record.train['loss']:.4f}  "
             f"val loss {record.validation['loss']:.4f}  val {self._metric} {value}  "
             f"{record.seconds:.1f} s{'  *' if best else ''}",
-            highlight=False,
             soft_wrap=True,
         )
 

@@ -30,7 +30,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from gru_training.config import from_dict
@@ -288,12 +287,7 @@ class RunWriter:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         failed = self._failed(error) if isinstance(error, OSError) else ""
         self._clear()
         if isinstance(error, OSError):

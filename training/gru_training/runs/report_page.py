@@ -8,7 +8,7 @@ import base64
 import html
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,19 @@ MOST_NUMBERS = 250_000
 MOST_CLASSES = 200
 
 
+def markdown_table(rows: Iterable[Iterable[object]], words: int = 1) -> list[str]:
+    """Lay out a table of Markdown.
+
+    Args:
+        rows: Cells of each row, the headings first.
+        words: Number of columns at the left that hold words; the others hold numbers.
+    """
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+    rule = ["---" if number < words else "---:" for number in range(len(cells[0]))]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], f"|{'|'.join(rule)}|", *lines[1:]]
+
+
 def page_data(folder: Path) -> dict[str, Any]:
     """Collect what the page draws, by the name of the picture or the page that it stands for."""
     metrics = _json(folder / "metrics.json")
@@ -35,7 +48,10 @@ def page_data(folder: Path) -> dict[str, Any]:
         "confusion_matrix.png": lambda: _answers(folder),
         "accuracy_by_length.png": lambda: _by_length(metrics),
         "errors_by_horizon.png": lambda: _by_horizon(metrics),
-        "coverage.png": lambda: _coverage(metrics),
+        "coverage.png": lambda: [
+            {"nominal": each["nominal"], "by_horizon": _numbers(each["by_horizon"], 4)}
+            for each in metrics["intervals"]
+        ],
         "forecasts.png": lambda: _forecasts(folder),
         "explanations.html": lambda: _marked(_json(folder / "marked_texts.json")),
         "comparison.png": lambda: _comparison(_json(folder / "comparison.json")),
@@ -146,13 +162,6 @@ def _by_horizon(metrics: Any) -> Any:
         kind: {name: _numbers(row["test"]["by_horizon"][kind]) for name, row in rows.items()}
         for kind in ("mse", "mae")
     }
-
-
-def _coverage(metrics: Any) -> Any:
-    return [
-        {"nominal": interval["nominal"], "by_horizon": _numbers(interval["by_horizon"], 4)}
-        for interval in metrics["intervals"]
-    ]
 
 
 def _forecasts(folder: Path) -> Any:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
-from types import TracebackType
 from typing import Any
 
 import keras
@@ -108,12 +107,7 @@ class TrainingRunWriter(RunWriter):
         super()._clear()
         self._lock.release()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, DivergenceError):  # it would diverge again
             self._checkpoint.unlink(missing_ok=True)
         super().__exit__(kind, error, trace)

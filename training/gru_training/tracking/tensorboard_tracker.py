@@ -3,39 +3,17 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from gru_training.loop.checkpoint import EpochRecord
 from gru_training.runs.directory import RunDirectory
+from gru_training.runs.report_page import markdown_table
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
 _MAX_WORDS = 10_000
-
-
-class EmbeddingTable(NamedTuple):
-    """The vectors of the most frequent words."""
-
-    words: list[str]
-    vectors: np.ndarray
-    """(N, D)."""
-
-
-def embedding_table(path: Path) -> EmbeddingTable | None:
-    """The word vectors of a run that has a vocabulary and a layer `embedding`, else None."""
-    vocabulary = path / "vocabulary.txt"
-    if not vocabulary.is_file():
-        return None
-    words = vocabulary.read_text("utf-8").removesuffix("\n").split("\n")[:_MAX_WORDS]
-    model = RunDirectory.open(path).load_model()
-    if not any(layer.name == "embedding" for layer in model.layers):
-        return None
-    ids = np.arange(len(words), dtype=np.int32)[np.newaxis]
-    vectors = np.asarray(model.get_layer("embedding")(ids))[0]
-    # The projector reads tables of tabs and lines, and drops a first line that is empty.
-    return EmbeddingTable([" ".join(word.split()) or "(blank)" for word in words], vectors)
 
 
 _TABLE, _LABELS = "word_vectors.tsv", "words.tsv"
@@ -71,7 +49,11 @@ class TensorBoardTracker:
             **beginning.settings,
         }
         with self._writer.as_default():
-            tf.summary.text("settings", _markdown(rows), step=0)
+            shown = [
+                ("setting", "value"),
+                *((name, _simple(value)) for name, value in rows.items()),
+            ]
+            tf.summary.text("settings", "\n".join(markdown_table(shown, words=2)), step=0)
             api.hparams(
                 {name: _simple(value) for name, value in rows.items()}, trial_id=beginning.name
             )
@@ -100,9 +82,7 @@ class TensorBoardTracker:
                 image = tf.io.decode_png(picture.read_bytes(), channels=3)
                 tf.summary.image(f"report/{picture.stem}", image[tf.newaxis], step=run.best_epoch)
         self._writer.flush()
-        table = embedding_table(run.path)
-        if table is not None:
-            self._write_vectors(table)
+        self._write_vectors(run.path)
 
     def finish(self, outcome: Outcome) -> None:
         """Write how it ended, and close the files."""
@@ -112,20 +92,27 @@ class TensorBoardTracker:
             tf.summary.text("outcome", outcome, step=0)
         self._writer.close()
 
-    def _write_vectors(self, table: EmbeddingTable) -> None:
-        lines = ("\t".join(f"{number:.5g}" for number in row) for row in table.vectors)
+    def _write_vectors(self, path: Path) -> None:
+        """Write the word vectors of a run that has a vocabulary and a layer `embedding`."""
+        vocabulary = path / "vocabulary.txt"
+        if not vocabulary.is_file():
+            return
+        words = vocabulary.read_text("utf-8").removesuffix("\n").split("\n")[:_MAX_WORDS]
+        model = RunDirectory.open(path).load_model()
+        if not any(layer.name == "embedding" for layer in model.layers):
+            return
+        ids = np.arange(len(words), dtype=np.int32)[np.newaxis]
+        vectors = np.asarray(model.get_layer("embedding")(ids))[0]
+        # The projector reads tables of tabs and lines, and drops a first line that is empty.
+        named = [" ".join(word.split()) or "(blank)" for word in words]
+        lines = ("\t".join(f"{number:.5g}" for number in row) for row in vectors)
         (self._folder / _TABLE).write_text("\n".join(lines) + "\n", "utf-8")
-        (self._folder / _LABELS).write_text("\n".join(table.words) + "\n", "utf-8")
+        (self._folder / _LABELS).write_text("\n".join(named) + "\n", "utf-8")
         (self._folder / "projector_config.pbtxt").write_text(
             'embeddings {\n  tensor_name: "word vectors"\n'
             f'  tensor_path: "{_TABLE}"\n  metadata_path: "{_LABELS}"\n}}\n',
             "utf-8",
         )
-
-
-def _markdown(rows: Mapping[str, Any]) -> str:
-    lines = [f"| {name} | {_simple(value)} |" for name, value in rows.items()]
-    return "\n".join(["| setting | value |", "|---|---|", *lines])
 
 
 def _simple(value: Any) -> bool | float | int | str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import keras
@@ -160,12 +159,7 @@ class Tracked:
     def __enter__(self) -> "Tracked":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, KeyboardInterrupt):
             self._outcome = "interrupted"
         outcome = self._outcome
@@ -266,8 +260,6 @@ class Tracked:
                     f"warning: {self._config.run.track} cannot be told of this training, which "
                     f"goes on without it: {_in_a_line(error)}",
                     style="yellow",
-                    markup=False,
-                    highlight=False,
                 )
             self._lost = True
         else:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gru_training.tune.report import FinalRun
-    from gru_training.tune.study import Pick, Study
-    from gru_training.tune.worker import Job
+    from gru_training.tune.study import Found
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,6 @@ class TuneConfig:
     """Maximum number of trials; default: as many as fit into the time."""
     parallel: int = 1
     """Trials to run at the same time, each in a process of its own."""
-    pruner: Literal["median", "hyperband", "none"] = "median"
-    """When to stop a trial early. median: if it is worse than half of the trials were after as many
-    epochs; hyperband: if it is not among the best third of its bracket (Li et al., 2018); none:
-    never."""
     vary: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=RANGE")] = ()
     """Search this range of a setting, such as units=64:256, learning_rate=1e-4:1e-2:log or
     pooling=max,mean; in addition to the settings that are searched by default."""
@@ -113,11 +108,10 @@ def run_tune(config: TuneConfig, console: "Console") -> None:
     name = "built-in" if source is None else Path(source).resolve().name.split(".")[0]
     folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{name}"
     found = tune(config, settings, given, data, folder, console)
-    if found is not None:
-        finals = _final_runs(config, task, found, data, console)
-        best = found.picked.best.settings.items()
-        own = [word for each in best for word in as_words(task, *each)]
-        found.conclude(console, finals, join(["gru-train", config.task, *flags, *own]))
+    finals = _final_runs(config, task, found, data, console)
+    best = found.best.params.items()
+    own = [word for each in best for word in as_words(task, *each)]
+    conclude(found, console, finals, join(["gru-train", config.task, *flags, *own]))
 
 
 TUNE = Command(
@@ -134,39 +128,29 @@ TUNE = Command(
 )
 
 
-class Found(NamedTuple):
-    """The result of a search."""
+def conclude(
+    found: "Found",
+    console: "Console",
+    finals: "Sequence[FinalRun]" = (),
+    again: str = "",
+) -> None:
+    """Write the report of a study and print its summary.
 
-    space: SearchSpace
-    study: "Study"
-    picked: "Pick"
-    folder: Path
+    Args:
+        found: Result of the search.
+        console: Console of the command.
+        finals: Runs with its settings.
+        again: Command that trains with the settings of the best trial.
+    """
+    from gru_training.tune.report import summary, write_report
 
-    @property
-    def settings(self) -> Any:
-        """The settings to train with."""
-        return self.space.with_values(self.picked.trial.settings)
-
-    def conclude(
-        self, console: "Console", finals: "Sequence[FinalRun]" = (), again: str = ""
-    ) -> None:
-        """Write the report of the study and print its summary.
-
-        Args:
-            console: Console of the command.
-            finals: Runs with these settings.
-            again: Command that trains with the settings of the best trial.
-        """
-        from gru_training.tune.report import summary, write_report
-
-        space, study, picked, folder = self
-        report = write_report(space, study, picked, folder, finals, again)
-        lines = ["", *summary(study, picked, finals), f"study   {folder}", f"report  {report}"]
-        lines += [f"run     {each.path}" for each in finals]
-        if again and (picked.keeps_defaults or not finals):
-            lines.append(f"next    {again}")
-        for line in lines:
-            console.print(line, markup=False, highlight=False)
+    report = write_report(found, finals, again)
+    lines = ["", *summary(found, finals), f"study   {found.folder}", f"report  {report}"]
+    lines += [f"run     {each.path}" for each in finals]
+    if again and (found.keeps_defaults or not finals):
+        lines.append(f"next    {again}")
+    for line in lines:
+        console.print(line)
 
 
 def search_space(config: TuneConfig, settings: Any, fixed: Collection[str]) -> SearchSpace:
@@ -203,7 +187,7 @@ def tune(
     data: Any,
     folder: Path,
     console: "Console",
-) -> "Found | None":
+) -> "Found":
     """Carry out a search, or continue the one of its folder.
 
     Args:
@@ -215,16 +199,15 @@ def tune(
         console: Console that shows progress.
 
     Returns:
-        The settings to train with, and why; None where no trial is complete.
+        The settings to train with, and why.
 
     Raises:
-        TrainingError: Settings, data or study cannot be used.
+        TrainingError: Settings, data or study cannot be used, or no trial is complete.
         InterruptedWork: The user interrupted the search, which the same command continues.
     """
     space = search_space(config, settings, fixed)
-    from gru_training.tune.search import search
-    from gru_training.tune.study import pick
-    from gru_training.tune.worker import Job
+    from gru_training.tune.search import Search
+    from gru_training.tune.study import choose, claim, complete_trials, open_study
 
     task, new = find_task(config.task), not folder.exists()
     if not isinstance(task, Searchable):
@@ -233,48 +216,47 @@ def tune(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunDirectoryError(f"cannot make the folder of the study: {error}") from error
-    job = Job(config.task, space, data, task.criterion(space.config, data), folder, config.pruner)
-    begun = job.open_study()
+    criterion = task.criterion(settings, data)
+    study = open_study(folder, criterion, settings.training.seed)
     defaults = space.defaults()
-    going_on = begun.claim(
-        _identity(job, space),
-        defaults if space.allows(defaults) else None,
-    )
+    identity = _identity(config.task, space, data, criterion.name)
+    going_on = claim(study, identity, defaults if space.allows(defaults) else None)
     width = max(map(len, space.choices))
     begins = "going on with" if going_on else "new"
-    lines = [f"{begins} study {folder}: {job.criterion.name} on the validation rows, of"]
+    lines = [f"{begins} study {folder}: {criterion.name} on the validation rows, of"]
     lines += [
         f"  {name:{width}}  {choice} (default {written(defaults[name])})"
         for name, choice in space.choices.items()
     ]
-    lines += [f"note: {job.criterion.caution}"] if job.criterion.caution else []
+    lines += [f"note: {criterion.caution}"] if criterion.caution else []
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
     try:
-        study = search(job, config.seconds, config.trials, config.parallel, console)
+        search = Search(study, space, (config.task, data, criterion), console)
+        search.run(config.seconds, config.trials, config.parallel)
     except KeyboardInterrupt:
         raise InterruptedWork(
             f"interrupted; the study is kept in {folder}, and the same command continues it"
         ) from None
     except TrainingError:
-        if new and begun.best() is None:  # or these settings would keep others from the folder
+        if new and not complete_trials(study):  # these settings would keep others from the folder
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    if study.best() is None:
+    found = choose(folder, space, study, criterion)
+    if found is None:
         raise TrainingError(
             f"{folder}: expected at least one complete trial, got none; give more --minutes"
         )
-    picked = pick(study, defaults)
-    return None if picked is None else Found(space, study, picked, folder)
+    return found
 
 
 def _final_runs(
-    config: TuneConfig, task: Task, found: Found, data: Any, console: "Console"
+    config: TuneConfig, task: Task, found: "Found", data: Any, console: "Console"
 ) -> "list[FinalRun]":
     """Train with the settings that the search ends with, once for each seed."""
     from gru_training.tune.report import FinalRun
 
-    settings = found.settings
+    settings = found.space.with_values(found.trial.params)
     if not config.seeds:
         return []
     start_tensorflow(console, config.debug)
@@ -314,18 +296,16 @@ def _free(folder: Path, name: str) -> str:
     return free_name(folder, name, lambda run: run.exists() or checkpoint_path(run).exists())
 
 
-def _identity(job: "Job", space: SearchSpace) -> dict[str, Any]:
+def _identity(task: str, space: SearchSpace, data: Any, measure: str) -> dict[str, Any]:
     """List what makes trials comparable: task, data, measure, and settings not searched."""
     from gru_training.compare.command import flags
     from gru_training.data.digest import data_digest
 
     searched = {f"--{name.replace('_', '-')}" for name in space.choices}
-    settings = {flag: value for flag, value in flags(space.config).items() if flag not in searched}
-    choices = {name: str(choice) for name, choice in space.choices.items()}
-    told = {
-        "task": job.task,
-        "data": data_digest(job.data.contents()),
-        "measure": job.criterion.name,
-        "choices": choices,
+    return {
+        "task": task,
+        "data": data_digest(data.contents()),
+        "measure": measure,
+        "choices": {name: str(choice) for name, choice in space.choices.items()},
+        **{flag: value for flag, value in flags(space.config).items() if flag not in searched},
     }
-    return {**told, **settings}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gru_training.command_settings import readings
-from gru_training.config import from_dict, to_dict
+from gru_training.config import from_dict, sections, to_dict
 from gru_training.errors import ConfigError
 from gru_training.search_ranges import Choice, Floats, Integers, OneOf
 
@@ -29,13 +29,13 @@ class SearchSpace:
             fixed: Names of settings to leave as they are.
         """
         choices = {}
-        for section in _sections(config).values():
-            hints = typing.get_type_hints(type(section), include_extras=True)
-            for field in dataclasses.fields(section):
-                marks = getattr(hints[field.name], "__metadata__", ())
-                choice = next((mark for mark in marks if isinstance(mark, Choice)), None)
-                if choice is not None and field.name not in fixed:
-                    choices[field.name] = choice.including(getattr(section, field.name))
+        for name, section in _searchable(config).items():
+            of = getattr(config, section)
+            hint = typing.get_type_hints(type(of), include_extras=True)[name]
+            marks = getattr(hint, "__metadata__", ())
+            choice = next((mark for mark in marks if isinstance(mark, Choice)), None)
+            if choice is not None and name not in fixed:
+                choices[name] = choice.including(getattr(of, name))
         return cls(config, choices)
 
     def varying(self, text: str) -> "SearchSpace":
@@ -52,14 +52,14 @@ class SearchSpace:
         name = name.strip().lstrip("-").replace("-", "_")
         if not equals or not written:
             raise ConfigError(f"--vary must be SETTING=RANGE, as units=64:256, got {text!r}")
-        if name not in self._settings():
+        if name not in _searchable(self.config):
             raise ConfigError(f"--vary: there is no setting {name!r} to vary, got {text!r}")
-        return dataclasses.replace(self, choices={**self.choices, name: self._read(name, written)})
+        choice = self._range(name, written) if ":" in written else self._values(name, written)
+        return dataclasses.replace(self, choices={**self.choices, name: choice})
 
     def defaults(self) -> dict[str, Any]:
         """The value of each setting that is varied, before the search."""
-        settings = self._settings()
-        return {name: settings[name] for name in self.choices}
+        return {name: self._default(name) for name in self.choices}
 
     def allows(self, values: Mapping[str, Any]) -> bool:
         """Whether all of these values could be chosen."""
@@ -71,27 +71,18 @@ class SearchSpace:
         Raises:
             ConfigError: The values contradict each other.
         """
-        nested = to_dict(self.config)
-        for part, section in _sections(self.config).items():
-            for field in dataclasses.fields(section):
-                if field.name in values:
-                    nested[part][field.name] = values[field.name]
+        nested, known = to_dict(self.config), _searchable(self.config)
+        for name, value in values.items():
+            nested[known[name]][name] = value
         return from_dict(type(self.config), nested)
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            field.name: getattr(section, field.name)
-            for section in _sections(self.config).values()
-            for field in dataclasses.fields(section)
-        }
+    def _default(self, name: str) -> Any:
+        return getattr(getattr(self.config, _searchable(self.config)[name]), name)
 
-    def _read(self, name: str, written: str) -> Choice:
-        if ":" not in written:
-            values = tuple(self._value(name, each.strip()) for each in written.split(","))
-            return OneOf(values)
+    def _range(self, name: str, written: str) -> Choice:
         low, high, *rest = written.split(":")
         try:
-            if type(self._settings()[name]) is float:
+            if type(self._default(name)) is float:
                 if rest not in ([], ["log"]):
                     raise ValueError(rest)
                 found: Floats | Integers = Floats(float(low), float(high), bool(rest))
@@ -100,7 +91,7 @@ class SearchSpace:
                 if step < 1:
                     raise ValueError(rest)
                 found = Integers(int(low), int(high), step)
-        except (ValueError, IndexError):
+        except ValueError:
             raise ConfigError(
                 f"--vary {name} must be LOW:HIGH, LOW:HIGH:STEP of whole numbers, or "
                 f"LOW:HIGH:log of others, got {written!r}"
@@ -115,22 +106,24 @@ class SearchSpace:
             self.with_values({name: end})
         return found
 
-    def _value(self, name: str, written: str) -> Any:
-        """One of several values; the first reading that the setting accepts."""
-        refusal: ConfigError | None = None
-        for value in readings(written):
-            try:
-                self.with_values({name: value})
-            except ConfigError as error:
-                refusal = refusal or error
+    def _values(self, name: str, written: str) -> OneOf:
+        """Read values separated by commas, each by the first reading that the setting accepts."""
+        values = []
+        for each in written.split(","):
+            refusals = []
+            for value in readings(each.strip()):
+                try:
+                    self.with_values({name: value})
+                except ConfigError as error:
+                    refusals.append(error)
+                else:
+                    values.append(value)
+                    break
             else:
-                return value
-        raise ConfigError(f"--vary {name}: {refusal}")
+                raise ConfigError(f"--vary {name}: {refusals[0]}")
+        return OneOf(tuple(values))
 
 
-def _sections(config: Any) -> dict[str, Any]:
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if dataclasses.is_dataclass(getattr(config, field.name)) and field.name != "run"
-    }
+def _searchable(config: Any) -> dict[str, str]:
+    """Return the section of each setting that a search may vary, by the setting's name."""
+    return {name: section for name, section in sections(config).items() if section != "run"}

@@ -1,19 +1,19 @@
-"""A study: the trials of one search, in a folder that several processes can share."""
+"""The study of a search, which Optuna keeps in a file, and the choice at its end."""
 
 import json
 import sqlite3
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import optuna
 from filelock import FileLock
 from optuna.exceptions import ExperimentalWarning, OptunaError
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.pruners import MedianPruner
 from optuna.samplers import TPESampler
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -25,22 +25,22 @@ from gru_training.criterion import (
     standard_error,
 )
 from gru_training.errors import ConfigError, RunDirectoryError
+from gru_training.tune.search_space import SearchSpace
 
 DATABASE = "study.db"
-_LOCK = ".study.lock"
-_NAME = "study"
-LEFT_OUT_ATTRIBUTE = "left_out"
-"""Attribute of a trial with the criterion without each part of the rows (`Judged.left_out`)."""
-_IDENTITY = "identity"
-_HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
-_LOCK_SECONDS = 60
-"""Seconds that a process waits for others that write."""
-_STATES = {
+LEFT_OUT, REASON = "left_out", "reason"
+"""Attributes of a trial: the criterion without each part of the rows (`Judged.left_out`), and the
+reason why it failed or was stopped."""
+STATES = {
     TrialState.COMPLETE: "complete",
     TrialState.PRUNED: "stopped",
     TrialState.FAIL: "failed",
     TrialState.RUNNING: "running",
 }
+_IDENTITY = "identity"
+_HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
+_LOCK_SECONDS = 60
+"""Seconds that a process waits for others that write."""
 
 
 class NumberedSampler(TPESampler):
@@ -63,179 +63,97 @@ class NumberedSampler(TPESampler):
         super().before_trial(study, trial)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One trial of a search."""
+def open_study(folder: Path, criterion: Criterion, seed: int) -> optuna.Study:
+    """Open the study of a folder, or begin one there.
 
-    number: int
-    state: str
-    """complete, stopped, failed, or running."""
-    value: float | None
-    """The criterion; the last one known of a trial that was stopped."""
-    settings: Mapping[str, Any]
-    seconds: float | None
-    reason: str
-    """Reason why the trial failed or was stopped."""
-    worker: str
-    """Name of the process that runs or ran the trial."""
-    left_out: tuple[float, ...] = ()
-    """The criterion without each part of the validation rows (`gru_training.criterion`)."""
-
-
-class Study:
-    """Trials in an SQLite file, by Optuna.
+    A trial is stopped early if it is worse than half of the trials were after as many epochs.
 
     Args:
-        study: Optuna's study.
-        criterion: Criterion of its trials.
+        folder: Existing folder.
+        criterion: Criterion of the trials.
+        seed: Seed of the settings that are drawn.
+
+    Raises:
+        RunDirectoryError: The file cannot be read or written.
     """
-
-    def __init__(self, study: optuna.Study, criterion: Criterion):
-        self.study, self.criterion = study, criterion
-
-    @classmethod
-    def open(
-        cls, folder: Path, criterion: Criterion, pruner: str, seed: int, epochs: int
-    ) -> "Study":
-        """Open the study of a folder, or begin one there.
-
-        Args:
-            folder: Existing folder.
-            criterion: Criterion of the trials.
-            pruner: `median`, `hyperband` or `none`.
-            seed: Seed of the settings that are drawn.
-            epochs: Maximum number of epochs of a trial.
-
-        Raises:
-            RunDirectoryError: The file cannot be read or written.
-        """
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        path = folder / DATABASE
-        try:
-            # Two processes that create the tables at the same time get in each other's way.
-            with FileLock(folder / _LOCK, _LOCK_SECONDS), warnings.catch_warnings():
-                warnings.simplefilter("ignore", ExperimentalWarning)  # the heartbeat
-                storage = RDBStorage(
-                    f"sqlite:///{path.resolve()}",
-                    engine_kwargs={"connect_args": {"timeout": _LOCK_SECONDS}},
-                    heartbeat_interval=_HEARTBEAT_SECONDS,
-                    grace_period=_GRACE_SECONDS,
-                    heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=1),
-                )
-                study = optuna.create_study(
-                    storage=storage,
-                    study_name=_NAME,
-                    sampler=NumberedSampler(seed),
-                    pruner=_PRUNERS[pruner](epochs),
-                    direction="maximize" if criterion.higher_is_better else "minimize",
-                    load_if_exists=True,
-                )
-        except (SQLAlchemyError, sqlite3.Error, OptunaError, RuntimeError, OSError) as error:
-            raise RunDirectoryError(
-                f"{path}: expected the study of a search, or a place for one; {error}"
-            ) from error
-        return cls(study, criterion)
-
-    def claim(self, identity: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> bool:
-        """Make the study that of a search.
-
-        Args:
-            identity: Facts that must be the same for trials to be comparable, by name.
-            defaults: Settings of the first trial; None for no such trial.
-
-        Returns:
-            Whether it goes on; else it has just begun.
-
-        Raises:
-            ConfigError: The study belongs to another search; the message names the first
-                difference.
-        """
-        known = self.study.user_attrs.get(_IDENTITY)
-        if known is None:
-            self.study.set_user_attr(_IDENTITY, dict(identity))
-            if defaults is not None:
-                self.study.enqueue_trial(dict(defaults), skip_if_exists=True)
-            return False
-        given = json.loads(json.dumps(dict(identity)))
-        for name, value in given.items():
-            if known.get(name) != value:
-                raise ConfigError(
-                    f"this study has {name} {known.get(name)}, expected the same again, got "
-                    f"{value}; choose another --study"
-                )
-        return True
-
-    def trials(self) -> list[Trial]:
-        """Return all trials that have begun, in order."""
-        return [
-            self._trial(each)
-            for each in self.study.get_trials(deepcopy=False)
-            if each.state is not TrialState.WAITING
-        ]
-
-    def best(self, trials: Sequence[Trial] | None = None) -> Trial | None:
-        """Return the complete trial that does best; the first of several.
-
-        Args:
-            trials: Trials to choose among; by default all of the study, read again.
-        """
-        sign = 1 if self.criterion.higher_is_better else -1
-        trials = self.trials() if trials is None else trials
-        done = [each for each in trials if each.state == "complete"]
-        return max(done, key=lambda each: sign * (each.value or 0.0), default=None)
-
-    def release(self, workers: Sequence[str], state: TrialState, reason: str, again: bool) -> None:
-        """End the trials of processes that are no more.
-
-        Args:
-            workers: Names of the processes.
-            state: State that their trials get.
-            reason: Reason for it, for people.
-            again: Whether to try the same settings again.
-        """
-        for each in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            if each.user_attrs.get("worker") not in workers:
-                continue
-            self.study.set_user_attr(f"ended {each.number}", reason)
-            self.study.tell(each.number, state=state)
-            settings = each.params or each.system_attrs.get("fixed_params")
-            if again and settings:
-                self.study.enqueue_trial(settings)
-
-    def _trial(self, trial: FrozenTrial) -> Trial:
-        value = trial.value if trial.state is TrialState.COMPLETE else None
-        if value is None and trial.intermediate_values:
-            value = trial.intermediate_values[max(trial.intermediate_values)]
-        taken = trial.duration
-        reason = trial.user_attrs.get("reason")
-        return Trial(
-            trial.number,
-            _STATES[trial.state],
-            value,
-            trial.params,
-            None if taken is None else taken.total_seconds(),
-            str(reason or self.study.user_attrs.get(f"ended {trial.number}", "")),
-            str(trial.user_attrs.get("worker", "")),
-            tuple(trial.user_attrs.get(LEFT_OUT_ATTRIBUTE, ())),
-        )
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    path = folder / DATABASE
+    try:
+        # Two processes that create the tables at the same time get in each other's way.
+        with FileLock(folder / ".study.lock", _LOCK_SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)  # the heartbeat
+            storage = RDBStorage(
+                f"sqlite:///{path.resolve()}",
+                engine_kwargs={"connect_args": {"timeout": _LOCK_SECONDS}},
+                heartbeat_interval=_HEARTBEAT_SECONDS,
+                grace_period=_GRACE_SECONDS,
+                heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=1),
+            )
+            return optuna.create_study(
+                storage=storage,
+                study_name="study",
+                sampler=NumberedSampler(seed),
+                pruner=MedianPruner(n_startup_trials=4, n_warmup_steps=2),
+                direction="maximize" if criterion.higher_is_better else "minimize",
+                load_if_exists=True,
+            )
+    except (SQLAlchemyError, sqlite3.Error, OptunaError, RuntimeError, OSError) as error:
+        raise RunDirectoryError(
+            f"{path}: expected the study of a search, or a place for one; {error}"
+        ) from error
 
 
-_PRUNERS: Mapping[str, Callable[[int], BasePruner]] = {
-    "median": lambda _: MedianPruner(n_startup_trials=4, n_warmup_steps=2),
-    "hyperband": lambda epochs: HyperbandPruner(min_resource=1, max_resource=epochs),
-    "none": lambda _: NopPruner(),
-}
+def claim(
+    study: optuna.Study, identity: Mapping[str, Any], defaults: Mapping[str, Any] | None
+) -> bool:
+    """Make the study that of a search.
+
+    Args:
+        study: Study of a folder.
+        identity: Facts that must be the same for trials to be comparable, by name.
+        defaults: Settings of the first trial; None for no such trial.
+
+    Returns:
+        Whether it goes on; else it has just begun.
+
+    Raises:
+        ConfigError: The study belongs to another search; the message names the first difference.
+    """
+    known = study.user_attrs.get(_IDENTITY)
+    if known is None:
+        study.set_user_attr(_IDENTITY, dict(identity))
+        if defaults is not None:
+            study.enqueue_trial(dict(defaults), skip_if_exists=True)
+        return False
+    given = json.loads(json.dumps(dict(identity)))
+    for name, value in given.items():
+        if known.get(name) != value:
+            raise ConfigError(
+                f"this study has {name} {known.get(name)}, expected the same again, got "
+                f"{value}; choose another --study"
+            )
+    return True
 
 
-@dataclass(frozen=True)
-class Pick:
-    """The trial whose settings are taken, and why."""
+def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """Return the complete trials, the best one first; of equal ones, the earliest."""
+    sign = -1 if study.direction is StudyDirection.MAXIMIZE else 1
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return sorted(trials, key=lambda each: sign * (each.value or 0.0))
 
-    trial: Trial
+
+class Found(NamedTuple):
+    """The result of a search: the trial whose settings are taken, and why."""
+
+    folder: Path
+    space: SearchSpace
+    study: optuna.Study
+    criterion: Criterion
+    trial: FrozenTrial
     """The trial whose settings to train with: one of the next two."""
-    best: Trial
+    best: FrozenTrial
     """The trial that does best."""
-    defaults: Trial | None
+    defaults: FrozenTrial | None = None
     """The trial of the default settings, where there was one."""
     gain: float = 0.0
     """Advantage of the best trial over the defaults, above 0 for better."""
@@ -248,7 +166,9 @@ class Pick:
         return self.trial is not self.best
 
 
-def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
+def choose(
+    folder: Path, space: SearchSpace, study: optuna.Study, criterion: Criterion
+) -> Found | None:
     """Choose between the best trial and the default settings.
 
     The best of many trials is in part the luckiest. It is taken if it is better than the defaults
@@ -256,25 +176,25 @@ def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
     it takes two; where there are too few for a standard error, it is not taken at all.
 
     Args:
+        folder: Folder of the study.
+        space: Space of the search, with the settings before it.
         study: Study of the search.
-        defaults: Values of the settings before the search.
+        criterion: Criterion of its trials.
 
     Returns:
         None where no trial is complete.
     """
-    trials = study.trials()
-    best = study.best(trials)
-    if best is None or best.value is None:
+    trials, defaults = complete_trials(study), space.defaults()
+    if not trials:
         return None
-    done = (each for each in trials if each.state == "complete" and each.settings == defaults)
-    before = next(done, None)
-    if before is None or before.value is None or before.number == best.number:
-        return Pick(best, best, before)
-    sign = 1 if study.criterion.higher_is_better else -1
-    gain = sign * (best.value - before.value)
-    parts = len(best.left_out)
-    if parts < FEWEST_PARTS or parts != len(before.left_out):
-        return Pick(before if study.criterion.caution else best, best, before, gain)
-    error = standard_error(best.left_out, before.left_out)
-    factor = ERRORS_TO_BEAT_BY_FEW if study.criterion.caution else ERRORS_TO_BEAT
-    return Pick(before if gain < factor * error else best, best, before, gain, error)
+    best, before = trials[0], next((each for each in trials if each.params == defaults), None)
+    found = Found(folder, space, study, criterion, best, best, before)
+    if before is None or before is best:
+        return found
+    gain = abs((best.value or 0.0) - (before.value or 0.0))
+    parts, parts_before = (each.user_attrs.get(LEFT_OUT, ()) for each in (best, before))
+    if len(parts) < FEWEST_PARTS or len(parts) != len(parts_before):
+        return found._replace(trial=before if criterion.caution else best, gain=gain)
+    error = standard_error(parts, parts_before)
+    factor = ERRORS_TO_BEAT_BY_FEW if criterion.caution else ERRORS_TO_BEAT
+    return found._replace(trial=before if gain < factor * error else best, gain=gain, error=error)

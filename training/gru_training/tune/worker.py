@@ -1,118 +1,56 @@
-"""Runs some trials of a study: `python -m gru_training.tune.worker JOB COUNT`.
+"""Runs trials of a search one after the other: `python -m gru_training.tune.worker`.
 
 Trials run in processes of their own, for what TensorFlow has compiled stays in memory as long as
-its process, and a trial that needs too much of it must not end the search.
+its process, and a trial that needs too much of it must not end the search. The search writes
+pickles to the standard input: task, data and criterion first, then the settings of each trial, and
+after each epoch whether the trial goes on. The answers are pickles on the standard output: each
+epoch with its criterion, and in the end what was judged, an error, or None for a stopped trial.
 """
 
 import os
 import pickle
-import signal
-import socket
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import optuna
-
-from gru_training.criterion import Criterion
 from gru_training.errors import TrainingError
 from gru_training.programs import keep_programs
 from gru_training.task import Searchable, find_task
-from gru_training.tune.search_space import SearchSpace
-from gru_training.tune.study import LEFT_OUT_ATTRIBUTE, Study
 
 
-@dataclass(frozen=True)
-class Job:
-    """The task, space and data that every process of a search gets."""
-
-    task: str
-    space: SearchSpace
-    data: Any
-    """Data that the task's `check` has read."""
-    criterion: Criterion
-    folder: Path
-    pruner: str
-
-    def open_study(self) -> Study:
-        """The study of the folder.
-
-        Raises:
-            RunDirectoryError: The study cannot be read or written.
-        """
-        training = self.space.config.training
-        return Study.open(self.folder, self.criterion, self.pruner, training.seed, training.epochs)
+class StoppedTrialError(Exception):
+    """The search ends the trial early."""
 
 
-def worker_name(process: int) -> str:
-    """Name the process of this number, in a study that machines share."""
-    return f"{socket.gethostname()}:{process}"
+def main() -> None:
+    """Run trials until the standard input ends."""
+    orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print goes to the log
 
+    def answer(content: Any) -> None:
+        pickle.dump(content, answers)
+        answers.flush()
 
-class _Termination:
-    """Ends the process by SIGTERM, but not between the start of a trial and its worker's name.
+    def after_epoch(epoch: int, value: float) -> None:
+        answer((epoch, value))
+        if not pickle.load(orders):
+            raise StoppedTrialError
 
-    A trial without a name could not be told from one of another machine, and would seem to run on.
-    """
-
-    def __init__(self) -> None:
-        self._naming, self._came = True, False
-        signal.signal(signal.SIGTERM, self._end)
-
-    def _end(self, *_: object) -> None:
-        self._came = True
-        if not self._naming:
-            os._exit(128 + signal.SIGTERM)
-
-    def name(self, trial: optuna.Trial) -> None:
-        """Say whose trial this is."""
-        trial.set_user_attr("worker", worker_name(os.getpid()))
-        self._naming = False
-        if self._came:
-            os._exit(128 + signal.SIGTERM)
-
-    def trial_ends(self) -> None:
-        """Allow the next trial to start."""
-        self._naming = True
-
-
-def run_trials(job: Job, count: int) -> None:
-    """Run some trials, one after the other, unless the process that asked for them ends."""
-    task, parent = find_task(job.task), os.getppid()
+    name, data, criterion = pickle.load(orders)
+    task = find_task(name)
     assert isinstance(task, Searchable)
-    termination = _Termination()
-
-    def objective(trial: optuna.Trial) -> float:
-        termination.name(trial)
-
-        def after_epoch(epoch: int, value: float) -> None:
-            if os.getppid() != parent:
-                raise SystemExit("the search has ended")
-            trial.report(value, epoch)
-            if trial.should_prune():
-                trial.set_user_attr("reason", f"worse than others after epoch {epoch}")
-                raise optuna.TrialPruned
-
-        values = {name: choice.suggest(trial, name) for name, choice in job.space.choices.items()}
+    while True:
+        settings = pickle.load(orders)
         try:
-            settings = job.space.with_values(values)
-            found = task.try_settings(settings, job.data, job.criterion, after_epoch)
-            trial.set_user_attr(LEFT_OUT_ATTRIBUTE, found.left_out)
-            return found.value
+            answer(task.try_settings(settings, data, criterion, after_epoch))
+        except StoppedTrialError:
+            answer(None)
         except TrainingError as error:
-            trial.set_user_attr("reason", str(error))
-            raise
-        finally:
-            termination.trial_ends()
-
-    job.open_study().study.optimize(objective, n_trials=count, catch=(TrainingError,))
+            answer(TrainingError(str(error)))
 
 
 if __name__ == "__main__":
     keep_programs()
-    with Path(sys.argv[1]).open("rb") as file:
-        told = pickle.load(file)
-    from gru_training.tune.worker import run_trials as run  # of the module, as Job was pickled
-
-    run(told, int(sys.argv[2]))
+    try:
+        main()
+    except EOFError:  # the search has ended, or needs this process no more
+        sys.exit()

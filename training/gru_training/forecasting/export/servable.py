@@ -17,7 +17,7 @@ from gru_training.forecasting.future import Recent, inputs_ahead
 from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.servable import WARMUP_BATCHES, OnnxModel, Request, Servable, written
+from gru_training.servable import OnnxModel, Request, Servable, written
 
 _NAMED = 10
 _GOLDEN_BATCHES = (1, 1, 2, 4)
@@ -95,31 +95,6 @@ class ForecastingServable(Servable):
             )
         if "step" in self.signatures:
             requests += self._golden_steps(_begun(first))
-        return requests
-
-    def warmup(self) -> list[Request]:
-        """Requests for every signature, with the batch sizes in use."""
-        windows = np.resize(self._windows, (max(WARMUP_BATCHES), *self._windows.shape[1:]))
-        requests = []
-        for size in WARMUP_BATCHES:
-            asked = {"history": windows[:size, :, : self._given], **self._timestamps(size)}
-            names = _named(self._run.columns[: self._given], size)
-            named = {**asked, "columns": names}
-            if self._known:
-                futures = np.resize(self._futures, (size, *self._futures.shape[1:]))
-                asked["future"] = named["future"] = futures
-                named["future_columns"] = _named(self._run.series.future_columns, size)
-            requests.append(Request("serving_default", asked))
-            requests += [Request("by_name", named), Request("columns", {"names": names})]
-        if "one_series" in self.signatures:
-            requests += [Request("one_series", self._single(size)) for size in WARMUP_BATCHES]
-        if "gates" in self.signatures:
-            shown = {"history": windows[:1, :, : self._given], **self._timestamps(1)}
-            requests.append(Request("gates", shown))
-        if "step" in self.signatures:
-            for size in WARMUP_BATCHES:
-                state = np.zeros((size, self.module.state_size), np.float32)
-                requests.append(Request("step", {"value": windows[:size, -1], "state": state}))
         return requests
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:

@@ -235,7 +235,7 @@ class SentimentServable(Servable):
             requests += self._golden_steps(shown)
         return requests
 
-    def warmup(self) -> list[Request]:
+    def warmup(self, golden: Sequence[Request]) -> list[Request]:  # noqa: ARG002
         """Requests with the batch sizes and text lengths in use.
 
         Of all signatures but `attribution`: few ask it, and it would double the time of a start.
