@@ -75,7 +75,7 @@ class Trajectory(NamedTuple):
         outputs: State after each step, (B, T, U), or None.
         states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
             backwards, at t + 1 and t.
-        saved: Tensors of `Saved.needed` for all steps, (T, B, U) each; or none.
+        saved: Second result of `step` for all steps, (T, B, U) each; or none.
         projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
     """
 
@@ -124,7 +124,7 @@ def forward(
         h_new.set_shape(h0.shape)
         states = tuple([array.write(t + after, h_new) for array in states])
         if keep_saved:
-            pairs = zip(saved, values.needed(), strict=True)
+            pairs = zip(saved, values, strict=True)
             saved = tuple([array.write(t, value) for array, value in pairs])
         return h_new, states, saved
 
@@ -137,8 +137,8 @@ def forward(
         states = (state_array(capacity + 1, h0).write(first, h0),)
     elif keep_outputs:
         states = (state_array(capacity, h0),)
-    count = saved_count(convention, shared.input_gain is not None) if keep_saved else 0
-    saved = tuple([state_array(capacity, h0) for _ in range(count)])
+    count = 3 + (3 if shared.input_gain is not None else convention.reset_after)  # as `step` saves
+    saved = tuple([state_array(capacity, h0) for _ in range(count if keep_saved else 0)])
     final, states, saved = run_steps(
         shared.steps, take_step, (h0, states, saved), unroll, direction
     )
@@ -205,7 +205,9 @@ def backward(
         convention: Variant of the GRU, the same as for `forward`.
         unroll: Steps per iteration of the loop.
     """
-    transposed, normalized = shared.weights.transposed(), shared.input_gain is not None
+    normalized = shared.input_gain is not None
+    kernels = tuple(map(tf.transpose, shared.weights.recurrent))
+    transposed = shared.weights._replace(recurrent=kernels)
     kept = run.saved or recall(rows, shared, before, run.projected, convention)
 
     def take_step(t: Tensor, state: Any) -> Any:
@@ -267,12 +269,12 @@ def recall(
     Given the states before them (T, B, U), no step waits for another.
     """
     steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
-    x = tf.reshape(batch_major(projected_inputs(inputs, shared)), [-1, GATE_COUNT * units])
+    inputs = inputs if shared.input_gain is None else normalized_inputs(inputs, shared)
+    x = tf.reshape(batch_major(inputs), [-1, GATE_COUNT * units])
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, convention, masks)
-    shape = [steps, batch, units]
-    return tuple([tf.reshape(v, shape) for v in saved.needed()])
+    return tuple([tf.reshape(v, [steps, batch, units]) for v in saved])
 
 
 def run_steps(
@@ -345,11 +347,6 @@ def without_masked(values: Tensor, mask: Tensor | None) -> Tensor:
     return tf.where(tf.expand_dims(mask, -1), values, tf.zeros_like(values))
 
 
-def states_before(states: Tensor, backwards: bool) -> Tensor:
-    """Take the states before the steps (T, B, U) from `Trajectory.states`."""
-    return states[1:] if backwards else states[:-1]
-
-
 def states_after(states: Tensor, backwards: bool) -> Tensor:
     """Take the states after the steps (T, B, U) from `Trajectory.states`."""
     return states[:-1] if backwards else states[1:]
@@ -370,15 +367,8 @@ def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
     return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
 
 
-def saved_count(convention: Convention, normalized: bool) -> int:
-    """Number of tensors that `Saved.needed` gives."""
-    return 6 if normalized else 3 + convention.reset_after
-
-
-def projected_inputs(inputs: Tensor, shared: Shared) -> Tensor:
-    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs`."""
-    if shared.input_gain is None:
-        return inputs
+def normalized_inputs(inputs: Tensor, shared: Shared) -> Tensor:
+    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs` before its gain."""
     x = normalize_gates(inputs, shared.input_gain)
     return x if shared.projection_bias is None else x + shared.projection_bias
 
@@ -393,7 +383,7 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
             return split_gates(x if bias is None else x + bias)
 
         return read_and_project
-    inputs = projected_inputs(rows.inputs, shared)
+    inputs = rows.inputs if shared.input_gain is None else normalized_inputs(rows.inputs, shared)
     if not compiled:
         pieces = 2 if rows.recurrent_mask is None else GATE_COUNT
         return lambda t: in_pieces(tf.gather(inputs, t, axis=1), pieces)

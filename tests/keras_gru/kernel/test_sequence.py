@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_gru.functional import Convention
 from keras_gru.kernel import execution
 from keras_gru.kernel.equations import step
-from keras_gru.kernel.weights import merge_bias, split_gates, step_weights
+from keras_gru.kernel.weights import PackedWeights, split_gates, split_weights
 from tests import oracle
 from tests.covering import covering
 from tests.keras_gru.kernel.sequence_problem import (
@@ -225,11 +225,11 @@ def test_gradients_equal_autodiff_of_the_step(
     with tf.GradientTape() as tape:
         tape.watch(sources)
         x, h, kernel, recurrent_kernel, bias = sources
-        projection_bias, candidate_bias = merge_bias(bias, reset_after)
-        weights = step_weights(recurrent_kernel, candidate_bias, None, 3)
+        packed = PackedWeights(kernel, recurrent_kernel, bias, None)
+        projection, weights = split_weights(packed, reset_after, 3)
         states = []
         for t in range(x.shape[1]):
-            h, _ = step(split_gates(x[:, t] @ kernel + projection_bias), h, weights, convention)
+            h, _ = step(split_gates(x[:, t] @ kernel + projection.bias), h, weights, convention)
             states.append(h)
         states = tf.stack(states, 1)
         loss = tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(h * upstream["final"])
