@@ -20,8 +20,7 @@ from keras_gru.teaching.columns import columns_report
 from keras_gru.teaching.exercise import run_exercise
 from keras_gru.teaching.network import Network, NetworkError, read_network
 from keras_gru.teaching.trace import Trace, last_paths, trace
-from keras_gru.teaching.trace_page import write_trace_page
-from keras_gru.teaching.trace_report import Layout, render
+from keras_gru.teaching.trace_report import Layout, render, write_trace_page
 from keras_gru.teaching.worked_example import (
     WorkedExample,
     example_paths,
