@@ -38,9 +38,8 @@ def render(found: Trace, layout: "Layout") -> RenderableType:
     if network.note:
         parts += [Text(network.note), ""]
     for t, step in enumerate(found.steps):
-        lines = network.cell.forward_lines(network)
         parts += [_rule(f"Forward, {step_title(network, t)}")]
-        parts += [_lines(network, lines, step, layout).table, ""]
+        parts += [_lines(network, found.forward_lines, step, layout).table, ""]
         if "y" in step:
             parts += [_prediction(network, step, layout), ""]
     parts += [_rule("States"), _states(found, layout), ""]
@@ -49,7 +48,7 @@ def render(found: Trace, layout: "Layout") -> RenderableType:
         for t in reversed(range(len(found.steps))):
             step = found.steps[t]
             parts += [_rule(f"Backward, {step_title(network, t)}")]
-            parts += [_backward(network, step, layout), "", _input_gradient(step, layout), ""]
+            parts += [_backward(found, step, layout), "", _input_gradient(step, layout), ""]
         parts += [_rule("Gradients of the states"), _deltas(found, layout), ""]
         parts += [_rule("Paths from the recurrent weights to one state")]
         parts += [*_paths(found, layout), ""]
@@ -224,8 +223,8 @@ def _losses(found: Trace, layout: Layout) -> Table:
     return rows.table
 
 
-def _backward(network: Network, step: Values, layout: Layout) -> Table:
-    rows = _lines(network, network.cell.backward_lines(network), step, layout)
+def _backward(found: Trace, step: Values, layout: Layout) -> Table:
+    rows = _lines(found.network, found.backward_lines, step, layout)
     if "dh_direct" in step:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(step["dh"] == 0, np.nan, 100 * step["dh_direct"] / step["dh"])
