@@ -46,7 +46,6 @@ from keras_gru.kernel.weights import (
     Projection,
     split_gates,
     split_weights,
-    unmerge_bias,
     wide,
 )
 
@@ -233,7 +232,10 @@ def gradients(
         tf.add_n(d_recurrent),
     ]
     if operands.weights.bias is not None:
-        d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
+        d_bias = tf.add_n(d_projected)
+        if d_candidate:  # the second row is the recurrent bias, see `split_weights`
+            z, r, _ = split_gates(d_bias)
+            d_bias = tf.stack([d_bias, tf.concat([z, r, tf.add_n(d_candidate)], -1)])
         found.append(d_bias)
     if operands.weights.layer_norm_gain is not None:
         found.append(tf.add_n(d_gain))

@@ -161,22 +161,6 @@ def split_weights(
     )
 
 
-def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
-    """Combine the gradients of the two biases of `split_weights` to that of the packed bias (15).
-
-    Args:
-        d_projected: Gradient of the input projection's bias, (3U,).
-        d_candidate: Gradient of the candidate's own bias, (U,), with `reset_after`, else None.
-
-    Returns:
-        (2, 3U) with `reset_after`, else (3U,).
-    """
-    if d_candidate is None:
-        return d_projected
-    z, r, _ = split_gates(d_projected)
-    return tf.stack([d_projected, tf.concat([z, r, d_candidate], axis=-1)])
-
-
 def columns(kernel: Tensor) -> Tensor | Pieces:
     """Cut a kernel into 2, 4, 8 … parts of its columns, as few as leave no product large.
 
