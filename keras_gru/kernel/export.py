@@ -34,6 +34,7 @@ from keras_gru.kernel.weights import (
     in_pieces,
     split_weights,
     wide,
+    with_opposite_gate,
 )
 
 Tensor = Any
@@ -69,9 +70,9 @@ def run(
         # So that 1 − z comes out of the activation.
         kernel, recurrent_kernel, bias, gain = packed
         packed = PackedWeights(
-            _with_opposite_gate(kernel),
-            _with_opposite_gate(recurrent_kernel),
-            None if bias is None else _with_opposite_gate(bias),
+            with_opposite_gate(kernel),
+            with_opposite_gate(recurrent_kernel),
+            None if bias is None else with_opposite_gate(bias),
             gain,
         )
         convention = dataclasses.replace(convention, update_gate="replace")
@@ -280,12 +281,6 @@ def _projector(
 def _closes(convention: Convention) -> bool:
     """Whether an infinite input closes the update gate, and nothing passes a closed one."""
     return convention.recurrent_activation in _CLOSING and convention.activation in _BOUNDED
-
-
-def _with_opposite_gate(packed: Tensor) -> Tensor:
-    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z)."""
-    units = packed.shape[-1] // 3
-    return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
 
 
 def scan(

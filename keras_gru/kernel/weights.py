@@ -161,6 +161,12 @@ def split_weights(
     )
 
 
+def with_opposite_gate(packed: Tensor) -> Tensor:
+    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z): (4a) then is (4b)."""
+    units = packed.shape[-1] // GATE_COUNT
+    return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
+
+
 def columns(kernel: Tensor) -> Tensor | Pieces:
     """Cut a kernel into 2, 4, 8 … parts of its columns, as few as leave no product large.
 
