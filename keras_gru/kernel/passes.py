@@ -333,7 +333,7 @@ def release_with_graph(result: Tensor) -> None:
     has it as long as the graph is there.
 
     Args:
-        result: Any result of a function under `tf.custom_gradient`.
+        result: One result of a function under `tf.custom_gradient`.
     """
     if tf.executing_eagerly():
         return

@@ -56,7 +56,7 @@ class Notebook:
 
         Args:
             name: Name of the quantity.
-            value: Its value.
+            value: Value of the quantity.
             equation: Equation of its line in a calculation on paper, see `Line`; None without one.
             label: Label of the line.
             kind: Kind of the line.
