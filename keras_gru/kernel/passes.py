@@ -29,6 +29,7 @@ from keras_gru.kernel.execution import (
 )
 from keras_gru.kernel.loop import (
     Deltas,
+    Order,
     Rows,
     Shared,
     Trajectory,
@@ -160,7 +161,7 @@ def run_forward(
         strict=True,
     )
     for rows, steps in blocks:
-        tensors = rows, shared._replace(steps=steps)
+        tensors = rows, _in_order(shared, steps, options.go_backwards, plan)
         run = block_call(plan, forward, tensors, convention, plan.compiled, plan.unroll, *keep)()
         runs.append(run._replace(projected=rows.inputs) if again else run)
     return runs
@@ -293,7 +294,7 @@ def _deltas(
         before = states_before(kept.states, options.go_backwards)
         tensors = (
             rows._replace(inputs=None),
-            shared._replace(steps=steps),
+            _in_order(shared, steps, not options.go_backwards, plan),
             kept._replace(final=None, outputs=None, states=None),
             before,
             d_outputs,
@@ -421,10 +422,9 @@ def _shared_by_rows(operands: Operands, options: Options, extent: Extent) -> Sha
     pieces = fewest_pieces(reset_after) if options.recurrent_mask is None else GATE_COUNT
     in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW
     in_loop = in_loop and options.input_mask is None and input_gain is None
-    direction = -1 if options.go_backwards else 1
     return Shared(
         steps=tf.convert_to_tensor(extent.steps),
-        direction=tf.constant(direction) if plan.nested else direction,
+        order=1,
         weights=step_weights(
             wide(operands.recurrent_kernel), wide(candidate_bias), recurrent_gain, pieces
         ),
@@ -432,6 +432,12 @@ def _shared_by_rows(operands: Operands, options: Options, extent: Extent) -> Sha
         projection_bias=wide(projection_bias) if in_loop or input_gain is not None else None,
         input_gain=input_gain,
     )
+
+
+def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
+    """Tell how many steps a block takes, and in what order."""
+    order = -1 if backwards else 1
+    return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
 
 
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
