@@ -46,13 +46,36 @@ class Rows(NamedTuple):
     recurrent_mask: Gates | None
 
 
+class Order(NamedTuple):
+    """Order of the steps where both directions share a function: scalars, computed by the caller.
+
+    XLA compiles each of them that a loop computes as a kernel of its own, which takes it 10 to 20
+    ms.
+
+    Attributes:
+        first: Step taken first.
+        previous: The step before it in this direction, which is outside of the sequence.
+        after: Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0.
+    """
+
+    first: Tensor
+    previous: Tensor
+    after: Tensor
+
+    @classmethod
+    def of(cls, steps: Tensor, direction: int) -> Order:
+        """Order of so many steps in a direction, 1 or -1."""
+        if direction > 0:
+            return cls(tf.constant(0), tf.constant(-1), tf.constant(1))
+        return cls(steps - 1, steps, tf.constant(0))
+
+
 class Shared(NamedTuple):
     """Tensors that all rows share.
 
     Attributes:
         steps: Number of steps to take, a scalar; sequences may be longer.
-        direction: 1, or -1 from the last step to the first: an int, or a scalar tensor where both
-            directions share a function.
+        order: 1, or -1 from the last step to the first; or an `Order`.
         weights: Weights of a step.
         kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
         projection_bias: Bias (3U,) of the projection, with `kernel` or `input_gain`, or None.
@@ -60,7 +83,7 @@ class Shared(NamedTuple):
     """
 
     steps: Tensor
-    direction: Any
+    order: int | Order
     weights: StepWeights
     kernel: Tensor | None
     projection_bias: Tensor | None
@@ -109,11 +132,13 @@ def forward(
         keep_states: Whether to leave `Trajectory.states`.
         keep_saved: Whether to leave `Trajectory.saved`.
     """
-    h0, direction = rows.initial_state, shared.direction
+    h0, order = rows.initial_state, shared.order
     capacity = tf.shape(rows.inputs)[1]
     read_input = _input_reader(rows, shared, compiled)
     # Without the initial state where only the states after the steps are wanted.
-    after = (direction + 1) // 2 if keep_states else 0
+    after: Any = 0
+    if keep_states:
+        after = order.after if isinstance(order, Order) else (order + 1) // 2
 
     def take_step(t: Tensor, run: Any) -> Any:
         h, states, saved = run
@@ -133,22 +158,23 @@ def forward(
         return Trajectory(final, final[:, tf.newaxis] if keep_outputs else None, None, ())
     states: Any = ()
     if keep_states:
-        first = (1 - direction) // 2 * shared.steps
+        if isinstance(order, Order):
+            first = order.previous + after
+        else:
+            first = shared.steps if order < 0 else 0
         states = (state_array(capacity + 1, h0).write(first, h0),)
     elif keep_outputs:
         states = (state_array(capacity, h0),)
     count = 3 + (3 if shared.input_gain is not None else convention.reset_after)  # as `step` saves
     saved = tuple([state_array(capacity, h0) for _ in range(count if keep_saved else 0)])
-    final, states, saved = run_steps(
-        shared.steps, take_step, (h0, states, saved), unroll, direction
-    )
+    final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), unroll, order)
     stacked: Any = states[0].stack() if states else None
     outputs = stacked
     if keep_outputs and keep_states:
-        if isinstance(direction, int):
-            outputs = states_after(stacked, direction < 0)
-        else:  # not a slice from a place that the data decide: XLA would compile each
-            outputs = tf.where(direction > 0, stacked[1:], stacked[:-1])
+        if isinstance(order, Order):  # no slice from a place that the data decide: see `run_steps`
+            outputs = tf.where(order.after > 0, stacked[1:], stacked[:-1])
+        else:
+            outputs = states_after(stacked, order < 0)
     return Trajectory(
         final=final,
         outputs=batch_major(outputs) if keep_outputs else None,
@@ -197,7 +223,7 @@ def backward(
 
     Args:
         rows: Rows of the forward pass; the inputs are not read.
-        shared: Shared tensors of the forward pass; the kernel is not read.
+        shared: Shared tensors of the forward pass in the opposite order; the kernel is not read.
         run: Result of `forward`, with `saved` or `projected`, or both with layer normalisation.
         before: States before the steps, (T, B, U).
         d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
@@ -240,7 +266,7 @@ def backward(
     arrays = tuple([state_array(capacity, d_final) for _ in kept])
     sums = (tf.zeros_like(d_final),) * (3 + convention.reset_after) if normalized else ()
     dh0, arrays, sums = run_steps(
-        shared.steps, take_step, (d_final, arrays, sums), unroll, -shared.direction
+        shared.steps, take_step, (d_final, arrays, sums), unroll, shared.order
     )
     stacked = [array.stack() for array in arrays]
     x, more = Gates(*stacked[:GATE_COUNT]), stacked[GATE_COUNT:]
@@ -278,51 +304,52 @@ def recall(
 
 
 def run_steps(
-    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, direction: Any
+    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, order: int | Order
 ) -> Any:
     """Take all steps in either direction, `unroll` of them per iteration, then one by one.
 
-    The loop counts in the direction it runs. If it computed an index from the number of steps or
-    from the direction, XLA would take those for constants wherever the index begins a slice, and
-    compile anew for each of them; hence also `tf.gather` in place of slices. Where the direction is
-    a tensor, the last step and the one before it tell the next.
+    If the loop computed an index from the number of steps or from the direction, XLA would take
+    those for constants wherever the index begins a slice, and compile anew for each of them; hence
+    also `tf.gather` in place of slices. With an `Order`, the last step and the one before it tell
+    the next.
 
     Args:
         steps: Number of steps, a scalar.
         take_step: Function from the step t and the state before it to the state after it.
         state: State before the first step taken.
         unroll: Steps per iteration.
-        direction: 1, or -1 from the last step to the first; an int or a scalar.
+        order: 1, or -1 from the last step to the first; or an `Order`.
     """
-    either_way = not isinstance(direction, int)
-    if either_way:
-        t = tf.where(direction > 0, tf.zeros_like(steps), steps - 1)
-        at: Any = (tf.zeros_like(steps), t - direction, t)
-    else:
-        at = steps - 1 if direction < 0 else tf.zeros_like(steps)
+    counts = (unroll, 1) if unroll > 1 else (1,)
+    if isinstance(order, Order):
+        previous, t = order.previous, order.first
+        for count in counts:
+
+            def more(previous: Tensor, t: Tensor, _: Any, count: int = count) -> Tensor:
+                last = t + (count - 1) * (t - previous) if count > 1 else t
+                return tf.logical_and(last >= 0, last < steps)
+
+            def forth(previous: Tensor, t: Tensor, state: Any, count: int = count) -> Any:
+                for _ in range(count):
+                    state = take_step(t, state)
+                    previous, t = t, 2 * t - previous
+                return previous, t, state
+
+            previous, t, state = tf.while_loop(more, forth, (previous, t, state))
+        return state
+    at = steps - 1 if order < 0 else tf.zeros_like(steps)
     left = steps
-    for count in (unroll, 1) if unroll > 1 else (1,):
+    for count in counts:
 
-        def iteration(at: Any, state: Any, count: int = count) -> Any:
-            if not either_way:
-                for k in range(count):
-                    state = take_step(at + direction * k, state)
-                return at + direction * count, state
-            taken, before, t = at
-            for _ in range(count):
-                state = take_step(t, state)
-                before, t = t, 2 * t - before
-            return (taken + count, before, t), state
+        def iteration(at: Tensor, state: Any, count: int = count) -> Any:
+            for k in range(count):
+                state = take_step(at + order * k, state)
+            return at + order * count, state
 
-        if either_way:
-            at, state = tf.while_loop(
-                lambda at, _, count=count: at[0] <= steps - count, iteration, (at, state)
-            )
-        else:
-            at, state = tf.while_loop(
-                lambda *_: True, iteration, (at, state), maximum_iterations=left // count
-            )
-            left %= count
+        at, state = tf.while_loop(
+            lambda *_: True, iteration, (at, state), maximum_iterations=left // count
+        )
+        left %= count
     return state
 
 

@@ -29,6 +29,7 @@ from keras_gru.kernel.execution import (
 )
 from keras_gru.kernel.loop import (
     Deltas,
+    Order,
     Rows,
     Shared,
     Trajectory,
@@ -139,7 +140,7 @@ def run_forward(
         strict=True,
     )
     for rows, steps in blocks:
-        tensors = rows, shared._replace(steps=steps)
+        tensors = rows, _in_order(shared, steps, options.go_backwards, plan)
         settings = options.convention, plan.compiled, plan.unroll, *keep
         run = block_call(plan, forward, tensors, *settings)()
         runs.append(run._replace(projected=rows.inputs) if again else run)
@@ -277,7 +278,7 @@ def _deltas(
         before = states[1:] if options.go_backwards else states[:-1]
         tensors = (
             rows._replace(inputs=None),
-            shared._replace(steps=steps),
+            _in_order(shared, steps, not options.go_backwards, plan),
             kept._replace(final=None, outputs=None, states=None),
             before,
             d_outputs,
@@ -397,16 +398,21 @@ def _shared_by_rows(
     kernel, bias, gain = projection
     in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW
     in_loop = in_loop and options.input_mask is None and gain is None
-    direction = -1 if options.go_backwards else 1
     shared = Shared(
         steps=tf.convert_to_tensor(extent.steps),
-        direction=tf.constant(direction) if plan.nested else direction,
+        order=1,
         weights=weights,
         kernel=kernel if in_loop else None,
         projection_bias=wide(bias) if in_loop or gain is not None else None,
         input_gain=gain,
     )
     return shared, projection
+
+
+def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
+    """Tell how many steps a block takes, and in what order."""
+    order = -1 if backwards else 1
+    return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
 
 
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
