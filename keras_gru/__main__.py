@@ -83,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
 
     counted = commands.add_parser(
         "compilations",
-        help="run a script, then say how many programs XLA compiled for it",
-        description="Run a Python script, and print how many programs XLA compiled meanwhile, for "
-        "GRUs and for other functions, and how long that took.",
+        help="run a script, then list the programs that XLA compiled for it",
+        description="Run a Python script, and print which programs XLA compiled meanwhile, for "
+        "GRUs and for other functions, how long each took, and how there would be fewer.",
         epilog="example: python -m keras_gru compilations train.py --epochs 3",
     )
     counted.add_argument("script", help="the script")
