@@ -20,8 +20,7 @@ from keras_gru.teaching.columns import columns_report
 from keras_gru.teaching.exercise import run_exercise
 from keras_gru.teaching.network import Network, NetworkError, read_network
 from keras_gru.teaching.trace import Trace, last_paths, trace
-from keras_gru.teaching.trace_page import write_trace_page
-from keras_gru.teaching.trace_report import Layout, render
+from keras_gru.teaching.trace_report import Layout, render, write_trace_page
 from keras_gru.teaching.worked_example import (
     WorkedExample,
     example_paths,
@@ -84,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
 
     counted = commands.add_parser(
         "compilations",
-        help="run a script, then say how many programs XLA compiled for it",
-        description="Run a Python script, and print how many programs XLA compiled meanwhile, for "
-        "GRUs and for other functions, and how long that took.",
+        help="run a script, then list the programs that XLA compiled for it",
+        description="Run a Python script, and print which programs XLA compiled meanwhile, for "
+        "GRUs and for other functions, how long each took, and how there would be fewer.",
         epilog="example: python -m keras_gru compilations train.py --epochs 3",
     )
     counted.add_argument("script", help="the script")

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru.arguments import dropout_rate, positive_integer
+from keras_gru.initializers import with_seed
 from keras_gru.layer import GRU
 from keras_gru.quantization import Int8ByCell, plain_policy
 
@@ -268,14 +269,14 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
 def _of_layer(options: dict[str, Any], index: int) -> dict[str, Any]:
     """Options of one layer: an initializer draws the same values at every call."""
     return {
-        name: _reseeded(value, index) if isinstance(value, keras.Initializer) else value
+        name: _of_index(value, index) if isinstance(value, keras.Initializer) else value
         for name, value in options.items()
     }
 
 
-def _reseeded(initializer: Any, index: int) -> Any:
-    config = initializer.get_config()
-    if index and isinstance(config.get("seed"), int):
-        (word,) = np.random.SeedSequence([config["seed"], index]).generate_state(1)
-        config["seed"] = int(word >> 1)
-    return initializer.from_config(config)
+def _of_index(initializer: Any, index: int) -> Any:
+    seed = initializer.get_config().get("seed")
+    if index and isinstance(seed, int):
+        (word,) = np.random.SeedSequence([seed, index]).generate_state(1)
+        seed = int(word >> 1)
+    return with_seed(initializer, seed)

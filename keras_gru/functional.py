@@ -34,7 +34,7 @@ import tensorflow as tf
 from keras_gru.arguments import UPDATE_GATES, fitting, floating
 from keras_gru.kernel import equations
 from keras_gru.kernel.equations import Convention, centered, project
-from keras_gru.kernel.execution import CONVERTED, choose_plan, present
+from keras_gru.kernel.execution import CONVERTED, choose_plan
 from keras_gru.kernel.passes import Operands, Options, gates_of_all_steps
 from keras_gru.kernel.sequence import recurrence
 from keras_gru.kernel.weights import (
@@ -42,12 +42,10 @@ from keras_gru.kernel.weights import (
     Gates,
     PackedWeights,
     bias_shape,
-    fewest_pieces,
     in_pieces,
     kernel_shape,
-    merge_bias,
     recurrent_kernel_shape,
-    step_weights,
+    split_weights,
     wide,
 )
 
@@ -303,11 +301,10 @@ def sequence(
         if zoneout is not None and zoneout.shape.rank:
             zoneout = tf.reverse(zoneout, [1])
         go_backwards, ordered = False, True
-    operands = Operands(x, h, *weights)
+    operands = Operands(x, h, weights)
     options = Options(mask, zoneout, recurrent_mask, input_mask, convention, go_backwards, plan)
     keep_outputs = return_sequences or return_gates
-    run = recurrence(operands, options, keep_outputs, training, recompute)
-    *outputs, final = run(*present(operands))
+    *outputs, final = recurrence(operands, options, keep_outputs, training, recompute)
     states = outputs[0] if keep_outputs else None
     found = gates_of_all_steps(operands, options, states) if return_gates else None
     if not ordered:
@@ -331,8 +328,8 @@ def _advance(
 ) -> tuple[Tensor, Gates]:
     """Check arguments and advance by one step: the new state, and the gates."""
     x = floating("x", x)
-    kernel, recurrent_kernel, bias, gain = _checked_weights(weights, x, convention)
-    units = recurrent_kernel.shape[0]
+    weights = _checked_weights(weights, x, convention)
+    units = weights.recurrent_kernel.shape[0]
     h = fitting("h", floating("h", h), x.dtype, (*h.shape[:-1], units))
     try:
         tf.broadcast_static_shape(x.shape[:-1], h.shape[:-1])
@@ -345,18 +342,12 @@ def _advance(
         recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
     if input_mask is not None:
         input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
-    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
-    input_gain, recurrent_gain = (None, None) if gain is None else tf.unstack(wide(gain))
-    projected = project(x, kernel, projection_bias, input_mask, input_gain)
     apart = recurrent_mask is not None
-    of_step = step_weights(
-        wide(recurrent_kernel),
-        wide(candidate_bias),
-        recurrent_gain,
-        GATE_COUNT if apart else fewest_pieces(convention.reset_after),
+    projection, of_step = split_weights(
+        weights, convention.reset_after, GATE_COUNT if apart else None
     )
     h_new, saved = equations.step(
-        in_pieces(projected, GATE_COUNT if apart else 2),
+        in_pieces(project(x, *projection, input_mask), GATE_COUNT if apart else 2),
         wide(h),
         of_step,
         convention,

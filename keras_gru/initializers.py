@@ -61,15 +61,12 @@ class PerGate(keras.Initializer):
         units = _units(shape, "PerGate")
         seeds = np.random.SeedSequence(self._drawn_seed).generate_state(GATE_COUNT)
         return tf.concat(
-            [self._of_gate(int(seed >> 1))((*shape[:-1], units), dtype=dtype) for seed in seeds],
+            [
+                with_seed(self.initializer, int(seed >> 1))((*shape[:-1], units), dtype=dtype)
+                for seed in seeds
+            ],
             axis=-1,
         )
-
-    def _of_gate(self, seed: int) -> Any:
-        config = self.initializer.get_config()
-        if "seed" in config:
-            config["seed"] = seed
-        return self.initializer.from_config(config)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -210,6 +207,14 @@ def recommended(
         "recurrent_initializer": PerGate("orthogonal", None if seed is None else seed + 1),
         "bias_initializer": bias,
     }
+
+
+def with_seed(initializer: Any, seed: Any) -> Any:
+    """Copy a Keras initializer, with another seed if it has one."""
+    config = initializer.get_config()
+    if "seed" in config:
+        config["seed"] = seed
+    return initializer.from_config(config)
 
 
 def _drawn(seed: int | None) -> int:

@@ -246,7 +246,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
                 f"Layer {self.name!r} needs at least one time step on the path 'loop'. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
-        self._refuse_gates_in_bidirectional()
+        if self.return_gates:
+            self._refuse_gates_in_bidirectional()
         sequences = tf.cast(sequences, cell.compute_dtype)
         if mask is not None:
             mask = self._checked_mask(mask, sequences)
@@ -308,9 +309,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
     def _refuse_gates_in_bidirectional(self) -> None:
         """Raise ValueError if `keras.layers.Bidirectional` is at work around `return_gates`."""
         outermost = getattr(current_call(), "entry_layer", None)
-        if not self.return_gates or outermost is None:
-            return
-        for layer in outermost._flatten_layers():
+        for layer in () if outermost is None else outermost._flatten_layers():
             if isinstance(layer, keras.layers.Bidirectional) and (
                 self in (layer.forward_layer, layer.backward_layer)
             ):

@@ -6,8 +6,7 @@ DERIVATION.md; weights are packed `z | g` on the last axis (gate, candidate).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -15,45 +14,8 @@ import tensorflow as tf
 from keras_gru.arguments import UPDATE_GATES, check_choice, feature_count, positive_integer
 
 Tensor = Any
-Activation = Callable[[Tensor], Tensor]
 
 BLOCKS = 2  # gate, candidate
-
-
-class Pair(NamedTuple):
-    """One value for the gate, one for the candidate."""
-
-    z: Tensor
-    g: Tensor
-
-
-def single_gate_step(
-    x: Pair,
-    h: Tensor,
-    recurrent: Pair,
-    reset: Callable[[Tensor], Tensor],
-    activation: Activation,
-    recurrent_activation: Activation,
-    update_gate: str = "replace",
-) -> Tensor:
-    """Advance the state of a GRU whose reset gate is a function of its update gate.
-
-    Args:
-        x: Projected input with its bias, (B, U) each.
-        h: Previous state, (B, U).
-        recurrent: Recurrent kernels, (U, U) each.
-        reset: The reset gate as a function of the share of the candidate that is added.
-        activation: φ, of the candidate.
-        recurrent_activation: σ, of the gate.
-        update_gate: Whether the gate is that share (`"replace"`) or its complement (`"keep"`).
-
-    Returns:
-        The new state, (B, U).
-    """
-    z = recurrent_activation(x.z + tf.matmul(h, recurrent.z))  # (31), (33)
-    added = z if update_gate == "replace" else 1 - z
-    g = activation(x.g + tf.matmul(reset(added) * h, recurrent.g))
-    return (1 - added) * h + added * g  # (4a), (4b)
 
 
 class _SingleGateCell(keras.layers.Layer):
@@ -113,18 +75,13 @@ class _SingleGateCell(keras.layers.Layer):
         nested = isinstance(states, list | tuple)
         inputs = tf.cast(inputs, self.compute_dtype)
         h = tf.cast(states[0] if nested else states, self.compute_dtype)
-        projected = tf.matmul(inputs, self.kernel)
-        if self.bias is not None:
-            projected += self.bias
-        h = single_gate_step(
-            Pair(*tf.split(projected, BLOCKS, axis=-1)),
-            h,
-            Pair(*tf.split(tf.convert_to_tensor(self.recurrent_kernel), BLOCKS, axis=-1)),
-            self.reset,
-            self.activation,
-            self.recurrent_activation,
-            self.update_gate,
-        )
+        x = tf.matmul(inputs, self.kernel)
+        x_z, x_g = tf.split(x if self.bias is None else x + self.bias, BLOCKS, axis=-1)
+        U_z, U_g = tf.split(tf.convert_to_tensor(self.recurrent_kernel), BLOCKS, axis=-1)
+        z = self.recurrent_activation(x_z + tf.matmul(h, U_z))  # (31), (33)
+        added = z if self.update_gate == "replace" else 1 - z
+        g = self.activation(x_g + tf.matmul(self.reset(added) * h, U_g))
+        h = (1 - added) * h + added * g  # (4a), (4b)
         return h, [h] if nested else h
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:

@@ -39,6 +39,7 @@ from keras_gru.convert.frameworks import (
     from_flax_nnx,
     from_pytorch,
     from_sonnet,
+    keras_model,
     load_pytorch,
     pytorch_state_dict,
     to_flax,
@@ -47,7 +48,6 @@ from keras_gru.convert.frameworks import (
     to_sonnet,
 )
 from keras_gru.convert.gru_weights import GRUWeights
-from keras_gru.convert.keras_models import keras_model
 from keras_gru.convert.onnx_gru import from_onnx, to_onnx
 from keras_gru.convert.onnx_model import load_onnx, to_onnx_model
 from keras_gru.convert.tflite import to_tflite

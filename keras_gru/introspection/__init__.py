@@ -10,16 +10,18 @@
 The plots need matplotlib, which the extra `plot` installs.
 """
 
-from keras_gru.introspection.comparison import (
+from keras_gru.introspection.flow import (
+    GradientFlow,
     ParameterCount,
     adding_problem,
     compare_gradient_flow,
+    gradient_flow,
     parameter_counts,
     parameter_table,
     plot_gradient_flow,
+    state_jacobians,
 )
-from keras_gru.introspection.flow import GradientFlow, gradient_flow, state_jacobians
-from keras_gru.introspection.gates import GateActivity, gates_over_time, plot_gates
+from keras_gru.introspection.states import GateActivity, gates_over_time, plot_gates
 
 __all__ = [
     "GateActivity",

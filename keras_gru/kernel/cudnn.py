@@ -15,7 +15,7 @@ from keras.src import backend
 
 from keras_gru.kernel import execution
 from keras_gru.kernel.equations import Convention
-from keras_gru.kernel.weights import PackedWeights, split_gates
+from keras_gru.kernel.weights import PackedWeights, with_opposite_gate
 
 Tensor = Any
 
@@ -57,11 +57,8 @@ def cudnn_sequence(
         The state after each step, (B, T, U), in the order of processing, and the final one, (B, U).
     """
     kernel, recurrent_kernel, bias, _ = weights
-    if convention.update_gate == "replace":  # σ(−a) = 1 − σ(a) swaps (4b) for (4a)
-        kernel, recurrent_kernel, bias = (
-            tf.concat([-z, r, g], -1)
-            for z, r, g in map(split_gates, (kernel, recurrent_kernel, bias))
-        )
+    if convention.update_gate == "replace":  # σ(−a) = 1 − σ(a)
+        kernel, recurrent_kernel, bias = map(with_opposite_gate, (kernel, recurrent_kernel, bias))
     final, states, _ = backend.gru(
         inputs,
         initial_state,

@@ -1,7 +1,7 @@
 """One time step of a GRU, forward and backward: the equations, each written once.
 
 Numbers in parentheses are those of DERIVATION.md. Shapes: the state `h` and every gate (B, U); `x`
-is the projected input, x·W + b of (1) to (3) with the merged bias of `weights.merge_bias` in it.
+is the projected input, x·W + b of (1) to (3) with the bias of `weights.Projection` in it.
 Forward, any leading axes that broadcast will do in place of B.
 
 Weights and projected inputs come in pieces (see `weights`), so that the same lines serve XLA, which
@@ -10,6 +10,7 @@ wants each gate apart, and TensorFlow's executor, which wants few operations.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -85,34 +86,13 @@ class Convention:
 # One step -----------------------------------------------------------------------------------------
 
 
-class Saved(NamedTuple):
-    """Results of the forward step that the backward step needs; (B, U) each.
-
-    `q` is the recurrent part of the candidate before the reset gate (3a), or None when the reset
-    gate is applied before the matmul. `products` are those of the state and the recurrent kernels,
-    which layer normalisation needs.
-    """
-
-    z: Tensor
-    r: Tensor
-    g: Tensor
-    q: Tensor | None
-    products: Gates | None = None
-
-    def needed(self) -> tuple[Tensor, ...]:
-        """Return those that `step_backward` reads: (z, r, g), with q or the products."""
-        if self.products is not None:
-            return (*self[:3], *self.products)
-        return self[:3] if self.q is None else self[:4]
-
-
 def step(
     x: Pieces,
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
     recurrent_mask: Gates | None = None,
-) -> tuple[Tensor, Saved]:
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Advance the state by one time step.
 
     Args:
@@ -124,12 +104,19 @@ def step(
             gate's matmul (Gal & Ghahramani 2016), or None. They need one kernel per gate.
 
     Returns:
-        The new state, (B, U), and what `step_backward` needs.
+        The new state, (B, U), and what `step_backward` needs, (B, U) each: z, r and g; then, with
+        layer normalisation, the products of the state and each gate's recurrent kernel, or else,
+        with the reset gate after the matmul, q, the candidate's recurrent part before that gate.
     """
     gain, reset_after = weights.gain, convention.reset_after
+    multiply: Callable[[Tensor, Any], Tensor] = tf.matmul
+    if h.shape.rank != 2:  # of more axes, tf.matmul would take one small product after another
+        multiply = functools.partial(tf.tensordot, axes=1)
+    elif isinstance(weights.recurrent[0], tuple):
+        multiply = _product_by_columns
     products, terms = [], []
     for k, kernel in enumerate(weights.recurrent if reset_after else weights.recurrent[:-1]):
-        a = product(h if recurrent_mask is None else h * recurrent_mask[k], kernel)
+        a = multiply(h if recurrent_mask is None else h * recurrent_mask[k], kernel)
         products.append(a)
         if gain is not None:
             a = normalize_gates(a, gain[k], GATES_OF_PIECES[len(gain)][k])
@@ -148,7 +135,7 @@ def step(
         g = convention.activation(x[-1] + r * q)  # (3a)
     else:
         seen = h if recurrent_mask is None else h * recurrent_mask.g
-        a = product(r * seen, weights.recurrent[-1])
+        a = multiply(r * seen, weights.recurrent[-1])
         products.append(a)
         term = a if gain is None else normalize_gates(a, gain[-1], 1)
         g = convention.activation(x[-1] + term)  # (3b)
@@ -156,17 +143,16 @@ def step(
         h_new = z * h + (1 - z) * g  # (4a)
     else:
         h_new = h + z * (g - h)  # (4b), with an operation less
-    if gain is None:
-        return h_new, Saved(z, r, g, q)
-    return h_new, Saved(z, r, g, q, Gates(*in_pieces(tuple(products), GATE_COUNT)))
+    if gain is not None:
+        return h_new, (z, r, g, *in_pieces(tuple(products), GATE_COUNT))
+    return h_new, (z, r, g, q) if reset_after else (z, r, g)
 
 
-def product(h: Tensor, kernel: Tensor | Pieces) -> Tensor:
-    """Multiply states (..., U) and one kernel, whole or in columns."""
-    if isinstance(kernel, tuple):
-        return tf.concat([tf.matmul(h, part) for part in kernel], -1)
-    # Of more axes than two, TensorFlow would take one small product after another.
-    return tf.matmul(h, kernel) if h.shape.rank == 2 else tf.tensordot(h, kernel, 1)
+def _product_by_columns(h: Tensor, kernel: Tensor | Pieces) -> Tensor:
+    """Multiply states (B, U) and a kernel that may have been cut into `columns`."""
+    parts = kernel if isinstance(kernel, tuple) else (kernel,)
+    products = [tf.matmul(h, part) for part in parts]
+    return products[0] if len(products) == 1 else tf.concat(products, -1)
 
 
 class StepGradients(NamedTuple):
@@ -185,7 +171,7 @@ class StepGradients(NamedTuple):
 
 def step_backward(
     dh_new: Tensor,
-    needed: tuple[Tensor, ...],
+    saved: tuple[Tensor, ...],
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
@@ -195,9 +181,9 @@ def step_backward(
 
     Args:
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
-        needed: Tensors of the second result of `step`, from `Saved.needed`.
+        saved: Second result of `step`.
         h: Previous state, (B, U).
-        weights: Weights of `step`, `transposed`.
+        weights: Weights of `step`, each recurrent kernel transposed.
         convention: Variant of the GRU, the same as for `step`.
         recurrent_mask: Dropout masks of the state, the same as for `step`; or None.
 
@@ -205,7 +191,7 @@ def step_backward(
         Gradients with respect to the previous state, the projected input, q, and with layer
         normalisation the products and their gains.
     """
-    z, r, g = needed[:GATE_COUNT]
+    z, r, g = saved[:GATE_COUNT]
     gate_derivative = DERIVATIVE_FROM_OUTPUT[convention.recurrent_activation]
     candidate_derivative = DERIVATIVE_FROM_OUTPUT[convention.activation]
     if convention.update_gate == "keep":
@@ -219,7 +205,7 @@ def step_backward(
     da_z = dz * gate_derivative(z)  # (9)
     da_g = dg * candidate_derivative(g)  # (10)
     gain = None if weights.gain is None else in_pieces(weights.gain, GATE_COUNT)
-    products = needed[GATE_COUNT:]  # with layer normalisation those h·U; else q alone, or nothing
+    products = saved[GATE_COUNT:]  # with layer normalisation those h·U; else q alone, or nothing
     dterm = da_g * r if convention.reset_after else da_g  # (11a): δq; else δa_g itself
     into_g = dterm
     if gain is not None:
@@ -317,8 +303,8 @@ def project(
     x: Tensor,
     kernel: Tensor,
     bias: Tensor | None = None,
-    input_mask: Gates | None = None,
     gain: Tensor | None = None,
+    input_mask: Gates | None = None,
 ) -> Tensor:
     """Project inputs, of all steps at once: x·W + b, (..., D), (D, V) → (..., V), wide.
 
@@ -326,9 +312,9 @@ def project(
         x: The inputs.
         kernel: Input kernel of all gates, or of any.
         bias: (V,), or None.
+        gain: Gain γ (3U,) of layer normalisation, for a centred kernel of all gates; or None.
         input_mask: Dropout masks that broadcast against the inputs, one per gate, for a kernel of
             all gates; or None. Each gate then takes a product of its own.
-        gain: Gain γ (3U,) of layer normalisation, for a centred kernel of all gates; or None.
     """
     if input_mask is not None:
         pairs = zip(input_mask, split_gates(kernel), strict=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -26,14 +26,15 @@ from keras_gru.kernel.equations import Convention, project, step
 from keras_gru.kernel.execution import Plan, block_call, plain_blocks
 from keras_gru.kernel.loop import Rows, batch_major, kept_in_part
 from keras_gru.kernel.weights import (
+    PackedWeights,
     Pieces,
+    Projection,
     StepWeights,
     columns,
-    fewest_pieces,
     in_pieces,
-    merge_bias,
-    step_weights,
+    split_weights,
     wide,
+    with_opposite_gate,
 )
 
 Tensor = Any
@@ -44,20 +45,9 @@ _CLOSING = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
 _BOUNDED = (*_CLOSING, keras.activations.tanh)
 
 
-class _Projection(NamedTuple):
-    """Weights of the input projection: (D, 3U), and (3U,) or None each."""
-
-    kernel: Tensor
-    bias: Tensor | None
-    gain: Tensor | None
-
-
 def run(
     rows: Rows,
-    kernel: Tensor,
-    recurrent_kernel: Tensor,
-    bias: Tensor | None,
-    gains: tuple[Tensor | None, Tensor | None],
+    packed: PackedWeights,
     convention: Convention,
     go_backwards: bool,
     keep_outputs: bool,
@@ -67,10 +57,7 @@ def run(
 
     Args:
         rows: The whole batch, with inputs (B, T, D) and without a recurrent mask.
-        kernel: Packed input kernel, (D, 3U).
-        recurrent_kernel: Packed recurrent kernel, (U, 3U).
-        bias: Packed bias, see `weights.bias_shape`, or None.
-        gains: Gains of layer normalisation, of the inputs and of the states; or None each.
+        packed: Packed weights.
         convention: Variant of the GRU.
         go_backwards: Whether to run from the last step to the first.
         keep_outputs: Whether the states of all steps are wanted.
@@ -79,13 +66,14 @@ def run(
     Returns:
         The final state (B, U) and, if wanted, the states of all steps (B, T, U).
     """
-    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
-    recurrent_kernel = wide(recurrent_kernel)
     if _closes(convention) and convention.update_gate == "keep":
         # So that 1 − z comes out of the activation.
-        kernel, projection_bias, recurrent_kernel = (
-            None if v is None else _with_opposite_gate(v)
-            for v in (kernel, projection_bias, recurrent_kernel)
+        kernel, recurrent_kernel, bias, gain = packed
+        packed = PackedWeights(
+            with_opposite_gate(kernel),
+            with_opposite_gate(recurrent_kernel),
+            None if bias is None else with_opposite_gate(bias),
+            gain,
         )
         convention = dataclasses.replace(convention, update_gate="replace")
 
@@ -94,18 +82,15 @@ def run(
         backwards = go_backwards and values is not None and values.shape.rank > 0
         return tf.reverse(values, [1]) if backwards else values
 
-    input_gain, recurrent_gain = gains
     # Normalisation takes more operations than a product: as few pieces as it can be applied to.
-    normalized = recurrent_gain is not None and convention.reset_after
-    weights = step_weights(
-        recurrent_kernel, wide(candidate_bias), recurrent_gain, 1 if normalized else 2
-    )
+    normalized = packed.layer_norm_gain is not None and convention.reset_after
+    projection, weights = split_weights(packed, convention.reset_after, 1 if normalized else 2)
     rows = rows._replace(
         inputs=in_order(rows.inputs), mask=in_order(rows.mask), zoneout=in_order(rows.zoneout)
     )
     tensors = (
         rows,
-        _Projection(kernel, projection_bias, input_gain),
+        projection,
         weights._replace(recurrent=tuple(map(columns, weights.recurrent))),
     )
     shared = plan._replace(nested=True)
@@ -117,7 +102,7 @@ def run(
 
 def _run_blocks(
     rows: Rows,
-    projection: _Projection,
+    projection: Projection,
     weights: StepWeights,
     convention: Convention,
     unroll: int,
@@ -167,7 +152,7 @@ def _run_blocks(
 
 def _run_rows(
     rows: Rows,
-    projection: _Projection,
+    projection: Projection,
     weights: StepWeights,
     convention: Convention,
     unroll: int,
@@ -246,7 +231,7 @@ def _steps_per_iteration(steps: Any, unroll: int) -> int:
 
 
 def _projector(
-    x: Tensor, valid: Tensor | None, projection: _Projection, h0: Tensor
+    x: Tensor, valid: Tensor | None, projection: Projection, h0: Tensor
 ) -> Callable[[Tensor], Tensor | Pieces]:
     """Make a function to the projected inputs of iteration i, which close the gate where not valid.
 
@@ -272,7 +257,7 @@ def _projector(
 
         return project_apart
     if valid is None:
-        return lambda i: project(tf.gather(x, i), kernel, bias, gain=gain)
+        return lambda i: project(tf.gather(x, i), *projection)
     units = h0.shape[-1]
     closing = tf.constant([-float("inf")] * units + [0.0] * 2 * units, h0.dtype)
     if valid.shape[-1] == 1 and gain is None:  # padded inputs are zero
@@ -285,7 +270,7 @@ def _projector(
 
     def projected(i: Tensor) -> Tensor:
         piece = tf.gather(x, i)
-        flat = tf.reshape(project(piece, kernel, bias, gain=gain), [-1, width])
+        flat = tf.reshape(project(piece, *projection), [-1, width])
         # Row by row: tf.where with a condition to be broadcast takes several times as long.
         chosen = tf.raw_ops.Select(condition=tf.gather(valid, i), x=flat, y=closed)
         return tf.reshape(chosen, tf.concat([tf.shape(piece)[:2], [width]], 0))
@@ -298,18 +283,9 @@ def _closes(convention: Convention) -> bool:
     return convention.recurrent_activation in _CLOSING and convention.activation in _BOUNDED
 
 
-def _with_opposite_gate(packed: Tensor) -> Tensor:
-    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z)."""
-    units = packed.shape[-1] // 3
-    return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
-
-
 def scan(
     rows: Rows,
-    kernel: Tensor,
-    recurrent_kernel: Tensor,
-    bias: Tensor | None,
-    gains: tuple[Tensor | None, Tensor | None],
+    packed: PackedWeights,
     convention: Convention,
     go_backwards: bool,
     keep_outputs: bool,
@@ -323,19 +299,12 @@ def scan(
     states are written into one tensor. Arguments and results are those of `run`; of the plan
     `target` is read.
     """
-    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
-    input_gain, recurrent_gain = gains
-    weights = step_weights(
-        wide(recurrent_kernel),
-        wide(candidate_bias),
-        recurrent_gain,
-        fewest_pieces(convention.reset_after),
-    )
+    projection, weights = split_weights(packed, convention.reset_after)
     h0 = rows.initial_state
     in_tensor = plan.target == "litert" and h0.shape[0] is None
     inputs = batch_major(rows.inputs)
     steps = inputs.shape[0] or tf.shape(inputs)[0]
-    projected = project(inputs, kernel, projection_bias, gain=input_gain)
+    projected = project(inputs, *projection)
     valid = None if rows.mask is None else tf.expand_dims(tf.transpose(rows.mask), -1)
     by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
     shares = batch_major(rows.zoneout) if by_step else None

@@ -46,13 +46,36 @@ class Rows(NamedTuple):
     recurrent_mask: Gates | None
 
 
+class Order(NamedTuple):
+    """Order of the steps where both directions share a function: scalars, computed by the caller.
+
+    XLA compiles each of them that a loop computes as a kernel of its own, which takes it 10 to 20
+    ms.
+
+    Attributes:
+        first: Step taken first.
+        previous: The step before it in this direction, which is outside of the sequence.
+        after: Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0.
+    """
+
+    first: Tensor
+    previous: Tensor
+    after: Tensor
+
+    @classmethod
+    def of(cls, steps: Tensor, direction: int) -> Order:
+        """Order of so many steps in a direction, 1 or -1."""
+        if direction > 0:
+            return cls(tf.constant(0), tf.constant(-1), tf.constant(1))
+        return cls(steps - 1, steps, tf.constant(0))
+
+
 class Shared(NamedTuple):
     """Tensors that all rows share.
 
     Attributes:
         steps: Number of steps to take, a scalar; sequences may be longer.
-        direction: 1, or -1 from the last step to the first: an int, or a scalar tensor where both
-            directions share a function.
+        order: 1, or -1 from the last step to the first; or an `Order`.
         weights: Weights of a step.
         kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
         projection_bias: Bias (3U,) of the projection, with `kernel` or `input_gain`, or None.
@@ -60,7 +83,7 @@ class Shared(NamedTuple):
     """
 
     steps: Tensor
-    direction: Any
+    order: int | Order
     weights: StepWeights
     kernel: Tensor | None
     projection_bias: Tensor | None
@@ -75,7 +98,7 @@ class Trajectory(NamedTuple):
         outputs: State after each step, (B, T, U), or None.
         states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
             backwards, at t + 1 and t.
-        saved: Tensors of `Saved.needed` for all steps, (T, B, U) each; or none.
+        saved: Second result of `step` for all steps, (T, B, U) each; or none.
         projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
     """
 
@@ -109,11 +132,13 @@ def forward(
         keep_states: Whether to leave `Trajectory.states`.
         keep_saved: Whether to leave `Trajectory.saved`.
     """
-    h0, direction = rows.initial_state, shared.direction
+    h0, order = rows.initial_state, shared.order
     capacity = tf.shape(rows.inputs)[1]
     read_input = _input_reader(rows, shared, compiled)
     # Without the initial state where only the states after the steps are wanted.
-    after = (direction + 1) // 2 if keep_states else 0
+    after: Any = 0
+    if keep_states:
+        after = order.after if isinstance(order, Order) else (order + 1) // 2
 
     def take_step(t: Tensor, run: Any) -> Any:
         h, states, saved = run
@@ -124,7 +149,7 @@ def forward(
         h_new.set_shape(h0.shape)
         states = tuple([array.write(t + after, h_new) for array in states])
         if keep_saved:
-            pairs = zip(saved, values.needed(), strict=True)
+            pairs = zip(saved, values, strict=True)
             saved = tuple([array.write(t, value) for array, value in pairs])
         return h_new, states, saved
 
@@ -133,22 +158,23 @@ def forward(
         return Trajectory(final, final[:, tf.newaxis] if keep_outputs else None, None, ())
     states: Any = ()
     if keep_states:
-        first = (1 - direction) // 2 * shared.steps
+        if isinstance(order, Order):
+            first = order.previous + after
+        else:
+            first = shared.steps if order < 0 else 0
         states = (state_array(capacity + 1, h0).write(first, h0),)
     elif keep_outputs:
         states = (state_array(capacity, h0),)
-    count = saved_count(convention, shared.input_gain is not None) if keep_saved else 0
-    saved = tuple([state_array(capacity, h0) for _ in range(count)])
-    final, states, saved = run_steps(
-        shared.steps, take_step, (h0, states, saved), unroll, direction
-    )
+    count = 3 + (3 if shared.input_gain is not None else convention.reset_after)  # as `step` saves
+    saved = tuple([state_array(capacity, h0) for _ in range(count if keep_saved else 0)])
+    final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), unroll, order)
     stacked: Any = states[0].stack() if states else None
     outputs = stacked
     if keep_outputs and keep_states:
-        if isinstance(direction, int):
-            outputs = states_after(stacked, direction < 0)
-        else:  # not a slice from a place that the data decide: XLA would compile each
-            outputs = tf.where(direction > 0, stacked[1:], stacked[:-1])
+        if isinstance(order, Order):  # no slice from a place that the data decide: see `run_steps`
+            outputs = tf.where(order.after > 0, stacked[1:], stacked[:-1])
+        else:
+            outputs = states_after(stacked, order < 0)
     return Trajectory(
         final=final,
         outputs=batch_major(outputs) if keep_outputs else None,
@@ -197,7 +223,7 @@ def backward(
 
     Args:
         rows: Rows of the forward pass; the inputs are not read.
-        shared: Shared tensors of the forward pass; the kernel is not read.
+        shared: Shared tensors of the forward pass in the opposite order; the kernel is not read.
         run: Result of `forward`, with `saved` or `projected`, or both with layer normalisation.
         before: States before the steps, (T, B, U).
         d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
@@ -205,7 +231,9 @@ def backward(
         convention: Variant of the GRU, the same as for `forward`.
         unroll: Steps per iteration of the loop.
     """
-    transposed, normalized = shared.weights.transposed(), shared.input_gain is not None
+    normalized = shared.input_gain is not None
+    kernels = tuple(map(tf.transpose, shared.weights.recurrent))
+    transposed = shared.weights._replace(recurrent=kernels)
     kept = run.saved or recall(rows, shared, before, run.projected, convention)
 
     def take_step(t: Tensor, state: Any) -> Any:
@@ -238,7 +266,7 @@ def backward(
     arrays = tuple([state_array(capacity, d_final) for _ in kept])
     sums = (tf.zeros_like(d_final),) * (3 + convention.reset_after) if normalized else ()
     dh0, arrays, sums = run_steps(
-        shared.steps, take_step, (d_final, arrays, sums), unroll, -shared.direction
+        shared.steps, take_step, (d_final, arrays, sums), unroll, shared.order
     )
     stacked = [array.stack() for array in arrays]
     x, more = Gates(*stacked[:GATE_COUNT]), stacked[GATE_COUNT:]
@@ -267,60 +295,61 @@ def recall(
     Given the states before them (T, B, U), no step waits for another.
     """
     steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
-    x = tf.reshape(batch_major(projected_inputs(inputs, shared)), [-1, GATE_COUNT * units])
+    inputs = inputs if shared.input_gain is None else normalized_inputs(inputs, shared)
+    x = tf.reshape(batch_major(inputs), [-1, GATE_COUNT * units])
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, convention, masks)
-    shape = [steps, batch, units]
-    return tuple([tf.reshape(v, shape) for v in saved.needed()])
+    return tuple([tf.reshape(v, [steps, batch, units]) for v in saved])
 
 
 def run_steps(
-    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, direction: Any
+    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, order: int | Order
 ) -> Any:
     """Take all steps in either direction, `unroll` of them per iteration, then one by one.
 
-    The loop counts in the direction it runs. If it computed an index from the number of steps or
-    from the direction, XLA would take those for constants wherever the index begins a slice, and
-    compile anew for each of them; hence also `tf.gather` in place of slices. Where the direction is
-    a tensor, the last step and the one before it tell the next.
+    If the loop computed an index from the number of steps or from the direction, XLA would take
+    those for constants wherever the index begins a slice, and compile anew for each of them; hence
+    also `tf.gather` in place of slices. With an `Order`, the last step and the one before it tell
+    the next.
 
     Args:
         steps: Number of steps, a scalar.
         take_step: Function from the step t and the state before it to the state after it.
         state: State before the first step taken.
         unroll: Steps per iteration.
-        direction: 1, or -1 from the last step to the first; an int or a scalar.
+        order: 1, or -1 from the last step to the first; or an `Order`.
     """
-    either_way = not isinstance(direction, int)
-    if either_way:
-        t = tf.where(direction > 0, tf.zeros_like(steps), steps - 1)
-        at: Any = (tf.zeros_like(steps), t - direction, t)
-    else:
-        at = steps - 1 if direction < 0 else tf.zeros_like(steps)
+    counts = (unroll, 1) if unroll > 1 else (1,)
+    if isinstance(order, Order):
+        previous, t = order.previous, order.first
+        for count in counts:
+
+            def more(previous: Tensor, t: Tensor, _: Any, count: int = count) -> Tensor:
+                last = t + (count - 1) * (t - previous) if count > 1 else t
+                return tf.logical_and(last >= 0, last < steps)
+
+            def forth(previous: Tensor, t: Tensor, state: Any, count: int = count) -> Any:
+                for _ in range(count):
+                    state = take_step(t, state)
+                    previous, t = t, 2 * t - previous
+                return previous, t, state
+
+            previous, t, state = tf.while_loop(more, forth, (previous, t, state))
+        return state
+    at = steps - 1 if order < 0 else tf.zeros_like(steps)
     left = steps
-    for count in (unroll, 1) if unroll > 1 else (1,):
+    for count in counts:
 
-        def iteration(at: Any, state: Any, count: int = count) -> Any:
-            if not either_way:
-                for k in range(count):
-                    state = take_step(at + direction * k, state)
-                return at + direction * count, state
-            taken, before, t = at
-            for _ in range(count):
-                state = take_step(t, state)
-                before, t = t, 2 * t - before
-            return (taken + count, before, t), state
+        def iteration(at: Tensor, state: Any, count: int = count) -> Any:
+            for k in range(count):
+                state = take_step(at + order * k, state)
+            return at + order * count, state
 
-        if either_way:
-            at, state = tf.while_loop(
-                lambda at, _, count=count: at[0] <= steps - count, iteration, (at, state)
-            )
-        else:
-            at, state = tf.while_loop(
-                lambda *_: True, iteration, (at, state), maximum_iterations=left // count
-            )
-            left %= count
+        at, state = tf.while_loop(
+            lambda *_: True, iteration, (at, state), maximum_iterations=left // count
+        )
+        left %= count
     return state
 
 
@@ -345,11 +374,6 @@ def without_masked(values: Tensor, mask: Tensor | None) -> Tensor:
     return tf.where(tf.expand_dims(mask, -1), values, tf.zeros_like(values))
 
 
-def states_before(states: Tensor, backwards: bool) -> Tensor:
-    """Take the states before the steps (T, B, U) from `Trajectory.states`."""
-    return states[1:] if backwards else states[:-1]
-
-
 def states_after(states: Tensor, backwards: bool) -> Tensor:
     """Take the states after the steps (T, B, U) from `Trajectory.states`."""
     return states[:-1] if backwards else states[1:]
@@ -370,15 +394,8 @@ def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
     return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
 
 
-def saved_count(convention: Convention, normalized: bool) -> int:
-    """Number of tensors that `Saved.needed` gives."""
-    return 6 if normalized else 3 + convention.reset_after
-
-
-def projected_inputs(inputs: Tensor, shared: Shared) -> Tensor:
-    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs`."""
-    if shared.input_gain is None:
-        return inputs
+def normalized_inputs(inputs: Tensor, shared: Shared) -> Tensor:
+    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs` before its gain."""
     x = normalize_gates(inputs, shared.input_gain)
     return x if shared.projection_bias is None else x + shared.projection_bias
 
@@ -393,7 +410,7 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
             return split_gates(x if bias is None else x + bias)
 
         return read_and_project
-    inputs = projected_inputs(rows.inputs, shared)
+    inputs = rows.inputs if shared.input_gain is None else normalized_inputs(rows.inputs, shared)
     if not compiled:
         pieces = 2 if rows.recurrent_mask is None else GATE_COUNT
         return lambda t: in_pieces(tf.gather(inputs, t, axis=1), pieces)

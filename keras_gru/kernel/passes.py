@@ -29,6 +29,7 @@ from keras_gru.kernel.execution import (
 )
 from keras_gru.kernel.loop import (
     Deltas,
+    Order,
     Rows,
     Shared,
     Trajectory,
@@ -36,18 +37,16 @@ from keras_gru.kernel.loop import (
     batch_major,
     forward,
     states_after,
-    states_before,
     without_masked,
 )
 from keras_gru.kernel.weights import (
     GATE_COUNT,
     NARROW,
     Gates,
-    fewest_pieces,
-    merge_bias,
+    PackedWeights,
+    Projection,
     split_gates,
-    step_weights,
-    unmerge_bias,
+    split_weights,
     wide,
 )
 
@@ -55,25 +54,11 @@ Tensor = Any
 
 
 class Operands(NamedTuple):
-    """Tensors that a sequence has gradients for; shapes as in `functional.sequence`.
-
-    With `layer_norm_gain`, both kernels are `equations.centered`.
-    """
+    """Tensors that a sequence has gradients for; shapes as in `functional.sequence`."""
 
     inputs: Tensor
     initial_state: Tensor
-    kernel: Tensor
-    recurrent_kernel: Tensor
-    bias: Tensor | None
-    layer_norm_gain: Tensor | None
-
-    @property
-    def gains(self) -> tuple[Tensor | None, Tensor | None]:
-        """Gains of the inputs and of the states, (3U,) each, wide; None without normalisation."""
-        if self.layer_norm_gain is None:
-            return None, None
-        inputs, states = tf.unstack(wide(self.layer_norm_gain))
-        return inputs, states
+    weights: PackedWeights
 
 
 class Options(NamedTuple):
@@ -106,10 +91,7 @@ def infer(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Ten
         Rows(
             operands.inputs, wide(operands.initial_state), options.mask, wide(options.zoneout), None
         ),
-        operands.kernel,
-        operands.recurrent_kernel,
-        operands.bias,
-        operands.gains,
+        operands.weights,
         options.convention,
         options.go_backwards,
         keep_outputs,
@@ -134,14 +116,12 @@ def run_forward(
         keep_outputs: Whether the states of all steps are wanted.
         keep_saved: Whether a backward pass may follow.
     """
-    plan, convention = options.plan, options.convention
-    shared = _shared_by_rows(operands, options, extent)
-    inputs = operands.inputs
+    plan, inputs = options.plan, operands.inputs
+    shared, (kernel, bias, gain) = _shared_by_rows(operands, options, extent)
     if shared.kernel is None:  # all rows at once, so that the blocks then start together
-        bias, _ = merge_bias(operands.bias, convention.reset_after)
-        bias = bias if shared.input_gain is None else None  # which follows after the normalisation
+        bias = bias if gain is None else None  # which follows after the normalisation
         masks = options.input_mask and Gates(*[mask[:, tf.newaxis] for mask in options.input_mask])
-        inputs = project(inputs, operands.kernel, bias, masks)
+        inputs = project(inputs, kernel, bias, input_mask=masks)
     recall = keep_saved and plan.recall
     # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
     # And layers with and without outputs can share what XLA compiles. Where the work is next to
@@ -152,7 +132,7 @@ def run_forward(
     shares = keep_saved and plan.compiles_blocks and not small
     later = keep_outputs and (extent.blocks > 1 or shares)
     keep = keep_outputs and not later, keep_saved or later, keep_saved and not recall
-    again = recall or (keep_saved and shared.input_gain is not None)
+    again = recall or (keep_saved and gain is not None)
     runs = []
     blocks = zip(
         _rows_of_blocks(operands._replace(inputs=inputs), options, extent),
@@ -160,8 +140,9 @@ def run_forward(
         strict=True,
     )
     for rows, steps in blocks:
-        tensors = rows, shared._replace(steps=steps)
-        run = block_call(plan, forward, tensors, convention, plan.compiled, plan.unroll, *keep)()
+        tensors = rows, _in_order(shared, steps, options.go_backwards, plan)
+        settings = options.convention, plan.compiled, plan.unroll, *keep
+        run = block_call(plan, forward, tensors, *settings)()
         runs.append(run._replace(projected=rows.inputs) if again else run)
     return runs
 
@@ -211,7 +192,7 @@ def gradients(
         functools.partial(_deltas, operands, options, extent, runs, keep_outputs), values
     )
     narrow = operands.inputs.dtype
-    kernels = list(map(tf.transpose, split_gates(operands.kernel)))
+    kernels = list(map(tf.transpose, split_gates(operands.weights.kernel)))
     d_inputs, d_initial, d_kernel, d_recurrent = [], [], [], []
     d_projected, d_candidate, d_gain = [], [], []
     whole = without_masked(operands.inputs, options.mask)
@@ -251,10 +232,13 @@ def gradients(
         tf.add_n(d_kernel),
         tf.add_n(d_recurrent),
     ]
-    if operands.bias is not None:
-        d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
+    if operands.weights.bias is not None:
+        d_bias = tf.add_n(d_projected)
+        if d_candidate:  # the second row is the recurrent bias, see `split_weights`
+            z, r, _ = split_gates(d_bias)
+            d_bias = tf.stack([d_bias, tf.concat([z, r, tf.add_n(d_candidate)], -1)])
         found.append(d_bias)
-    if operands.layer_norm_gain is not None:
+    if operands.weights.layer_norm_gain is not None:
         found.append(tf.add_n(d_gain))
     return [tf.cast(d, v.dtype) for d, v in zip(found, present(operands), strict=True)]
 
@@ -277,7 +261,7 @@ def _deltas(
         options, runs = options._replace(plan=options.plan.inline()), None
     plan = options.plan
     runs = runs or run_forward(operands, options, extent, False, True)
-    shared = _shared_by_rows(operands, options, extent)
+    shared, _ = _shared_by_rows(operands, options, extent)
     if shared.input_gain is None:
         shared = shared._replace(kernel=None, projection_bias=None)
     results = []
@@ -290,10 +274,11 @@ def _deltas(
         strict=True,
     )
     for rows, kept, d_outputs, d_final, steps in blocks:
-        before = states_before(kept.states, options.go_backwards)
+        states: Any = kept.states
+        before = states[1:] if options.go_backwards else states[:-1]
         tensors = (
             rows._replace(inputs=None),
-            shared._replace(steps=steps),
+            _in_order(shared, steps, not options.go_backwards, plan),
             kept._replace(final=None, outputs=None, states=None),
             before,
             d_outputs,
@@ -315,7 +300,7 @@ def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> A
     """
     structure: Any = None
 
-    @custom_gradient
+    @tf.custom_gradient
     def flat(*values: Tensor) -> Any:
         nonlocal structure
         structure = compute(tuple(map(tf.stop_gradient, values)), False)
@@ -336,37 +321,29 @@ def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> A
 
         return present(structure), again
 
-    found = flat(*values)
-    return filled(structure, found)
+    results = flat(*values)
+    release_with_graph(results[0])
+    return filled(structure, results)
 
 
-def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Do what `tf.custom_gradient` does, without keeping the graph until the process ends.
+def release_with_graph(result: Tensor) -> None:
+    """Keep a custom gradient no longer than the graph that it belongs to.
 
     In a graph TensorFlow registers the gradient by name and for good, and what it refers to is the
     whole graph: some 40 MB per layer and trace. Here the graph keeps the gradient, and the registry
     has it as long as the graph is there.
 
     Args:
-        function: Function from tensors to tensors and to a function of their gradients.
+        result: One result of a function under `tf.custom_gradient`.
     """
-    decorated = tf.custom_gradient(function)
-
-    def run(*values: Tensor) -> Any:
-        results = decorated(*values)
-        if tf.executing_eagerly():
-            return results
-        identity = tf.nest.flatten(results)[0].op
-        name = identity.get_attr("_gradient_op_type").decode()
-        entry = gradient_registry._registry[name]
-        gradient = entry["type"]
-        entry["type"] = weakref.proxy(gradient)
-        graph = identity.graph
-        graph._keras_gru_gradients = [*getattr(graph, "_keras_gru_gradients", ()), gradient]
-        weakref.finalize(gradient, gradient_registry._registry.pop, name, None)
-        return results
-
-    return run
+    if tf.executing_eagerly():
+        return
+    graph, name = result.graph, result.op.get_attr("_gradient_op_type").decode()
+    entry = gradient_registry._registry[name]
+    gradient = entry["type"]
+    entry["type"] = weakref.proxy(gradient)
+    graph._keras_gru_gradients = [*getattr(graph, "_keras_gru_gradients", ()), gradient]
+    weakref.finalize(gradient, gradient_registry._registry.pop, name, None)
 
 
 def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> Gates:
@@ -380,18 +357,16 @@ def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> 
     Returns:
         z, r and g, (B, T, U) each, zero at masked steps.
     """
-    bias, candidate_bias = merge_bias(operands.bias, options.convention.reset_after)
-    input_gain, recurrent_gain = operands.gains
+    projection, weights = split_weights(
+        operands.weights, options.convention.reset_after, GATE_COUNT
+    )
     masks = [
         masks and Gates(*[mask[:, tf.newaxis] for mask in masks])
         for masks in (options.input_mask, options.recurrent_mask)
     ]
-    x = project(operands.inputs, operands.kernel, bias, masks[0], input_gain)
+    x = project(operands.inputs, *projection, masks[0])
     h0 = operands.initial_state[:, tf.newaxis]
     before = [states[:, 1:], h0] if options.go_backwards else [h0, states[:, :-1]]
-    weights = step_weights(
-        wide(operands.recurrent_kernel), wide(candidate_bias), recurrent_gain, GATE_COUNT
-    )
     recurrent_mask = masks[1] and Gates(*map(wide, masks[1]))
     h = wide(tf.concat(before, 1))
     _, saved = step(split_gates(x), h, weights, options.convention, recurrent_mask)
@@ -413,25 +388,31 @@ def _rows_of_blocks(operands: Operands, options: Options, extent: Extent) -> lis
     return list(itertools.starmap(Rows, parts))
 
 
-def _shared_by_rows(operands: Operands, options: Options, extent: Extent) -> Shared:
-    """Gather what the loop needs beside its rows."""
-    plan, reset_after = options.plan, options.convention.reset_after
-    projection_bias, candidate_bias = merge_bias(operands.bias, reset_after)
-    input_gain, recurrent_gain = operands.gains
-    pieces = fewest_pieces(reset_after) if options.recurrent_mask is None else GATE_COUNT
+def _shared_by_rows(
+    operands: Operands, options: Options, extent: Extent
+) -> tuple[Shared, Projection]:
+    """Gather what the loop needs beside its rows, and what projects the inputs before it."""
+    plan = options.plan
+    pieces = None if options.recurrent_mask is None else GATE_COUNT
+    projection, weights = split_weights(operands.weights, options.convention.reset_after, pieces)
+    kernel, bias, gain = projection
     in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW
-    in_loop = in_loop and options.input_mask is None and input_gain is None
-    direction = -1 if options.go_backwards else 1
-    return Shared(
+    in_loop = in_loop and options.input_mask is None and gain is None
+    shared = Shared(
         steps=tf.convert_to_tensor(extent.steps),
-        direction=tf.constant(direction) if plan.nested else direction,
-        weights=step_weights(
-            wide(operands.recurrent_kernel), wide(candidate_bias), recurrent_gain, pieces
-        ),
-        kernel=operands.kernel if in_loop else None,
-        projection_bias=wide(projection_bias) if in_loop or input_gain is not None else None,
-        input_gain=input_gain,
+        order=1,
+        weights=weights,
+        kernel=kernel if in_loop else None,
+        projection_bias=wide(bias) if in_loop or gain is not None else None,
+        input_gain=gain,
     )
+    return shared, projection
+
+
+def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
+    """Tell how many steps a block takes, and in what order."""
+    order = -1 if backwards else 1
+    return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
 
 
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:

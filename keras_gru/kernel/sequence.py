@@ -9,7 +9,6 @@ One loop goes over the segments, whose number need not be known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -21,11 +20,11 @@ from keras_gru.kernel.loop import batch_major
 from keras_gru.kernel.passes import (
     Operands,
     Options,
-    custom_gradient,
     differentiable,
     gradients,
     infer,
     joined,
+    release_with_graph,
     run_forward,
 )
 from keras_gru.kernel.weights import wide
@@ -42,8 +41,8 @@ NO_FORWARD_MODE = (
 
 def recurrence(
     operands: Operands, options: Options, keep_outputs: bool, training: bool, recompute: bool
-) -> Callable[..., tuple[Tensor, ...]]:
-    """Make a function that runs over a sequence, with hand-derived gradients.
+) -> tuple[Tensor, ...]:
+    """Run over a sequence, with hand-derived gradients.
 
     Args:
         operands: Operands of the sequence.
@@ -55,22 +54,20 @@ def recurrence(
             compiles as a whole, the sequence is one segment.
 
     Returns:
-        A function from the operands that are there to the state after each step, (B, T, U), if
-        wanted, and the final one, (B, U), wide.
+        The state after each step, (B, T, U), if wanted, and the final one, (B, U), wide.
     """
     if pack_tangents(present(operands)).tangents:
         if not tf.executing_eagerly():
             raise NotImplementedError(NO_FORWARD_MODE)
-        inline = options._replace(plan=options.plan.inline())
-        return lambda *values: infer(filled(operands, values), inline, keep_outputs)
+        return infer(operands, options._replace(plan=options.plan.inline()), keep_outputs)
     if options.plan.target is not None and not training:  # a file would hold the gradients too
-        return lambda *values: infer(filled(operands, values), options, keep_outputs)
+        return infer(operands, options, keep_outputs)
     extent = Extent.of(operands.inputs, options.plan, operands.initial_state.shape[-1])
     # XLA has no slices of a changing size: what it compiles as a whole is one segment.
     recompute = recompute and training and not execution.in_xla()
     segments = Segments.of(operands.inputs, options.go_backwards) if recompute else None
 
-    @custom_gradient
+    @tf.custom_gradient
     def run(*values: Tensor) -> Any:
         # In eager code a tape would otherwise follow the loop, step by step.
         still = filled(operands, map(tf.stop_gradient, values))
@@ -97,8 +94,9 @@ def recurrence(
 
         return outputs, gradient
 
-    traced: Callable[..., tuple[Tensor, ...]] = run
-    return traced
+    results: tuple[Tensor, ...] = run(*present(operands))
+    release_with_graph(results[0])
+    return results
 
 
 # Segments ----------------------------------------------------------------------------------------

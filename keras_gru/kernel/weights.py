@@ -47,7 +47,10 @@ class Gates(NamedTuple):
 
 
 class PackedWeights(NamedTuple):
-    """All weights of a GRU, packed as above; the last two may be None."""
+    """All weights of a GRU, packed as above; the last two may be None.
+
+    With `layer_norm_gain`, what the kernel's steps take are kernels that are `equations.centered`.
+    """
 
     kernel: Tensor
     recurrent_kernel: Tensor
@@ -55,14 +58,28 @@ class PackedWeights(NamedTuple):
     layer_norm_gain: Tensor | None
 
 
+class Projection(NamedTuple):
+    """Weights of the input projection.
+
+    Attributes:
+        kernel: Packed input kernel, (D, 3U).
+        bias: Bias (3U,), with those recurrent biases in it that the reset gate does not scale, or
+            None.
+        gain: Gain γ of (38), (3U,), wide, with layer normalisation; else None.
+    """
+
+    kernel: Tensor
+    bias: Tensor | None
+    gain: Tensor | None
+
+
 class StepWeights(NamedTuple):
-    """Weights that one step needs beside its projected input.
+    """Weights that one step needs beside its projected input; wide.
 
     Attributes:
         recurrent: Recurrent kernels in one, two or three pieces (U, ·); with the reset gate before
             the matmul at least two. Each piece may be a tuple of its columns, see `columns`.
-        candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
-            recurrent biases are added to the projected input, where they cost nothing per step.
+        candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None.
         gain: Gain γ′ of (38) in the pieces of `recurrent`, whose kernels are `equations.centered`,
             with layer normalisation; else None.
     """
@@ -70,10 +87,6 @@ class StepWeights(NamedTuple):
     recurrent: Pieces
     candidate_bias: Tensor | None
     gain: Pieces | None
-
-    def transposed(self) -> StepWeights:
-        """Return the same with each kernel transposed, as the backward step multiplies them."""
-        return self._replace(recurrent=tuple(map(tf.transpose, self.recurrent)))
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -117,64 +130,41 @@ def split_gates(packed: Tensor) -> Gates:
     return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
 
 
-def fewest_pieces(reset_after: bool) -> int:
-    """Return how many products of the state a step needs at least."""
-    return 1 if reset_after else 2
+def split_weights(
+    packed: PackedWeights, reset_after: bool, pieces: int | None = None
+) -> tuple[Projection, StepWeights]:
+    """Split packed weights into those before the loop and those of each step.
 
-
-def step_weights(
-    recurrent_kernel: Tensor,
-    candidate_bias: Tensor | None,
-    gain: Tensor | None,
-    pieces: int,
-) -> StepWeights:
-    """Cut packed weights for a step.
+    The recurrent biases that commute with the input projection are folded into its bias, where they
+    cost nothing per step. With `reset_after`, the candidate's own must stay inside the step: the
+    reset gate scales it (3a).
 
     Args:
-        recurrent_kernel: Packed recurrent kernel (U, 3U), `equations.centered` if there is a gain.
-        candidate_bias: The candidate's own recurrent bias (U,), or None.
-        gain: Gains (3U,) of the products of the state, or None without layer normalisation.
-        pieces: Number of pieces: one, two or three.
+        packed: Packed weights.
+        reset_after: Reset placement.
+        pieces: Number of pieces of the recurrent kernel: one, two or three; by default as few
+            products as a step can do with.
     """
-    return StepWeights(
-        in_pieces(recurrent_kernel, pieces),
-        candidate_bias,
-        None if gain is None else in_pieces(gain, pieces),
+    kernel, recurrent_kernel, bias, gain = packed
+    candidate_bias = input_gain = recurrent_gain = None
+    if bias is not None and reset_after:
+        input_bias, recurrent_bias = tf.unstack(bias)
+        z, r, candidate_bias = split_gates(recurrent_bias)
+        bias = input_bias + tf.concat([z, r, tf.zeros_like(candidate_bias)], axis=-1)
+    if gain is not None:
+        input_gain, recurrent_gain = tf.unstack(wide(gain))
+    pieces = pieces or (1 if reset_after else 2)
+    return Projection(kernel, bias, input_gain), StepWeights(
+        in_pieces(wide(recurrent_kernel), pieces),
+        wide(candidate_bias),
+        None if recurrent_gain is None else in_pieces(recurrent_gain, pieces),
     )
 
 
-def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, Tensor | None]:
-    """Fold the recurrent biases that commute with the input projection into it.
-
-    Args:
-        bias: Packed bias, (2, 3U) if `reset_after` else (3U,), or None.
-        reset_after: Reset placement.
-
-    Returns:
-        The bias (3U,) of the input projection and the candidate's own recurrent bias (U,), which
-        must stay inside the step because the reset gate scales it (3a). Either may be None.
-    """
-    if bias is None or not reset_after:
-        return bias, None
-    input_bias, recurrent_bias = tf.unstack(bias)
-    z, r, g = split_gates(recurrent_bias)
-    return input_bias + tf.concat([z, r, tf.zeros_like(g)], axis=-1), g
-
-
-def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
-    """Combine the gradients of the two biases of `merge_bias` into that of the packed bias (15).
-
-    Args:
-        d_projected: Gradient of the input projection's bias, (3U,).
-        d_candidate: Gradient of the candidate's own bias, (U,), with `reset_after`, else None.
-
-    Returns:
-        (2, 3U) with `reset_after`, else (3U,).
-    """
-    if d_candidate is None:
-        return d_projected
-    z, r, _ = split_gates(d_projected)
-    return tf.stack([d_projected, tf.concat([z, r, d_candidate], axis=-1)])
+def with_opposite_gate(packed: Tensor) -> Tensor:
+    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z): (4a) then is (4b)."""
+    units = packed.shape[-1] // GATE_COUNT
+    return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
 
 
 def columns(kernel: Tensor) -> Tensor | Pieces:

@@ -64,7 +64,7 @@ def items(found: Trace) -> Iterator[Item]:
     network = found.network
     for t, step in enumerate(found.steps):
         section = f"Forward, {step_title(network, t)}"
-        lines = network.cell.forward_lines(network)
+        lines = list(found.forward_lines)
         if "y" in step:
             predicted, lost = _OUTPUT[network.loss]
             lines.append(Line("16", "scores o = h′V + b_y", "logits"))
@@ -76,7 +76,7 @@ def items(found: Trace) -> Iterator[Item]:
         return
     for t, step in reversed(list(enumerate(found.steps))):
         section = f"Backward, {step_title(network, t)}"
-        lines = network.cell.backward_lines(network)
+        lines = list(found.backward_lines)
         if "d_logits" in step:
             lines.insert(0, Line("18", "δo = c (y − target)", "d_logits"))
         yield from (Item(section, line, step[line.name]) for line in lines)

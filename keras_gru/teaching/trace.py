@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.teaching.cells import Array, Values, sigmoid
+from keras_gru.teaching.cells import Array, Line, Values, sigmoid
 from keras_gru.teaching.network import Network, NetworkError
 
 Substitutes = Mapping[tuple[int | None, str], Array]
@@ -38,12 +38,29 @@ class Notebook:
         self, step: int | None, substitutes: Substitutes, known: Values | None = None
     ) -> None:
         self.computed: Values = {}
+        self.lines: list[Line] = []
         self._handed_on: Values = dict(known or {})
         self._step = step
         self._substitutes = substitutes
 
-    def __call__(self, name: str, value: Any) -> Array:
+    def __call__(
+        self,
+        name: str,
+        value: Any,
+        equation: str | None = None,
+        label: str = "",
+        kind: str = "",
+        formula: str = "",
+    ) -> Array:
         """Record a computed value; returns it, or its substitute.
+
+        Args:
+            name: Name of the quantity.
+            value: Value of the quantity.
+            equation: Equation of its line in a calculation on paper, see `Line`; None without one.
+            label: Label of the line.
+            kind: Kind of the line.
+            formula: Formula of the line.
 
         Raises:
             NetworkError: The value is not finite.
@@ -56,6 +73,8 @@ class Notebook:
                 "the weights or inputs are too large"
             )
         self.computed[name] = array
+        if equation is not None:
+            self.lines.append(Line(equation, label, name, kind, formula))
         substitute = self._substitutes.get((self._step, name))
         if substitute is not None:
             array = np.where(np.isnan(substitute), array, substitute)
@@ -83,6 +102,10 @@ class Trace:
     totals: Values
     """loss_sum, loss_mean, loss, the weight gradients summed over steps (dW_z …), the updated
     weights (new_W_z …)."""
+    forward_lines: tuple[Line, ...]
+    """Lines of a step's forward calculation, in the order of a calculation on paper."""
+    backward_lines: tuple[Line, ...]
+    """Lines of a step's backward calculation; none without targets."""
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain lists and numbers, for `json.dump`."""
@@ -112,13 +135,16 @@ def trace(network: Network, substitutes: Substitutes | None = None) -> Trace:
     with np.errstate(over="ignore", invalid="ignore"):
         for t, note in enumerate(notes):
             state = _forward(network, t, state, note)
+        forward_lines = tuple(notes[0].lines)
         if network.targets:
             _losses(network, notes, totals)
             future = {name: np.zeros(network.units) for name in state}
             for note in reversed(notes):
                 future = _backward(network, future, note)
             _accumulate(network, notes, totals)
-    return Trace(network, tuple(note.computed for note in notes), totals.computed)
+    backward_lines = tuple(notes[0].lines[len(forward_lines) :])
+    steps = tuple(note.computed for note in notes)
+    return Trace(network, steps, totals.computed, forward_lines, backward_lines)
 
 
 def _forward(network: Network, t: int, state: Values, note: Notebook) -> Values:
@@ -151,7 +177,10 @@ def _backward(network: Network, future: Values, note: Notebook) -> Values:
         note("dW_out", np.outer(note["h_new"], d_logits))  # (19)
         note("db_out", d_logits)
         dh_output = d_logits @ network.output_kernel.T  # (20)
-    note("dh_new", note("dh_output", dh_output) + note("dh_future", future["h"]))  # (6)
+    of_output = note("dh_output", dh_output, "20", "δh′ from this step's output", formula="δo Vᵀ")
+    equation, label = network.cell.state_equation, "δh′ from the future"
+    of_future = note("dh_future", future["h"], equation, label, formula="δh of the next step")
+    note("dh_new", of_output + of_future, "6", "δh′ = sum of both", "result")
     return network.cell.backward(network, future, note)
 
 

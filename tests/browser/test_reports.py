@@ -10,7 +10,7 @@ import pytest
 
 from keras_gru.teaching.network import ACTIVATIONS, LOSSES, parse_network
 from keras_gru.teaching.trace import trace
-from keras_gru.teaching.trace_page import network_content, write_trace_page
+from keras_gru.teaching.trace_report import network_content, write_trace_page
 
 from .conftest import REPOSITORY, until
 from .hostile_names import CLASSES, COLUMNS

@@ -12,10 +12,23 @@ import keras_gru
 from keras_gru import GRU, GRUCell, functional
 from keras_gru.functional import Convention, Gates
 from tests import oracle
-from tests.keras_gru.functional_problem import B, D, T, U, arrays
 
+B, T, D, U = 3, 5, 4, 6
 CONVENTIONS = list(itertools.product((True, False), ("keep", "replace")))
 MASK = np.array([[1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
+
+
+def arrays(reset_after=True, use_bias=True, seed=0):
+    """Asymmetric random inputs, a state and weights, float64."""
+    rng = np.random.default_rng(seed)
+    bias = rng.normal(size=functional.bias_shape(U, reset_after))
+    return {
+        "x": rng.normal(size=(B, T, D)),
+        "h": rng.normal(size=(B, U)),
+        "kernel": rng.normal(size=functional.kernel_shape(D, U)),
+        "recurrent_kernel": rng.normal(size=functional.recurrent_kernel_shape(U)),
+        "bias": bias if use_bias else None,
+    }
 
 
 def run_by_oracle(values, mask=None, **convention):
@@ -222,15 +235,6 @@ def test_backwards_zoneout_and_the_zero_state():
     close(in_order.states[:, 0], result.final)
 
 
-def test_only_the_final_state():
-    values = arrays()
-    states, _ = run_by_oracle(values, reset_after=True)
-    result = functional.sequence(*values.values(), return_sequences=False)
-    assert result.states is None
-    assert result.gates is None
-    close(result.final, states[:, -1])
-
-
 def test_unknown_sizes_in_one_trace():
     values = arrays()
     x, _, *weights = values.values()
@@ -263,3 +267,53 @@ def test_names_of_activations():
     close(functional.sequence(x, h, *weights, named).final, theirs(x, initial_state=h))
     with pytest.raises(ValueError, match=r"`update_gate` must be one of .*'other'"):
         Convention(update_gate="other")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": np.zeros((B, D - 1))}, r"`kernel` must be float64 of shape \(3, 18\).*\(4, 18\)"),
+        ({"x": np.zeros((B, D), int)}, r"`x` must hold floating-point numbers.*int64"),
+        ({"x": np.float64(1)}, r"`x` must hold floating-point numbers.*\(\)"),
+        ({"x": np.zeros((B + 1, D))}, r"`x` and `h` must broadcast.*\(4, 4\) and \(3, 6\)"),
+        ({"h": np.zeros((B, U + 1))}, r"`h` must be float64 of shape \(3, 6\).*\(3, 7\)"),
+        ({"h": np.zeros((B, U), "float32")}, r"`h` must be float64.*float32"),
+        ({"kernel": np.zeros((D, U))}, r"`kernel` must be .* \(4, 18\).*\(4, 6\)"),
+        ({"recurrent_kernel": np.zeros((U, U))}, r"`recurrent_kernel` must be .* \(6, 18\)"),
+        ({"recurrent_kernel": np.zeros(U)}, r"`recurrent_kernel` must be .*\(6,\)"),
+        ({"bias": np.zeros(3 * U)}, r"`bias` must be .* \(2, 18\).*\(18,\)"),
+        ({"convention": Convention(False)}, r"`bias` must be .* \(18,\).*\(2, 18\)"),
+        ({"layer_norm_gain": np.zeros(3 * U)}, r"`layer_norm_gain` must be .* \(2, 18\)"),
+        ({"recurrent_mask": np.ones((B, U))}, r"`recurrent_mask` must be a Gates of 3 masks"),
+        (
+            {"recurrent_mask": Gates(*np.ones((3, B, 1)))},
+            r"`recurrent_mask.z` must be .* \(3, 6\).*\(3, 1\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("function", [functional.step, functional.gates])
+def test_errors_of_steps_name_the_argument(function, changes, message):
+    values = arrays() | {"x": np.zeros((B, D))} | changes
+    with pytest.raises(ValueError, match=message):
+        function(**values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": np.zeros((B, D))}, r"`x` must have shape \(batch, steps, features\).*\(3, 4\)"),
+        ({"initial_state": np.zeros((1, U))}, r"`initial_state` must be .* \(3, 6\).*\(1, 6\)"),
+        ({"bias": np.zeros(3 * U)}, r"`bias` must be .* \(2, 18\).*\(18,\)"),
+        ({"mask": np.ones((B, T))}, r"`mask` must be boolean, of shape \(3, 5\).*float64"),
+        ({"mask": np.ones((T, B), bool)}, r"`mask` must be boolean.*\(5, 3\)"),
+        ({"zoneout": np.ones((B, U))}, r"`zoneout` must be .* \(3, 5, 6\).*\(3, 6\)"),
+        ({"recurrent_mask": Gates(*np.ones((3, U)))}, r"`recurrent_mask.z` must be .*\(6,\)"),
+        ({"convention": Convention(activation="gelu")}, r"`convention`.*linear.*gelu"),
+        ({"path": "cudnn"}, r"`path` must be 'auto', 'xla' or 'plain'.*'cudnn'"),
+    ],
+)
+def test_errors_of_sequences_name_the_argument(changes, message):
+    values = arrays()
+    values["initial_state"] = values.pop("h")
+    with pytest.raises(ValueError, match=message):
+        functional.sequence(**values | changes)

@@ -1,4 +1,4 @@
-"""Random weights of one layer, and the states that the oracle computes from them."""
+"""Random weights of one layer, what the oracle computes from them, and what tests share."""
 
 import itertools
 
@@ -10,6 +10,7 @@ from keras_gru.convert import (
 from tests import oracle
 
 D, U = 4, 5
+CLOSE = {"rtol": 1e-5, "atol": 2e-6}
 CONVENTIONS = list(itertools.product((True, False), ("keep", "replace")))
 
 
@@ -44,3 +45,20 @@ def oracle_states(weights, x, reverse=False):
 
 def arrays_of(weights):
     return weights.kernel, weights.recurrent_kernel, weights.bias
+
+
+def swap_z_and_r(weights):
+    order = [*range(U, 2 * U), *range(U), *range(2 * U, 3 * U)]
+    return GRUWeights(*(w[..., order] for w in arrays_of(weights)), weights.reset_after)
+
+
+def sigmoid(a):
+    return 1 / (1 + np.exp(-a))
+
+
+def unroll(step, x):
+    h, states = np.zeros((len(x), U), "float32"), []
+    for t in range(x.shape[1]):
+        h = np.asarray(step(x[:, t], h))
+        states.append(h)
+    return np.stack(states, 1)

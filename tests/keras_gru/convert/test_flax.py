@@ -13,13 +13,15 @@ from keras_gru.convert import (
     to_flax,
     to_flax_nnx,
 )
-from tests.keras_gru.convert.peers import CLOSE, sigmoid, unroll
 from tests.keras_gru.convert.random_weights import (
+    CLOSE,
     D,
     U,
     oracle_states,
     random_weights,
     sequences,
+    sigmoid,
+    unroll,
 )
 
 

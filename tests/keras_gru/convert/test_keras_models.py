@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_gru
-import keras_gru.convert.keras_models
+import keras_gru.convert.frameworks
 from keras_gru.convert import keras_model
 from tests.sequences_with_gaps import sequences_with_gaps
 
@@ -133,7 +133,7 @@ def test_custom_objects_do_not_replace_keras_own_layers(tmp_path):
 
 
 def test_example():
-    results = doctest.testmod(keras_gru.convert.keras_models, extraglobs={"keras": keras})
+    results = doctest.testmod(keras_gru.convert.frameworks, extraglobs={"keras": keras})
     assert (results.attempted, results.failed) == (3, 0)
 
 

@@ -12,13 +12,14 @@ from keras_gru.convert import (
     from_onnx,
     to_onnx,
 )
-from tests.keras_gru.convert.peers import CLOSE, swap_z_and_r
 from tests.keras_gru.convert.random_weights import (
+    CLOSE,
     D,
     U,
     oracle_states,
     random_weights,
     sequences,
+    swap_z_and_r,
 )
 
 

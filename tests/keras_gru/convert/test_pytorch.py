@@ -13,13 +13,14 @@ from keras_gru.convert import (
     pytorch_state_dict,
     to_pytorch,
 )
-from tests.keras_gru.convert.peers import CLOSE, swap_z_and_r
 from tests.keras_gru.convert.random_weights import (
+    CLOSE,
     D,
     U,
     oracle_states,
     random_weights,
     sequences,
+    swap_z_and_r,
 )
 
 

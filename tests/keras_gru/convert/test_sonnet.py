@@ -11,13 +11,15 @@ from keras_gru.convert import (
     from_sonnet,
     to_sonnet,
 )
-from tests.keras_gru.convert.peers import CLOSE, sigmoid, unroll
 from tests.keras_gru.convert.random_weights import (
+    CLOSE,
     D,
     U,
     oracle_states,
     random_weights,
     sequences,
+    sigmoid,
+    unroll,
 )
 
 

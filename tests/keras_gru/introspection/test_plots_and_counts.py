@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import keras_gru.introspection.comparison
 import keras_gru.introspection.flow
-import keras_gru.introspection.gates
+import keras_gru.introspection.states
 from keras_gru import GRU, MGU, GRUCell
 from keras_gru.initializers import recommended
 from keras_gru.introspection import (
@@ -22,7 +21,7 @@ from keras_gru.introspection import (
     plot_gradient_flow,
     state_jacobians,
 )
-from keras_gru.introspection.trajectory import run
+from keras_gru.introspection.states import run
 from tests.keras_gru.introspection.problem import (
     LAYERS,
     MASK,
@@ -36,11 +35,7 @@ from tests.keras_gru.introspection.problem import (
 
 @pytest.mark.parametrize(
     "module",
-    [
-        keras_gru.introspection.gates,
-        keras_gru.introspection.flow,
-        keras_gru.introspection.comparison,
-    ],
+    [keras_gru.introspection.states, keras_gru.introspection.flow],
     ids=lambda module: module.__name__.rpartition(".")[2],
 )
 def test_docstring_examples(module):

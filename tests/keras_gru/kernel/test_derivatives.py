@@ -13,7 +13,7 @@ from keras_gru.functional import Convention
 from tests.keras_gru.kernel.sequence_problem import assert_close, problem, sequence
 
 
-@pytest.mark.slow
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("reset_after", [True, False])
 @pytest.mark.parametrize("path", ["xla", "plain"])
 def test_second_derivatives(path, reset_after):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_gru import GRUCell, functional
 from keras_gru.functional import Convention, Gates
 from keras_gru.kernel.equations import step, step_backward
-from keras_gru.kernel.weights import in_pieces, merge_bias, step_weights
+from keras_gru.kernel.weights import PackedWeights, in_pieces, split_weights
 from tests import oracle
 from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, problem
 
@@ -28,17 +28,17 @@ def test_every_number_of_pieces_equals_the_oracle(reset_after, update_gate, use_
     rule = Convention(**convention)
     h_new = functional.step(x[:, 0], h, *weights, rule)
     np.testing.assert_allclose(h_new, wanted, rtol=1e-12, atol=1e-12)
-    kernel, recurrent_kernel, bias = (None if v is None else tf.constant(v) for v in weights)
-    projection_bias, candidate_bias = merge_bias(bias, reset_after)
-    projected = tf.matmul(x[:, 0], kernel) + (0 if bias is None else projection_bias)
+    packed = PackedWeights(*(None if v is None else tf.constant(v) for v in weights), None)
     h = tf.constant(h)
     for of_input, of_state in ((2, 1), (3, 1), (2, 2), (3, 2), (3, 3)):
         if of_state == 1 and not reset_after:  # the reset gate is known before the last product
             continue
-        cut = step_weights(recurrent_kernel, candidate_bias, None, of_state)
+        (kernel, bias, _), cut = split_weights(packed, reset_after, of_state)
+        projected = tf.matmul(x[:, 0], kernel) + (0 if bias is None else bias)
         h_new, saved = step(in_pieces(projected, of_input), h, cut, rule)
         np.testing.assert_allclose(h_new, wanted, rtol=1e-12, atol=1e-12)
-        back = step_backward(tf.constant(d_new), saved.needed(), h, cut.transposed(), rule)
+        transposed = cut._replace(recurrent=tuple(map(tf.transpose, cut.recurrent)))
+        back = step_backward(tf.constant(d_new), saved, h, transposed, rule)
         np.testing.assert_allclose(back.h, d_wanted, rtol=1e-12, atol=1e-12)
 
 

@@ -1,5 +1,6 @@
 """What a call is given beside its inputs, in threads, and in graphs that know no sizes."""
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -150,3 +151,23 @@ def test_a_saved_model_loads_with_the_layer_of_keras(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert re.search(r"Unrecognized keyword arguments.*'zoneout': 0.1", done.stderr)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(x), rtol=1e-5, atol=1e-6)
+
+
+def _one_device_of_several(kind):
+    if kind == "mirrored":
+        return tf.distribute.MirroredStrategy(["CPU:0"]).scope()
+    return keras.distribution.DataParallel(devices=["cpu:0"]).scope()
+
+
+@pytest.mark.parametrize("kind", ["mirrored", "data parallel"])
+def test_a_layer_trains_under_a_distribution_as_without(kind):
+    x, _ = inputs()
+    losses = []
+    for scope in (contextlib.nullcontext(), _one_device_of_several(kind)):
+        with scope:
+            keras.utils.set_random_seed(0)
+            model = keras.Sequential([keras.Input((None, x.shape[-1])), GRU(3)])
+            model.compile("sgd", "mse")
+            losses.append([model.train_on_batch(x, np.ones((len(x), 3))) for _ in range(2)])
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    assert losses[0][0] > losses[0][1]

@@ -31,6 +31,10 @@ FULL_CONFIG = {
     "use_cudnn": False,
     "update_gate": "replace",
     "implementation": 1,
+    "zoneout": 0.1,
+    "dropconnect": 0.2,
+    "layer_norm": True,
+    "learn_initial_state": True,
     "name": "mine",
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from keras_gru.__main__ import main
 from keras_gru.teaching.network import parse_network
-from keras_gru.teaching.trace_page import network_content, write_trace_page
+from keras_gru.teaching.trace_report import network_content, write_trace_page
 from keras_gru.teaching.worked_example import example_paths, load_example
 
 NETWORKS = [

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from keras_gru.kernel.equations import step, step_backward
-from keras_gru.kernel.weights import Gates, split_gates, step_weights
+from keras_gru.kernel.weights import Gates, PackedWeights, split_gates, split_weights
 from keras_gru.teaching.worked_example import AGREES, evaluate, load_example
 from tests.keras_gru.teaching.worked_examples import EXAMPLES, WITH_NETWORK, names_at
 
@@ -81,22 +81,24 @@ def float32_layer(name):
 def float32_steps(network, layer, inputs, h, d_states):
     """Gates and gradients of each step from the functions that the layer uses."""
     kernel, recurrent, bias = layer.trainable_weights
-    weights = step_weights(tf.convert_to_tensor(recurrent), None, None, 3)
+    packed = PackedWeights(kernel, tf.convert_to_tensor(recurrent), None, None)
+    _, weights = split_weights(packed, layer.cell.reset_after, 3)
+    transposed = weights._replace(recurrent=tuple(map(tf.transpose, weights.recurrent)))
     steps, saved = [], []
     for x in inputs:
         projected = split_gates(tf.matmul(x[None], kernel) + bias)
         h_new, kept = step(projected, h, weights, layer.cell.convention)
         saved.append((h, kept))
-        steps.append({"h": h, "z": kept.z, "r": kept.r, "g": kept.g, "h_new": h_new})
+        steps.append({"h": h, "z": kept[0], "r": kept[1], "g": kept[2], "h_new": h_new})
         h = h_new
     dh = tf.zeros_like(h)
     for t in reversed(range(len(steps))):
         dh_output, dh_future = d_states[:, t], dh
         found = step_backward(
             dh_output + dh_future,
-            saved[t][1].needed(),
+            saved[t][1],
             saved[t][0],
-            weights.transposed(),
+            transposed,
             layer.cell.convention,
         )
         dh = found.h

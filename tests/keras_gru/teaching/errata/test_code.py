@@ -10,7 +10,8 @@ from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
 from tests import oracle
-from tests.keras_gru.teaching.errata.confirmation import confirms, derivative, random_gru
+from tests.differences import derivative
+from tests.keras_gru.teaching.errata.confirmation import confirms, random_gru
 
 
 @confirms("AR-6")

@@ -9,8 +9,9 @@ from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
 from tests import oracle
+from tests.differences import derivative
 from tests.keras_gru.plain_network import NUMPY, by_autodiff, forward, probe_shapes
-from tests.keras_gru.teaching.errata.confirmation import confirms, derivative
+from tests.keras_gru.teaching.errata.confirmation import confirms
 
 GOOD_MOVIE = load_example("good_movie")
 GOOD, BAD, MOVIE = np.eye(4)[:3]

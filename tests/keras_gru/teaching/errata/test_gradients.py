@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from tests import oracle
-from tests.keras_gru.teaching.errata.confirmation import confirms, derivative, random_gru
+from tests.differences import derivative
+from tests.keras_gru.teaching.errata.confirmation import confirms, random_gru
 
 
 @confirms("EX-15")

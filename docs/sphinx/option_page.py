@@ -1,6 +1,6 @@
 """The page docs/reference/layer_options.md: the path of each option, read off real layers.
 
-`python -m keras_gru.teaching.option_page docs/reference/layer_options.md` writes the page anew.
+`python docs/sphinx/option_page.py docs/reference/layer_options.md` writes the page anew.
 """
 
 import argparse
