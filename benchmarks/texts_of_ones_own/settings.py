@@ -98,13 +98,14 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     ngrams = target.fit_ngrams(
         rows["train"],
         rows["validation"],
-        len(texts.words.vocabulary),
-        order=config.model.ngram_order,
+        texts.words.vocabulary.tokens,
+        config.model.ngram_order,
     )
-    alone, counted = (
-        {part: answer(rows[part].ids) for part in ("validation", "test")}
-        for answer in (lambda ids: predict_logits(model, ids), ngrams.logits)
-    )
+    alone = {part: predict_logits(model, rows[part].ids) for part in ("validation", "test")}
+    counted = {
+        "validation": ngrams.trained.logits(rows["validation"].ids),
+        "test": ngrams.final.logits(rows["test"].ids),
+    }
     gru, share = fitted_shares(
         rows["validation"], alone["validation"], counted["validation"], target, config
     )

@@ -49,7 +49,7 @@ from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
 from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
-from gru_training.words.ngrams import NgramModel, require_keys
+from gru_training.words.ngrams import FittedNgrams, require_keys
 from gru_training.words.vocabulary import TokenRows
 
 
@@ -125,7 +125,7 @@ def train_sentiment(
         calibrated = calibrate(
             target, config.decision, texts.rows["validation"].labels, answers.logits["validation"]
         )
-        _write_words(writer, texts, data, initial)
+        _write_words(writer, texts, data, initial, ngrams)
         calibrated.write(writer)
         writer.write_model(model, result)
         with console.status("writing the report ..."):
@@ -268,21 +268,21 @@ def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
 
 def fit_regression(
     target: Target, texts: PreparedTexts, config: SentimentConfig, data: SentimentData
-) -> NgramModel | None:
+) -> FittedNgrams | None:
     """Fit a linear model on n-grams, if it answers with the GRU or stands beside it."""
     if not (with_ngrams(config, data) or config.run.ngram_baseline):
         return None
     return target.fit_ngrams(
         texts.rows["train"],
         texts.rows["validation"],
-        len(texts.words.vocabulary),
+        texts.words.vocabulary.tokens,
         config.model.ngram_order,
     )
 
 
 def answer(
     network: keras.Model,
-    ngrams: NgramModel | None,
+    ngrams: FittedNgrams | None,
     target: Target,
     texts: PreparedTexts,
     config: SentimentConfig,
@@ -297,7 +297,10 @@ def answer(
     logits = {part: predict_logits(network, ids) for part, ids in held_out.items()}
     if ngrams is None or not with_ngrams(config, data):
         return network, Answers(logits)
-    counted = {part: ngrams.logits(ids) for part, ids in held_out.items()}
+    counted = {
+        part: of.logits(held_out[part])
+        for part, of in (("validation", ngrams.trained), ("test", ngrams.final))
+    }
     shares = fitted_shares(
         texts.rows["validation"], logits["validation"], counted["validation"], target, config
     )
@@ -305,7 +308,8 @@ def answer(
         part: np.float32(shares[0]) * logits[part] + np.float32(shares[1]) * counted[part]
         for part in held_out
     }
-    return combine(network, ngrams, shares), Answers(both, logits, shares, ngrams.penalty)
+    model = ngrams.final
+    return combine(network, model, shares), Answers(both, logits, shares, model.penalty)
 
 
 def fitted_shares(
@@ -348,15 +352,21 @@ def _describe(data: SentimentData, shown: Collection[str], console: Console) -> 
 
 
 def _write_words(
-    writer: TrainingRunWriter, texts: PreparedTexts, data: SentimentData, initial: InitialWeights
+    writer: TrainingRunWriter,
+    texts: PreparedTexts,
+    data: SentimentData,
+    initial: InitialWeights,
+    ngrams: FittedNgrams | None,
 ) -> None:
     """Write how texts are read, the classes, and which texts were learned from."""
     cleaned, reading = texts.preprocessor.cleaned, texts.preprocessor.reading
     writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
     texts.words.vocabulary.save(writer.path / "vocabulary.txt")
     writer.write_json("classes.json", list(data.classes))
-    own = text_digests(data.learned_texts)
-    write_digests(writer.path, np.concatenate([own, initial.learned_digests]))
+    learned = data.learned_texts
+    if ngrams is not None and ngrams.final is not ngrams.trained:
+        learned += data.validation.texts
+    write_digests(writer.path, np.concatenate([text_digests(learned), initial.learned_digests]))
 
 
 def _soft_record(data: SentimentData, config: SentimentConfig) -> dict[str, Any]:
@@ -429,6 +439,6 @@ def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> n
     key = data_digest(contents)
     if key not in _NGRAM_CACHE:
         _NGRAM_CACHE.clear()
-        ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
-        _NGRAM_CACHE[key] = ngrams.logits(held_out.ids)
+        ngrams = target.fit_ngrams(train, held_out, texts.words.vocabulary.tokens, order)
+        _NGRAM_CACHE[key] = ngrams.trained.logits(held_out.ids)
     return _NGRAM_CACHE[key]

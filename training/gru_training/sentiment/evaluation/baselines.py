@@ -16,7 +16,7 @@ from gru_serving.preprocessing.texts import PADDING
 from gru_training.sentiment.decision import f1_threshold
 from gru_training.sentiment.measures import class_measures, labels_agreement, number_measures
 from gru_training.sentiment.targets import Target
-from gru_training.words.ngrams import NgramModel
+from gru_training.words.ngrams import FittedNgrams, NgramModel
 from gru_training.words.vocabulary import TokenRows, members_of
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
@@ -49,7 +49,7 @@ class BaselineResult:
 
 
 def fit_baselines(
-    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None
+    target: Target, parts: Mapping[str, TokenRows], ngrams: FittedNgrams | None
 ) -> list[BaselineResult]:
     """Fit the simple models that stand beside a network.
 
@@ -65,7 +65,7 @@ def fit_baselines(
         return [mean_number(*rows), numbers_bag_of_words(*rows)]
     floors = [majority_class(*rows), bag_of_words(*rows, target)]
     if ngrams is not None:
-        floors.append(naive_bayes(ngrams, *rows))
+        floors.append(naive_bayes(ngrams.trained, *rows))
         floors.append(nb_weighted_ngrams(ngrams, *rows[1:]))
     return floors
 
@@ -180,20 +180,22 @@ def naive_bayes(
     )
 
 
-def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows) -> BaselineResult:
+def nb_weighted_ngrams(
+    ngrams: FittedNgrams, validation: TokenRows, test: TokenRows
+) -> BaselineResult:
     """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
 
     Args:
-        model: Regression of `gru_training.words.ngrams.fit_ngrams`.
+        ngrams: Regression of `gru_training.words.ngrams.fit_ngrams`.
         validation: Rows that the penalty was chosen on.
         test: Test rows.
     """
-    predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
     return _of_classes(
-        f"NB-weighted {_ORDER_NAMES[model.order]}, logistic regression",
+        f"NB-weighted {_ORDER_NAMES[ngrams.final.order]}, logistic regression",
         validation,
         test,
-        *predicted,
+        ngrams.trained.logits(validation.ids).argmax(axis=1),
+        ngrams.final.logits(test.ids).argmax(axis=1),
     )
 
 
