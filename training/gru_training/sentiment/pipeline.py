@@ -32,7 +32,7 @@ from gru_training.sentiment.decision import fit_temperature
 from gru_training.sentiment.evaluation.baselines import fit_baselines
 from gru_training.sentiment.evaluation.calibration import calibrate
 from gru_training.sentiment.evaluation.classifier import Answers, TrainedClassifier
-from gru_training.sentiment.evaluation.report import write_report
+from gru_training.sentiment.evaluation.report import Stages, write_report
 from gru_training.sentiment.initial_weights import InitialWeights, NewWeights, initial_weights
 from gru_training.sentiment.measures import LOG_LOSS
 from gru_training.sentiment.network.model import (
@@ -99,7 +99,8 @@ def train_sentiment(
         shown = () if data is None else data.notes
         data = data or load_data(initial.config)
         config, data = for_unequal_classes(initial.config, data)
-        with console.status("learning words ...") as status:
+        stages = Stages(console)
+        with stages.of("words", "learning words") as status:
             texts = prepare(data, config, initial, writer.path.parent, status.update)
         target = make_target(data, config, initial.scale)
         _describe(data, shown, console)
@@ -107,6 +108,7 @@ def train_sentiment(
             target, texts.rows["train"], texts.rows["validation"], texts.soft, config.soft
         )
         digest = data_digest([*data.contents(), *texts.words.vocabulary.tokens])
+        begun = time.perf_counter()
         network, result = fit_network(
             rows,
             texts,
@@ -116,11 +118,11 @@ def train_sentiment(
             lambda variables: writer.checkpoint(variables, digest),
             tracked.begin(writer.final, _tracked(data)),
         )
-        fitted = time.perf_counter()
-        with console.status("fitting the simple models ..."):
-            ngrams = fit_regression(target, texts, config, data)
+        stages.add("network", result.earlier_seconds + time.perf_counter() - begun)
+        ngrams = fit_regression(target, texts, config, data, stages)
+        with stages.of("simple models", "fitting the simple models"):
             floors = fit_baselines(target, texts.rows, ngrams)
-        with console.status("combining ..."):
+        with stages.of("combination", "combining"):
             model, answers = answer(network, ngrams, target, texts, config, data)
         calibrated = calibrate(
             target, config.decision, texts.rows["validation"].labels, answers.logits["validation"]
@@ -128,35 +130,22 @@ def train_sentiment(
         _write_words(writer, texts, data, initial, ngrams)
         calibrated.write(writer)
         writer.write_model(model, result)
-        with console.status("writing the report ..."):
-            write_report(
-                writer,
-                TrainedClassifier(data, target, texts, model, answers, calibrated, result, config),
-                floors,
-                {
-                    **run_summary(result, config.training.seed, started),
-                    **initial.record(len(texts.words.vocabulary), data.classes),
-                    **_soft_record(data, config),
-                    "stages": _stages(result, started, fitted),
-                },
-            )
+        write_report(
+            writer,
+            TrainedClassifier(data, target, texts, model, answers, calibrated, result, config),
+            floors,
+            {
+                **run_summary(result, config.training.seed, started),
+                **initial.record(len(texts.words.vocabulary), data.classes),
+                **_soft_record(data, config),
+            },
+            stages,
+        )
         if given is None:  # an estimator keeps its model loaded
             write_graph(writer, model)
         run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
-
-
-def _stages(result: FitResult, started: float, fitted: float) -> dict[str, float]:
-    """Seconds of a training until now, by what they were spent on.
-
-    Args:
-        result: Result of the network's training.
-        started: Time at which the run began, on the clock of `time.perf_counter`.
-        fitted: Time at which the network was trained, on the same clock.
-    """
-    network = result.earlier_seconds + fitted - started
-    return {"network": network, "simple models": time.perf_counter() - fitted}
 
 
 def prepare(
@@ -267,17 +256,22 @@ def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
 
 
 def fit_regression(
-    target: Target, texts: PreparedTexts, config: SentimentConfig, data: SentimentData
+    target: Target,
+    texts: PreparedTexts,
+    config: SentimentConfig,
+    data: SentimentData,
+    stages: Stages,
 ) -> FittedNgrams | None:
     """Fit a linear model on n-grams, if it answers with the GRU or stands beside it."""
     if not (with_ngrams(config, data) or config.run.ngram_baseline):
         return None
-    return target.fit_ngrams(
-        texts.rows["train"],
-        texts.rows["validation"],
-        texts.words.vocabulary.tokens,
-        config.model.ngram_order,
-    )
+    with stages.of("n-grams", "fitting the n-grams"):
+        return target.fit_ngrams(
+            texts.rows["train"],
+            texts.rows["validation"],
+            texts.words.vocabulary.tokens,
+            config.model.ngram_order,
+        )
 
 
 def answer(

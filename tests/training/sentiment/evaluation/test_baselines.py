@@ -6,8 +6,10 @@ from gru_training.sentiment.evaluation.baselines import (
     bag_of_words,
     majority_class,
     naive_bayes,
-    nb_weighted_ngrams,
+    ngram_regression,
 )
+from gru_training.sentiment.measures import chosen_metric
+from gru_training.sentiment.targets import ClassTarget
 from gru_training.words.ngrams import fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 
@@ -31,7 +33,10 @@ def three_parts(**options):
 
 
 def ngrams(train, validation, test, classes):
-    return nb_weighted_ngrams(fit_ngrams(train, validation, classes, TOKENS), validation, test)
+    names = [f"class {number}" for number in range(classes)]
+    target = ClassTarget(names, chosen_metric(None, "class", names), np.ones(classes))
+    fitted = fit_ngrams(train, validation, classes, TOKENS)
+    return ngram_regression(fitted, target, validation, test)
 
 
 def test_majority_answers_the_most_frequent_training_class():
