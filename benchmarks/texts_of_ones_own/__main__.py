@@ -12,7 +12,8 @@ validation rows by macro F1; ours are the defaults. What is there already is not
 import argparse
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,15 @@ from scipy.stats import rankdata
 from benchmarks.texts_of_ones_own.packages import PUBLISHED
 from benchmarks.texts_of_ones_own.rivals import fasttext_averages, tfidf
 from benchmarks.texts_of_ones_own.sets import BUNDLED, SETS, write_set
+from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import load_data
+from gru_training.sentiment.data import SentimentData, load_data
+from gru_training.sentiment.evaluation.baselines import ngram_regression
+from gru_training.sentiment.initial_weights import NewWeights
 from gru_training.sentiment.measures import f1, micro_f1
-from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.pipeline import prepare, train_sentiment
 from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.targets import make_target
 
 _WHO = ("ours", "tfidf", "fasttext")
 
@@ -45,6 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", choices=SETS, help="default: all that can be made")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="SEED")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs/own"), metavar="FOLDER")
+    parser.add_argument(
+        "--without-network",
+        action="store_true",
+        help="measure the n-gram regression alone, which takes seconds, and its processor time",
+    )
     arguments = parser.parse_args(argv)
     console = Console(stderr=True, soft_wrap=True)
     rows = []
@@ -52,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         packages = arguments.packages or Path()
         path = write_set(name, arguments.data, packages, arguments.runs_dir / "data")
         measured = [
-            _seed(name, path, seed, arguments.runs_dir, console) for seed in arguments.seeds
+            _seed(name, path, seed, arguments.runs_dir, arguments.without_network, console)
+            for seed in arguments.seeds
         ]
         rows.append({"set": name, "seeds": measured})
     print(markdown(rows))
@@ -60,42 +71,77 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _seed(name: str, path: Path, seed: int, runs_dir: Path, console: Console) -> dict[str, Any]:
-    """Measure everybody on one set with one seed; the result is kept beside the runs."""
-    kept = runs_dir / f"{name}-s{seed}.json"
-    if kept.is_file():
-        found: dict[str, Any] = json.loads(kept.read_text("utf-8"))
-        return found
+def _seed(
+    name: str, path: Path, seed: int, runs_dir: Path, without_network: bool, console: Console
+) -> dict[str, Any]:
+    """Measure everybody on one set with one seed; the results are kept beside the runs."""
     part_column = "part" if name in PUBLISHED else None
     config = SentimentConfig(data=SentimentDataConfig(data=path, part_column=part_column))
+    place = runs_dir / f"{name}-s{seed}"
     config = replace(
         config,
         training=replace(config.training, seed=seed),
-        run=replace(config.run, runs_dir=runs_dir, name=f"{name}-s{seed}"),
+        run=replace(config.run, runs_dir=runs_dir, name=place.name),
     )
-    place = runs_dir / f"{name}-s{seed}"
-    run = SentimentRun.open(place) if place.exists() else train_sentiment(config, resume=True)
     data = load_data(config)
+    if without_network:
+        ours = _kept(place, "regression", lambda: _regression(config, data, runs_dir))
+    else:
+        run = SentimentRun.open(place) if place.exists() else train_sentiment(config, resume=True)
+        ours = {**_ours(run), "seconds": run.metrics["seconds"]}
+    rivals = _kept(
+        place, "rivals", lambda: {"tfidf": tfidf(data), "fasttext": fasttext_averages(data, seed)}
+    )
     found = {
-        "ours": _ours(run),
-        "tfidf": tfidf(data),
-        "fasttext": fasttext_averages(data, seed),
-        "seconds": run.metrics["seconds"],
+        "ours": ours,
+        **rivals,
+        "seconds": ours["seconds"],
         "rows": {part: len(rows) for part, rows in data.parts().items()},
         "classes": len(data.classes),
     }
-    kept.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     console.print(
         f"{name}, seed {seed}: "
         + ", ".join(
-            f"{who} {found[who]['macro_f1']:.2%}"
-            for who in ("ours", "tfidf", "fasttext")
+            f"{who} {found[who]['micro_f1']:.2%} {found[who]['macro_f1']:.2%}"
+            for who in _WHO
             if found[who]
         )
         + f", {found['seconds']:.0f} s",
         highlight=False,
     )
     return found
+
+
+def _kept(place: Path, kind: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Measure, or read what was measured before."""
+    path = place.with_name(f"{place.name}-{kind}.json")
+    if path.is_file():
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return found
+    found = measure()
+    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return found
+
+
+def _regression(config: SentimentConfig, data: SentimentData, folder: Path) -> dict[str, float]:
+    """F1 of the n-gram regression alone, and the processor time of its fit."""
+    config, data = for_unequal_classes(config, data)
+    texts, target = prepare(data, config, NewWeights(config), folder), make_target(data, config)
+    begun = time.process_time()
+    fitted = target.fit_ngrams(
+        texts.rows["train"], texts.rows["validation"], texts.words.vocabulary.tokens
+    )
+    seconds = time.process_time() - begun
+    found = ngram_regression(fitted, target, texts.rows["validation"], texts.rows["test"])
+    said = found.test_predictions
+    if said.ndim == 1:
+        said = said[:, np.newaxis] == np.arange(len(data.classes))
+    truth = target.members(texts.rows["test"].labels)
+    return {
+        "macro_f1": float(f1(truth, said).mean()),
+        "micro_f1": micro_f1(truth, said),
+        "seconds": seconds,
+    }
 
 
 def _ours(run: SentimentRun) -> dict[str, float]:

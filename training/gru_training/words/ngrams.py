@@ -67,6 +67,8 @@ _PIECE_SCALE = 0.3
 """Value of a piece where that of an n-gram is 1: a word has some twenty pieces."""
 MOST_FOLDED = 5_000
 """Training and validation rows together that are few: up to so many are cross-validated."""
+_MOST_FOLDED_ANSWERS = 200_000
+"""Rows times classes, up to which cross-validation is fast."""
 FOLDS = 5
 _DUAL = {"solver": "liblinear", "dual": True, "intercept_scaling": 10.0, "tol": 0.1}
 """Settings of scikit-learn's regression where there are few rows, or more than two classes.
@@ -146,7 +148,7 @@ def fit_ngrams(
     Raises:
         ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
-    few = _few(train, validation)
+    few = _few(train, validation, classes)
     binary = classes == 2 and train.labels.ndim == 1
     solver = _DUAL if few or not binary else {}
 
@@ -164,9 +166,9 @@ def fit_ngrams(
             of_all[:, k], biases[k] = against_rest(k)
         return of_all, biases
 
-    counted = _Counted(tokens, order, MOST_WEIGHTS // classes, few)
+    counted = _Counted(tokens, order, MOST_WEIGHTS // classes)
     penalties = _INVERSE_PENALTIES_OF_FEW if few else _INVERSE_PENALTIES
-    return _choose(train, validation, counted, penalties, fit, score)
+    return _choose(train, validation, few, counted, penalties, fit, score)
 
 
 def fit_ngram_numbers(
@@ -193,8 +195,9 @@ def fit_ngram_numbers(
         model = Ridge(penalty, solver="sparse_cg").fit(x, rows.labels, rows.row_weights)
         return model.coef_[:, np.newaxis], np.array([model.intercept_])
 
-    counted = _Counted(tokens, order, MOST_WEIGHTS, _few(train, validation))
-    return _choose(train, validation, counted, _RIDGE_PENALTIES, fit, score)
+    counted = _Counted(tokens, order, MOST_WEIGHTS)
+    few = _few(train, validation, 1)
+    return _choose(train, validation, few, counted, _RIDGE_PENALTIES, fit, score)
 
 
 def word_pieces(tokens: Sequence[str]) -> sp.csr_matrix:
@@ -230,9 +233,10 @@ def require_keys(vocabulary_size: int, order: int) -> None:
         )
 
 
-def _few(train: TokenRows, validation: TokenRows) -> bool:
-    """Whether the validation rows are too few to choose by alone."""
-    return len(train.ids) + len(validation.ids) <= MOST_FOLDED
+def _few(train: TokenRows, validation: TokenRows, classes: int) -> bool:
+    """Whether the validation rows are too few to choose by alone, and folds are fast."""
+    rows = len(train.ids) + len(validation.ids)
+    return rows <= MOST_FOLDED and rows * classes <= _MOST_FOLDED_ANSWERS
 
 
 class _Counted(NamedTuple):
@@ -244,21 +248,17 @@ class _Counted(NamedTuple):
     """Words in the longest n-grams."""
     most: int
     """Greatest number of n-grams."""
-    pieces: bool
-    """Whether pieces of words may count, too."""
 
-    def spreads(self, keys: np.ndarray) -> list[sp.csr_matrix | None]:
-        """List what may count, as matrices from n-grams (K,) to features; None: n-grams alone.
+    def spread(self, keys: np.ndarray) -> sp.csr_matrix:
+        """Make the matrix from n-grams (K,) to features (F,): themselves and pieces of words.
 
         A regression on the features is one on the n-grams: a piece's weight is part of the weights
         of all words that hold it.
         """
-        if not self.pieces:
-            return [None]
         held = word_pieces([self.tokens[key] for key in keys[keys < len(self.tokens)]])
         held = sp.csr_matrix(held * _PIECE_SCALE)
         held.resize(len(keys), held.shape[1])
-        return [None, sp.csr_matrix(sp.hstack([sp.identity(len(keys)), held]))]
+        return sp.csr_matrix(sp.hstack([sp.identity(len(keys)), held]))
 
 
 _Fit = Callable[[sp.csr_matrix, TokenRows, float], tuple[np.ndarray, np.ndarray]]
@@ -268,45 +268,45 @@ _Fit = Callable[[sp.csr_matrix, TokenRows, float], tuple[np.ndarray, np.ndarray]
 def _choose(
     train: TokenRows,
     validation: TokenRows,
+    few: bool,
     counted: _Counted,
     penalties: Sequence[float],
     fit: _Fit,
     score: Score,
 ) -> FittedNgrams:
-    """Choose what counts, and the penalty, that score best; the first of equals.
+    """Choose the penalty that scores best, the first of equals; then whether pieces count.
 
     They are scored on the validation rows. Where these are few, the training rows count as much,
     each answered by a model of the other folds; and the model is fitted anew, on all rows, since
     it needs them more than a measure does.
     """
     size, order = len(counted.tokens), counted.order
-    few = _few(train, validation)
     keys = _keys_of(train, size, order, counted.most)
     x = _indicators(train.ids, size, order, keys)
     x_validation = _indicators(validation.ids, size, order, keys)
     folds = _folds(train.labels) if few else None
     labels = np.concatenate([train.labels, validation.labels]) if few else validation.labels
-    best: tuple[float, NgramModel, int] | None = None
-    for number, spread in enumerate(counted.spreads(keys)):
+
+    def tried(penalty: float, spread: sp.csr_matrix | None) -> tuple[float, NgramModel]:
         features = x if spread is None else x @ spread
-        for penalty in penalties:
-            weights, bias = fit(features, train, penalty)
-            logits = x_validation @ _gathered(spread, weights) + bias
-            if folds is not None:
-                logits = np.concatenate(
-                    [_out_of_fold(features, train, folds, penalty, fit), logits]
-                )
-            value = score(labels, logits)
-            if best is None or value > best[0]:
-                model = _model(keys, spread, weights, bias, penalty, counted)
-                best = value, model, number
-    assert best is not None
-    _, trained, number = best
+        weights, bias = fit(features, train, penalty)
+        logits = x_validation @ _gathered(spread, weights) + bias
+        if folds is not None:
+            logits = np.concatenate([_out_of_fold(features, train, folds, penalty, fit), logits])
+        model = _model(keys, spread, weights, bias, penalty, counted)
+        return score(labels, logits), model
+
+    value, trained = max((tried(each, None) for each in penalties), key=lambda one: one[0])
+    assert trained.penalty is not None
     if not few:
         return FittedNgrams(trained, trained)
+    other, with_pieces = tried(trained.penalty, counted.spread(keys))
+    if other > value:
+        trained = with_pieces
     rows = _together(train, validation)
     keys = _keys_of(rows, size, order, counted.most)
-    x, spread = _indicators(rows.ids, size, order, keys), counted.spreads(keys)[number]
+    x = _indicators(rows.ids, size, order, keys)
+    spread = counted.spread(keys) if trained.with_pieces else None
     assert trained.penalty is not None
     weights, bias = fit(x if spread is None else x @ spread, rows, trained.penalty)
     return FittedNgrams(trained, _model(keys, spread, weights, bias, trained.penalty, counted))
