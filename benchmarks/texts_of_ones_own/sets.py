@@ -1,6 +1,9 @@
-"""Five data sets that no preset knows, made from the bundled sentences and a small grammar.
+"""Data sets that no preset knows, made from the bundled sentences and a small grammar.
+
+Further ones come from packages (`benchmarks.texts_of_ones_own.packages`).
 
 ========= =========================================================================================
+few       200 sentences on products of one shop, positive or negative
 uci       3,000 sentences of three shops, positive or negative
 origin    8 classes: from which of four sources a sentence is, and whether it is positive
 unequal   5 sources, the rarest with a fiftieth of the rows of the most frequent
@@ -13,15 +16,17 @@ long      2,400 film reviews of 400 to 1,600 words; for `settings` only
 import csv
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.texts_of_ones_own.packages import PACKAGED, PUBLISHED
 from gru_training.sentiment.corpora import read_corpus
 from gru_training.sentiment.rows import Row
 
-SETS = ("uci", "origin", "unequal", "labels", "mixed")
+BUNDLED = ("few", "uci", "origin", "unequal", "labels", "mixed")
+SETS = (*BUNDLED, *PACKAGED, *PUBLISHED)
 _SIGNS = ("negative", "positive")
 _SOURCES = {
     "amazon": "uci_sentences/amazon_cells_labelled.txt",
@@ -30,15 +35,17 @@ _SOURCES = {
 }
 
 
-def write_set(name: str, data: Path, folder: Path) -> Path:
-    """Write a set as a file, if it is not there; the same bytes everywhere.
+def write_set(name: str, data: Path, packages: Path, folder: Path) -> Path:
+    """Write a set as a file; the same bytes everywhere.
 
     Args:
         name: Name of a set in `SETS`, or `long`.
         data: Folder with the bundled data.
+        packages: Folder with the files of packages.
         folder: Folder to write to.
     """
-    made: dict[str, Callable[[Path], list[tuple[str, str | list[str]]]]] = {
+    made: dict[str, Callable[[Path], Sequence[tuple[str, str | list[str]]]]] = {
+        "few": lambda data: sentences(data)["amazon"][:200],
         "uci": _uci,
         "origin": _origin,
         "unequal": _unequal,
@@ -46,7 +53,8 @@ def write_set(name: str, data: Path, folder: Path) -> Path:
         "mixed": _mixed,
         "long": _long,
     }
-    rows = made[name](data)
+    packaged = {**PACKAGED, **PUBLISHED}
+    rows = packaged[name](packages) if name in packaged else made[name](data)
     path = folder / f"{name}.{'jsonl' if name == 'labels' else 'csv'}"
     folder.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -55,7 +63,7 @@ def write_set(name: str, data: Path, folder: Path) -> Path:
                 file.write(json.dumps({"text": text, "label": label}, ensure_ascii=False) + "\n")
         else:
             writer = csv.writer(file)
-            writer.writerows([("text", "label"), *rows])
+            writer.writerows([("text", "label", "part")[: len(rows[0])], *rows])
     return path
 
 

@@ -23,7 +23,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from benchmarks.texts_of_ones_own.sets import SETS, write_set
+from benchmarks.texts_of_ones_own.sets import BUNDLED, write_set
 from gru_training.command_settings import task_settings
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [name for name in (*SETS, "long") if name != "labels"]
+    names = [name for name in (*BUNDLED, "long") if name != "labels"]
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
     parser.add_argument("--sets", nargs="+", choices=names, default=["uci", "origin"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="SEED")
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(stderr=True, soft_wrap=True)
     print("| set | settings | GRU alone | with n-grams | epoch |\n|---|---|---:|---:|---:|")
     for name in arguments.sets:
-        path = write_set(name, arguments.data, arguments.kept)
+        path = write_set(name, arguments.data, Path(), arguments.kept)
         found = [_measured(path, seed, tries, arguments.kept, console) for seed in arguments.seeds]
         for number, settings in enumerate(tries):
             rows = [each[number] for each in found]
@@ -98,13 +98,14 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     ngrams = target.fit_ngrams(
         rows["train"],
         rows["validation"],
-        len(texts.words.vocabulary),
-        order=config.model.ngram_order,
+        texts.words.vocabulary.tokens,
+        config.model.ngram_order,
     )
-    alone, counted = (
-        {part: answer(rows[part].ids) for part in ("validation", "test")}
-        for answer in (lambda ids: predict_logits(model, ids), ngrams.logits)
-    )
+    alone = {part: predict_logits(model, rows[part].ids) for part in ("validation", "test")}
+    counted = {
+        "validation": ngrams.trained.logits(rows["validation"].ids),
+        "test": ngrams.final.logits(rows["test"].ids),
+    }
     gru, share = fitted_shares(
         rows["validation"], alone["validation"], counted["validation"], target, config
     )

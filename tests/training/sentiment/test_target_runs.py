@@ -71,7 +71,8 @@ def test_numbers_are_estimated_with_intervals(number_run):
     report = (number_run.path / "report.md").read_text()
     floors = number_run.metrics["baselines"]
     best = min(floors, key=lambda name: floors[name]["validation_mae"])
-    said = f"best simple model ({best}) by {floors[best]['test_mae']:.3g}."
+    said = f"{best}, the best simple model by the validation rows, gets "
+    said += f"{floors[best]['test_mae']:.3g}"
     assert said in report.split("\n")[2]
     rows = list(number_run.test_predictions())
     values, said = (np.array([getattr(row, key) for row in rows]) for key in ("label", "predicted"))

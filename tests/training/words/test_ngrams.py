@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from gru_serving.preprocessing.texts import RESERVED
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model, combine, fit_shares
@@ -16,6 +17,8 @@ from gru_training.words.ngrams import NgramLogits, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 
 V = 12
+TOKENS = (*RESERVED, *(f"w{number}" for number in range(2, V)))
+WITHOUT_PIECES = (RESERVED[1],) * V
 
 
 def rows(count, seed, classes=2):
@@ -47,9 +50,12 @@ def by_hand(train, validation, penalty, order):
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_against_sets_of_ngrams(order):
+def test_against_sets_of_ngrams(order, monkeypatch):
+    monkeypatch.setattr(ngrams, "MOST_FOLDED", 0)
     train, validation = rows(200, 0), rows(80, 1)
-    logits = fit_ngrams(train, validation, 2, V, order=order).logits(validation.ids)
+    fitted = fit_ngrams(train, validation, 2, TOKENS, order=order)
+    assert fitted.final is fitted.trained
+    logits = fitted.final.logits(validation.ids)
     decisions = {
         penalty: by_hand(train, validation, penalty, order) for penalty in (0.03, 0.3, 3.0)
     }
@@ -57,29 +63,83 @@ def test_against_sets_of_ngrams(order):
     np.testing.assert_allclose(logits[:, 1] - logits[:, 0], decisions[best], atol=2e-3)
 
 
-def test_many_classes_decide_as_regressions_of_their_own():
-    """L-BFGS, converged, on each class against the rest; about as sure, and of one opinion."""
-    train, validation = rows(200, 6, 5), rows(100, 7, 5)
-    logits = fit_ngrams(train, validation, 5, V).logits(validation.ids)
-    best = None
-    for penalty in (0.03, 0.3, 3.0):
-        of_each = [
-            by_hand(TokenRows(train.ids, np.int64(train.labels == k)), validation, penalty, 2)
-            for k in range(5)
-        ]
-        share = np.mean(np.argmax(of_each, axis=0) == validation.labels)
-        if best is None or share > best[0]:
-            best = share, np.stack(of_each, axis=1)
-    agreed = np.mean(logits.argmax(axis=1) == best[1].argmax(axis=1))
-    assert agreed > 0.95
-    np.testing.assert_allclose(logits, best[1], atol=0.1 * np.abs(best[1]).max())
+@pytest.mark.parametrize("classes", [2, 5])
+def test_of_few_rows_all_are_learned(classes):
+    """The model is that of all rows; what validation is measured with knows the training rows."""
+    train, validation = rows(200, 6, classes), rows(100, 7, classes)
+    test = rows(100, 8, classes)
+    both = TokenRows([*train.ids, *validation.ids], np.append(train.labels, validation.labels))
+    fitted = fit_ngrams(train, validation, classes, WITHOUT_PIECES)
+    assert fitted.trained.penalty == fitted.final.penalty
+    for model, learned in ((fitted.trained, train), (fitted.final, both)):
+        expected = np.stack(
+            [
+                by_hand(
+                    TokenRows(learned.ids, np.int64(learned.labels == k)), test, model.penalty, 2
+                )
+                for k in range(classes)
+            ],
+            axis=1,
+        )
+        if classes == 2:
+            expected /= 2  # half of it for either class
+        # Dual coordinate descent to a tolerance of 0.1, beside L-BFGS.
+        agreed = np.mean(model.logits(test.ids).argmax(axis=1) == expected.argmax(axis=1))
+        assert agreed > 0.95
+        np.testing.assert_allclose(
+            model.logits(test.ids), expected, atol=0.1 * np.abs(expected).max()
+        )
+
+
+def test_a_penalty_is_chosen_by_the_training_rows_where_validation_is_small():
+    """One validation row tells no penalties apart; the folds of the training rows do."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300).astype(np.int32)
+    noise = rng.integers(4, V, (300, 6))
+    told = np.where(rng.random(300) < 0.8, labels, 1 - labels) + 2
+    train = TokenRows(
+        [np.append(a, b).astype(np.int32) for a, b in zip(noise, told, strict=True)], labels
+    )
+    one = TokenRows(train.ids[:1], labels[:1])
+    chosen = fit_ngrams(train, one, 2, WITHOUT_PIECES).final.penalty
+    few, many = (
+        np.mean((by_hand(part(train, 0), part(train, 1), penalty, 2) > 0) == labels[1::2])
+        for penalty in (0.3, 10.0)
+    )
+    assert few > many
+    assert chosen < 10
+
+
+def part(every, first):
+    return TokenRows(every.ids[first::2], every.labels[first::2])
+
+
+def test_pieces_of_words_help_where_words_are_rare():
+    """Each of 200 words of two stems stands in two or three rows, and stands for its stem."""
+    tokens = [*RESERVED, *(f"##{stem}{n:03}" for stem in ("klarin", "trubos") for n in range(100))]
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.tile(np.arange(2, 202), 3)).reshape(300, 2).astype(np.int32)
+    labels = np.int32(ids.max(axis=1) >= 102)
+    train, validation, test = (
+        TokenRows(list(ids[which]), labels[which])
+        for which in (slice(0, 220), slice(220, 260), slice(260, 300))
+    )
+    fitted = fit_ngrams(train, validation, 2, tokens)
+    alone = fit_ngrams(train, validation, 2, [RESERVED[1]] * 202)
+    assert fitted.final.with_pieces
+    assert not alone.final.with_pieces
+
+    def right(model):
+        return np.mean(model.logits(test.ids).argmax(axis=1) == test.labels)
+
+    assert right(fitted.final) > right(alone.final) + 0.05
 
 
 def test_the_most_frequent_ngrams_stay_where_they_are_too_many(monkeypatch):
     train = rows(200, 2, 3)
-    every = fit_ngrams(train, train, 3, V)
+    every = fit_ngrams(train, train, 3, TOKENS).trained
     monkeypatch.setattr(ngrams, "MOST_WEIGHTS", 3 * 20 + 2)
-    few = fit_ngrams(train, train, 3, V)
+    few = fit_ngrams(train, train, 3, TOKENS).trained
     held = np.asarray(every.indicators(train.ids).sum(axis=0)).ravel()
     assert few.weights.shape == (20, 3)
     assert (held[np.isin(every.keys, few.keys)]).min() >= np.sort(held)[-20]
@@ -88,7 +148,7 @@ def test_the_most_frequent_ngrams_stay_where_they_are_too_many(monkeypatch):
 @pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])
 def test_the_layer_answers_as_the_model(classes, order, tmp_path):
     train, validation = rows(200, 2, classes), rows(40, 3, classes)
-    model = fit_ngrams(train, validation, classes, V, order=order)
+    model = fit_ngrams(train, validation, classes, TOKENS, order=order).final
     assert (model.keys >= V + V**2).any() == (order == 3)
     inputs = keras.Input((None,), dtype="int32")
     layer = NgramLogits(len(model.keys), classes, V, order)
@@ -111,12 +171,10 @@ def test_words_have_room_in_the_keys():
     train = rows(20, 5)
     most = 2**21 - 1
     assert most + most**2 + most**3 < 2**63 <= 2**21 + 2**42 + 2**63
-    model = fit_ngrams(train, train, 2, most, order=3)
-    np.testing.assert_array_equal(
-        model.logits(train.ids), fit_ngrams(train, train, 2, V, order=3).logits(train.ids)
-    )
+    large, small = (fit_ngrams(train, train, 2, ("w",) * size, order=3).final for size in (most, V))
+    np.testing.assert_array_equal(large.logits(train.ids), small.logits(train.ids))
     with pytest.raises(ConfigError, match=r"--ngram-order 3 .* at most 2,097,151 .* 2,097,152"):
-        fit_ngrams(train, train, 2, 2**21, order=3)
+        fit_ngrams(train, train, 2, ("w",) * 2**21, order=3)
 
 
 def test_shares_are_the_likeliest_on_a_grid():
@@ -147,10 +205,25 @@ def test_a_regression_that_misleads_gets_no_share():
     assert fit_shares(labels, noisy, -right)[1] == 0
 
 
+def test_a_network_that_helps_by_chance_alone_gets_no_share():
+    """Of 60 rows: noise never counts; what tells the classes as well as the regression does."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 2, 60)
+    signal = np.where(labels[:, np.newaxis] == [0, 1], 1.0, -1.0)
+    shares = []
+    for _ in range(20):
+        told, noise, also = (rng.normal(0, 1.5, (60, 2)) for _ in range(3))
+        shares.append([fit_shares(labels, noise, signal + told)[0]])
+        shares[-1].append(fit_shares(labels, 2 * signal + also, signal + told)[0])
+    chance, real = np.mean(np.array(shares) > 0, axis=0)
+    assert chance <= 0.2
+    assert real >= 0.8
+
+
 def test_combined_model():
     keras.utils.set_random_seed(0)
     train = rows(100, 4)
-    ngrams = fit_ngrams(train, train, 2, V)
+    ngrams = fit_ngrams(train, train, 2, TOKENS).final
     gru = build_sentiment_model(ClassifierConfig(3, 4, bidirectional=False), V, 2)
     both = combine(gru, ngrams, (0.75, 0.5))
     batch = np.array([[3, 4, 5, 0], [7, 0, 0, 0]], np.int32)

@@ -240,8 +240,8 @@ class ClassifierConfig:
     word_ratios: Annotated[bool, OneOf((False, True))] = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
     ngrams: OptionalFlag = None
-    """Combine the GRU with a regression on NB-weighted n-grams; default: for files of your own, if
-    the network reads in both directions."""
+    """Combine a regression on NB-weighted n-grams with the GRU, as far as this helps; default: for
+    files of your own, if the network reads in both directions."""
     ngram_order: Literal[2, 3] = 2
     """Words in the longest n-grams: single words and pairs, or also triples that stand in two or
     more of the training texts."""

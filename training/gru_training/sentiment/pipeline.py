@@ -32,7 +32,7 @@ from gru_training.sentiment.decision import fit_temperature
 from gru_training.sentiment.evaluation.baselines import fit_baselines
 from gru_training.sentiment.evaluation.calibration import calibrate
 from gru_training.sentiment.evaluation.classifier import Answers, TrainedClassifier
-from gru_training.sentiment.evaluation.report import write_report
+from gru_training.sentiment.evaluation.report import Stages, write_report
 from gru_training.sentiment.initial_weights import InitialWeights, NewWeights, initial_weights
 from gru_training.sentiment.measures import LOG_LOSS
 from gru_training.sentiment.network.model import (
@@ -49,7 +49,7 @@ from gru_training.sentiment.texts import PreparedTexts, prepare_texts
 from gru_training.sentiment.warm_start import text_digests, write_digests
 from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
-from gru_training.words.ngrams import NgramModel, require_keys
+from gru_training.words.ngrams import FittedNgrams, require_keys
 from gru_training.words.vocabulary import TokenRows
 
 
@@ -99,7 +99,8 @@ def train_sentiment(
         shown = () if data is None else data.notes
         data = data or load_data(initial.config)
         config, data = for_unequal_classes(initial.config, data)
-        with console.status("learning words ...") as status:
+        stages = Stages(console)
+        with stages.of("words", "learning words") as status:
             texts = prepare(data, config, initial, writer.path.parent, status.update)
         target = make_target(data, config, initial.scale)
         _describe(data, shown, console)
@@ -107,6 +108,7 @@ def train_sentiment(
             target, texts.rows["train"], texts.rows["validation"], texts.soft, config.soft
         )
         digest = data_digest([*data.contents(), *texts.words.vocabulary.tokens])
+        begun = time.perf_counter()
         network, result = fit_network(
             rows,
             texts,
@@ -116,47 +118,34 @@ def train_sentiment(
             lambda variables: writer.checkpoint(variables, digest),
             tracked.begin(writer.final, _tracked(data)),
         )
-        fitted = time.perf_counter()
-        with console.status("fitting the simple models ..."):
-            ngrams = fit_regression(target, texts, config, data)
+        stages.add("network", result.earlier_seconds + time.perf_counter() - begun)
+        ngrams = fit_regression(target, texts, config, data, stages)
+        with stages.of("simple models", "fitting the simple models"):
             floors = fit_baselines(target, texts.rows, ngrams)
-        with console.status("combining ..."):
+        with stages.of("combination", "combining"):
             model, answers = answer(network, ngrams, target, texts, config, data)
         calibrated = calibrate(
             target, config.decision, texts.rows["validation"].labels, answers.logits["validation"]
         )
-        _write_words(writer, texts, data, initial)
+        _write_words(writer, texts, data, initial, ngrams)
         calibrated.write(writer)
         writer.write_model(model, result)
-        with console.status("writing the report ..."):
-            write_report(
-                writer,
-                TrainedClassifier(data, target, texts, model, answers, calibrated, result, config),
-                floors,
-                {
-                    **run_summary(result, config.training.seed, started),
-                    **initial.record(len(texts.words.vocabulary), data.classes),
-                    **_soft_record(data, config),
-                    "stages": _stages(result, started, fitted),
-                },
-            )
+        write_report(
+            writer,
+            TrainedClassifier(data, target, texts, model, answers, calibrated, result, config),
+            floors,
+            {
+                **run_summary(result, config.training.seed, started),
+                **initial.record(len(texts.words.vocabulary), data.classes),
+                **_soft_record(data, config),
+            },
+            stages,
+        )
         if given is None:  # an estimator keeps its model loaded
             write_graph(writer, model)
         run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
-
-
-def _stages(result: FitResult, started: float, fitted: float) -> dict[str, float]:
-    """Seconds of a training until now, by what they were spent on.
-
-    Args:
-        result: Result of the network's training.
-        started: Time at which the run began, on the clock of `time.perf_counter`.
-        fitted: Time at which the network was trained, on the same clock.
-    """
-    network = result.earlier_seconds + fitted - started
-    return {"network": network, "simple models": time.perf_counter() - fitted}
 
 
 def prepare(
@@ -267,22 +256,27 @@ def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
 
 
 def fit_regression(
-    target: Target, texts: PreparedTexts, config: SentimentConfig, data: SentimentData
-) -> NgramModel | None:
+    target: Target,
+    texts: PreparedTexts,
+    config: SentimentConfig,
+    data: SentimentData,
+    stages: Stages,
+) -> FittedNgrams | None:
     """Fit a linear model on n-grams, if it answers with the GRU or stands beside it."""
     if not (with_ngrams(config, data) or config.run.ngram_baseline):
         return None
-    return target.fit_ngrams(
-        texts.rows["train"],
-        texts.rows["validation"],
-        len(texts.words.vocabulary),
-        config.model.ngram_order,
-    )
+    with stages.of("n-grams", "fitting the n-grams"):
+        return target.fit_ngrams(
+            texts.rows["train"],
+            texts.rows["validation"],
+            texts.words.vocabulary.tokens,
+            config.model.ngram_order,
+        )
 
 
 def answer(
     network: keras.Model,
-    ngrams: NgramModel | None,
+    ngrams: FittedNgrams | None,
     target: Target,
     texts: PreparedTexts,
     config: SentimentConfig,
@@ -297,7 +291,10 @@ def answer(
     logits = {part: predict_logits(network, ids) for part, ids in held_out.items()}
     if ngrams is None or not with_ngrams(config, data):
         return network, Answers(logits)
-    counted = {part: ngrams.logits(ids) for part, ids in held_out.items()}
+    counted = {
+        part: of.logits(held_out[part])
+        for part, of in (("validation", ngrams.trained), ("test", ngrams.final))
+    }
     shares = fitted_shares(
         texts.rows["validation"], logits["validation"], counted["validation"], target, config
     )
@@ -305,7 +302,8 @@ def answer(
         part: np.float32(shares[0]) * logits[part] + np.float32(shares[1]) * counted[part]
         for part in held_out
     }
-    return combine(network, ngrams, shares), Answers(both, logits, shares, ngrams.penalty)
+    model = ngrams.final
+    return combine(network, model, shares), Answers(both, logits, shares, model.penalty)
 
 
 def fitted_shares(
@@ -348,15 +346,21 @@ def _describe(data: SentimentData, shown: Collection[str], console: Console) -> 
 
 
 def _write_words(
-    writer: TrainingRunWriter, texts: PreparedTexts, data: SentimentData, initial: InitialWeights
+    writer: TrainingRunWriter,
+    texts: PreparedTexts,
+    data: SentimentData,
+    initial: InitialWeights,
+    ngrams: FittedNgrams | None,
 ) -> None:
     """Write how texts are read, the classes, and which texts were learned from."""
     cleaned, reading = texts.preprocessor.cleaned, texts.preprocessor.reading
     writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
     texts.words.vocabulary.save(writer.path / "vocabulary.txt")
     writer.write_json("classes.json", list(data.classes))
-    own = text_digests(data.learned_texts)
-    write_digests(writer.path, np.concatenate([own, initial.learned_digests]))
+    learned = data.learned_texts
+    if ngrams is not None and ngrams.final is not ngrams.trained:
+        learned += data.validation.texts
+    write_digests(writer.path, np.concatenate([text_digests(learned), initial.learned_digests]))
 
 
 def _soft_record(data: SentimentData, config: SentimentConfig) -> dict[str, Any]:
@@ -429,6 +433,6 @@ def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> n
     key = data_digest(contents)
     if key not in _NGRAM_CACHE:
         _NGRAM_CACHE.clear()
-        ngrams = target.fit_ngrams(train, held_out, len(texts.words.vocabulary), order=order)
-        _NGRAM_CACHE[key] = ngrams.logits(held_out.ids)
+        ngrams = target.fit_ngrams(train, held_out, texts.words.vocabulary.tokens, order)
+        _NGRAM_CACHE[key] = ngrams.trained.logits(held_out.ids)
     return _NGRAM_CACHE[key]

@@ -22,7 +22,7 @@ from gru_training.sentiment.config import SentimentConfig, SoftConfig
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.decision import Scale, negative_log_likelihood
 from gru_training.sentiment.measures import ChosenMetric, chosen_metric, label_log_loss
-from gru_training.words.ngrams import NgramModel, fit_ngram_numbers, fit_ngrams
+from gru_training.words.ngrams import FittedNgrams, fit_ngram_numbers, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 
 
@@ -76,27 +76,33 @@ class Target(ABC):
         return None
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
-    ) -> NgramModel:
+        self, train: TokenRows, validation: TokenRows, tokens: Sequence[str], order: int = 2
+    ) -> FittedNgrams:
         """Fit a linear model on n-grams that answers with the same logits.
 
         By default a logistic regression of each class or label against the rest.
 
         Args:
             train: Rows to learn from.
-            validation: Rows on which the penalty is chosen.
-            vocabulary_size: Number of ids.
+            validation: Rows by which the penalty is chosen.
+            tokens: Known words, by id.
             order: Number of words in the longest n-grams.
         """
         return fit_ngrams(
-            train,
-            validation,
+            self._weighed(train),
+            self._weighed(validation),
             len(self.names),
-            vocabulary_size,
-            score=self.metric.score,
-            class_weights=self.class_weights(train),
-            order=order,
+            tokens,
+            self.metric.score,
+            order,
         )
+
+    def _weighed(self, rows: TokenRows) -> TokenRows:
+        """Weigh rows by their class, too."""
+        weights = self.class_weights(rows)
+        if weights is not None and rows.weights is not None:
+            weights = weights * rows.weights
+        return rows if weights is None else TokenRows(rows.ids, rows.labels, weights)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """Convert targets to the form in which losses and metrics take them."""
@@ -268,14 +274,14 @@ class NumberTarget(Target):
         return float(np.mean((self.in_units(targets) - logits[:, 0]) ** 2))
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
-    ) -> NgramModel:
+        self, train: TokenRows, validation: TokenRows, tokens: Sequence[str], order: int = 2
+    ) -> FittedNgrams:
         """Fit a ridge regression."""
         learned, held_out = (
             TokenRows(part.ids, self.in_units(part.labels).astype(np.float32), part.weights)
             for part in (train, validation)
         )
-        return fit_ngram_numbers(learned, held_out, vocabulary_size, self.metric.score, order)
+        return fit_ngram_numbers(learned, held_out, tokens, self.metric.score, order)
 
 
 def make_target(data: SentimentData, config: SentimentConfig, scale: Scale | None = None) -> Target:
@@ -363,12 +369,6 @@ class WeightedTarget(Target):
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
         """Compute the mean loss of rows of the data."""
         return self._inner.mean_loss(targets, logits)
-
-    def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int, order: int = 2
-    ) -> NgramModel:
-        """Fit the linear model of the data."""
-        return self._inner.fit_ngrams(train, validation, vocabulary_size, order)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """Take the labels out of weighted targets."""

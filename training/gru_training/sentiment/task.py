@@ -186,7 +186,10 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(run: "SentimentRun") -> Verdict | None:
-    """Name a baseline that does better on the validation rows, if one does."""
+    """Name a baseline that does better on the validation rows, if one does.
+
+    Or say that the network has no share in the answers.
+    """
     key, _, style = _shown(run.metrics)[0]
     own = run.metrics["model"]["validation"][key]
     sign = -1 if key in _LOSS_METRICS else 1
@@ -194,7 +197,12 @@ def verdict(run: "SentimentRun") -> Verdict | None:
     name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
     best = floors[name][f"validation_{key}"]
     if sign * best <= sign * own:
-        return None
+        if run.metrics.get("shares", {}).get("gru") != 0:
+            return None
+        return Verdict(
+            "the simple model does: the network did not help the regression on n-grams on the "
+            "validation rows, and has no share in the answers"
+        )
     problem = f"{name} does better on the validation rows: {best:{style}} against {own:{style}}"
     combined = "gru_alone" in run.metrics or "shares" in run.metrics
     return Verdict(problem, () if run.config.model.ngrams or combined else ("--ngrams",))

@@ -11,16 +11,18 @@ Generative and Discriminative Techniques for Sentiment Analysis of Movie Reviews
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import scipy.sparse as sp
 import tensorflow as tf
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from gru_serving.preprocessing.texts import PADDING, RESERVED
 from gru_training.errors import ConfigError
+from gru_training.words.tokens import ATTACHED
 from gru_training.words.vocabulary import TokenRows, members_of, word_counts
 
 
@@ -59,9 +61,17 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
 
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
+_INVERSE_PENALTIES_OF_FEW = (0.3, 1.0, 3.0, 10.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
-_ONE_OF_MANY = {"solver": "liblinear", "dual": True, "intercept_scaling": 10.0, "tol": 0.1}
-"""Settings of scikit-learn's regression where there are more than two classes.
+_PIECE_SCALE = 0.3
+"""Value of a piece where that of an n-gram is 1: a word has some twenty pieces."""
+MOST_FOLDED = 5_000
+"""Training and validation rows together that are few: up to so many are cross-validated."""
+_MOST_FOLDED_ANSWERS = 200_000
+"""Rows times classes, up to which cross-validation is fast."""
+FOLDS = 5
+_DUAL = {"solver": "liblinear", "dual": True, "intercept_scaling": 10.0, "tol": 0.1}
+"""Settings of scikit-learn's regression where there are few rows, or more than two classes.
 
 With 104 classes of 25 rows dual coordinate descent takes a tenth of L-BFGS' time, and is right as
 often; it penalises the intercept, ten times less than a weight.
@@ -95,6 +105,8 @@ class NgramModel:
     """Penalty of the regressions, where it is known."""
     order: int = 2
     """Words in the longest n-grams."""
+    with_pieces: bool = False
+    """Whether pieces of words are part of the words' weights."""
 
     def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
         """Mark the n-grams that each of N rows of word ids holds, (N, K) of 0 and 1."""
@@ -105,65 +117,73 @@ class NgramModel:
         return np.asarray(self.indicators(rows) @ self.weights + self.bias, np.float32)
 
 
+class FittedNgrams(NamedTuple):
+    """A regression, and the same as far as it can be measured on validation rows."""
+
+    trained: NgramModel
+    """Model of the training rows alone."""
+    final: NgramModel
+    """Model to answer with: of training and validation rows where these are few, else `trained`."""
+
+
 def fit_ngrams(
     train: TokenRows,
     validation: TokenRows,
     classes: int,
-    vocabulary_size: int,
+    tokens: Sequence[str],
     score: Score = accuracy_score,
-    class_weights: np.ndarray | None = None,
     order: int = 2,
-) -> NgramModel:
+) -> FittedNgrams:
     """Fit one logistic regression, or one per class against the rest where there are more.
 
     Args:
         train: Rows of word ids to learn from, which may have weights; of several labels each gets
             a regression.
-        validation: Rows on which the penalty is chosen.
+        validation: Rows by which the penalty is chosen, see `_choose`.
         classes: C.
-        vocabulary_size: V, number of ids.
+        tokens: The V known words, by id.
         score: Score of labels and logits; the penalty of the greatest is chosen.
-        class_weights: Weight of each training row's class, (N,), beside that of the row; 1 each by
-            default.
         order: Words in the longest n-grams.
 
     Raises:
         ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
-    row_weights = train.row_weights
-    if class_weights is not None:
-        row_weights = class_weights if row_weights is None else class_weights * row_weights
+    few = _few(train, validation, classes)
+    binary = classes == 2 and train.labels.ndim == 1
+    solver = _DUAL if few or not binary else {}
 
-    def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-        if classes == 2 and train.labels.ndim == 1:
-            weights, bias = _one_against_rest(x, train.labels == 1, penalty, row_weights)
+    def fit(x: sp.csr_matrix, rows: TokenRows, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+        def against_rest(number: int) -> tuple[np.ndarray, float]:
+            is_class = members_of(rows.labels, number)
+            return _one_against_rest(x, is_class, penalty, rows.row_weights, **solver)
+
+        if binary:
+            weights, bias = against_rest(1)
             # Half of it for either class: their difference is the regression's own answer.
             return np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
         of_all, biases = np.empty((x.shape[1], classes), np.float32), np.empty(classes)
         for k in range(classes):
-            members = members_of(train.labels, k)
-            of_all[:, k], biases[k] = _one_against_rest(
-                x, members, penalty, row_weights, **_ONE_OF_MANY
-            )
+            of_all[:, k], biases[k] = against_rest(k)
         return of_all, biases
 
-    keys = _keys_of(train, vocabulary_size, order, MOST_WEIGHTS // classes)
-    return _best(train, validation, vocabulary_size, order, keys, _INVERSE_PENALTIES, fit, score)
+    counted = _Counted(tokens, order, MOST_WEIGHTS // classes)
+    penalties = _INVERSE_PENALTIES_OF_FEW if few else _INVERSE_PENALTIES
+    return _choose(train, validation, few, counted, penalties, fit, score)
 
 
 def fit_ngram_numbers(
     train: TokenRows,
     validation: TokenRows,
-    vocabulary_size: int,
+    tokens: Sequence[str],
     score: Score,
     order: int = 2,
-) -> NgramModel:
+) -> FittedNgrams:
     """Fit a ridge regression of numbers on n-grams.
 
     Args:
         train: Rows of word ids, which may have weights, and numbers in standard units.
-        validation: Rows on which the penalty is chosen.
-        vocabulary_size: V, number of ids.
+        validation: Rows by which the penalty is chosen, see `_choose`.
+        tokens: The V known words, by id.
         score: Score of numbers and answers (N, 1); the penalty of the greatest is chosen.
         order: Words in the longest n-grams.
 
@@ -171,12 +191,26 @@ def fit_ngram_numbers(
         ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
 
-    def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels, train.row_weights)
+    def fit(x: sp.csr_matrix, rows: TokenRows, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+        model = Ridge(penalty, solver="sparse_cg").fit(x, rows.labels, rows.row_weights)
         return model.coef_[:, np.newaxis], np.array([model.intercept_])
 
-    keys = _keys_of(train, vocabulary_size, order, MOST_WEIGHTS)
-    return _best(train, validation, vocabulary_size, order, keys, _RIDGE_PENALTIES, fit, score)
+    counted = _Counted(tokens, order, MOST_WEIGHTS)
+    few = _few(train, validation, 1)
+    return _choose(train, validation, few, counted, _RIDGE_PENALTIES, fit, score)
+
+
+def word_pieces(tokens: Sequence[str]) -> sp.csr_matrix:
+    """Mark the pieces of 2 to 5 characters of each word, (V, P), with blanks around the word.
+
+    Args:
+        tokens: V words; the reserved ones have no pieces.
+    """
+    words = ["" if token in RESERVED else token.removeprefix(ATTACHED) for token in tokens]
+    if not any(words):
+        return sp.csr_matrix((len(words), 0))
+    counts = CountVectorizer(analyzer="char_wb", ngram_range=(2, 5), binary=True, lowercase=False)
+    return sp.csr_matrix(counts.fit_transform(words), dtype=np.float64)
 
 
 def first_key(vocabulary_size: int, length: int) -> int:
@@ -199,40 +233,152 @@ def require_keys(vocabulary_size: int, order: int) -> None:
         )
 
 
-def _best(
+def _few(train: TokenRows, validation: TokenRows, classes: int) -> bool:
+    """Whether the validation rows are too few to choose by alone, and folds are fast."""
+    rows = len(train.ids) + len(validation.ids)
+    return rows <= MOST_FOLDED and rows * classes <= _MOST_FOLDED_ANSWERS
+
+
+class _Counted(NamedTuple):
+    """The n-grams that a regression counts."""
+
+    tokens: Sequence[str]
+    """The V known words, by id."""
+    order: int
+    """Words in the longest n-grams."""
+    most: int
+    """Greatest number of n-grams."""
+
+    def spread(self, keys: np.ndarray) -> sp.csr_matrix:
+        """Make the matrix from n-grams (K,) to features (F,): themselves and pieces of words.
+
+        A regression on the features is one on the n-grams: a piece's weight is part of the weights
+        of all words that hold it.
+        """
+        held = word_pieces([self.tokens[key] for key in keys[keys < len(self.tokens)]])
+        held = sp.csr_matrix(held * _PIECE_SCALE)
+        held.resize(len(keys), held.shape[1])
+        return sp.csr_matrix(sp.hstack([sp.identity(len(keys)), held]))
+
+
+_Fit = Callable[[sp.csr_matrix, TokenRows, float], tuple[np.ndarray, np.ndarray]]
+"""Function from features (N, F), rows and a penalty to weights (F, C) and biases (C,)."""
+
+
+def _choose(
     train: TokenRows,
     validation: TokenRows,
-    vocabulary_size: int,
-    order: int,
-    keys: np.ndarray,
+    few: bool,
+    counted: _Counted,
     penalties: Sequence[float],
-    fit: Callable[[sp.csr_matrix, float], tuple[np.ndarray, np.ndarray]],
+    fit: _Fit,
     score: Score,
-) -> NgramModel:
-    """Choose the model whose penalty scores best on the validation rows; the first of equals.
+) -> FittedNgrams:
+    """Choose the penalty that scores best, the first of equals; then whether pieces count.
 
-    Args:
-        train: Rows whose n-grams count.
-        validation: Held-out rows.
-        vocabulary_size: V.
-        order: Words in the longest n-grams.
-        keys: Keys of the n-grams that count, (K,), ascending.
-        penalties: Penalties to choose from.
-        fit: Function from the n-grams that the training rows hold, (N, K), and a penalty to
-            weights (K, C) and biases (C,).
-        score: Score of labels and logits; more is better.
+    They are scored on the validation rows. Where these are few, the training rows count as much,
+    each answered by a model of the other folds; and the model is fitted anew, on all rows, since
+    it needs them more than a measure does.
     """
-    x = _indicators(train.ids, vocabulary_size, order, keys)
-    x_validation = _indicators(validation.ids, vocabulary_size, order, keys)
-    best: tuple[float, NgramModel] | None = None
-    for penalty in penalties:
-        weights, bias = fit(x, penalty)
-        value = score(validation.labels, x_validation @ weights + bias)
-        if best is None or value > best[0]:
-            weights, bias = weights.astype(np.float32), bias.astype(np.float32)
-            best = value, NgramModel(vocabulary_size, keys, weights, bias, penalty, order)
-    assert best is not None
-    return best[1]
+    size, order = len(counted.tokens), counted.order
+    keys = _keys_of(train, size, order, counted.most)
+    x = _indicators(train.ids, size, order, keys)
+    x_validation = _indicators(validation.ids, size, order, keys)
+    folds = _folds(train.labels) if few else None
+    labels = np.concatenate([train.labels, validation.labels]) if few else validation.labels
+
+    def tried(penalty: float, spread: sp.csr_matrix | None) -> tuple[float, NgramModel]:
+        features = x if spread is None else x @ spread
+        weights, bias = fit(features, train, penalty)
+        logits = x_validation @ _gathered(spread, weights) + bias
+        if folds is not None:
+            logits = np.concatenate([_out_of_fold(features, train, folds, penalty, fit), logits])
+        model = _model(keys, spread, weights, bias, penalty, counted)
+        return score(labels, logits), model
+
+    value, trained = max((tried(each, None) for each in penalties), key=lambda one: one[0])
+    assert trained.penalty is not None
+    if not few:
+        return FittedNgrams(trained, trained)
+    other, with_pieces = tried(trained.penalty, counted.spread(keys))
+    if other > value:
+        trained = with_pieces
+    rows = _together(train, validation)
+    keys = _keys_of(rows, size, order, counted.most)
+    x = _indicators(rows.ids, size, order, keys)
+    spread = counted.spread(keys) if trained.with_pieces else None
+    assert trained.penalty is not None
+    weights, bias = fit(x if spread is None else x @ spread, rows, trained.penalty)
+    return FittedNgrams(trained, _model(keys, spread, weights, bias, trained.penalty, counted))
+
+
+def _folds(labels: np.ndarray) -> np.ndarray:
+    """Deal rows to folds, (N,), as evenly as it goes by class or number."""
+    order = np.random.default_rng(0).permutation(len(labels))
+    if labels.ndim == 1:
+        order = order[np.argsort(labels[order], kind="stable")]
+    folds = np.empty(len(labels), np.int64)
+    folds[order] = np.arange(len(labels)) % FOLDS
+    return folds
+
+
+def _out_of_fold(
+    x: sp.csr_matrix, rows: TokenRows, folds: np.ndarray, penalty: float, fit: _Fit
+) -> np.ndarray:
+    """Answer each row by a model of the rows of other folds, (N, C)."""
+    parts, places = [], []
+    for fold in np.unique(folds):
+        others, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        weights, bias = fit(x[others], _some(rows, others), penalty)
+        parts.append(x[held_out] @ weights + bias)
+        places.append(held_out)
+    restored = np.empty((len(folds), parts[0].shape[1]))
+    restored[np.concatenate(places)] = np.concatenate(parts)
+    return restored
+
+
+def _some(rows: TokenRows, places: np.ndarray) -> TokenRows:
+    weights = None if rows.weights is None else rows.weights[places]
+    return TokenRows([rows.ids[place] for place in places], rows.labels[places], weights)
+
+
+def _together(train: TokenRows, validation: TokenRows) -> TokenRows:
+    """All rows of both; those of a part without weights weigh 1."""
+    weights = None
+    if train.weights is not None or validation.weights is not None:
+        weights = np.concatenate(
+            [
+                np.ones(len(part.ids)) if part.weights is None else part.weights
+                for part in (train, validation)
+            ]
+        )
+    labels = np.concatenate([train.labels, validation.labels])
+    return TokenRows([*train.ids, *validation.ids], labels, weights)
+
+
+def _gathered(spread: sp.csr_matrix | None, weights: np.ndarray) -> np.ndarray:
+    """Weights (K, C) of n-grams, of those of features (F, C)."""
+    return weights if spread is None else np.asarray(spread @ weights)
+
+
+def _model(
+    keys: np.ndarray,
+    spread: sp.csr_matrix | None,
+    weights: np.ndarray,
+    bias: np.ndarray,
+    penalty: float,
+    counted: _Counted,
+) -> NgramModel:
+    weights = _gathered(spread, weights).astype(np.float32)
+    return NgramModel(
+        len(counted.tokens),
+        keys,
+        weights,
+        bias.astype(np.float32),
+        penalty,
+        counted.order,
+        spread is not None,
+    )
 
 
 def _keys_of(train: TokenRows, vocabulary_size: int, order: int, most: int) -> np.ndarray:
@@ -261,9 +407,9 @@ def _one_against_rest(
     if is_class.all() or not is_class.any():  # every training row has the label, or none
         bias = float(np.log((is_class.sum() + 1) / (len(is_class) - is_class.sum() + 1)))
         return np.zeros(x.shape[1]), bias
-    ratio = log_count_ratios(x, is_class)
+    ratio = log_count_ratios(x.sign(), is_class)
     model = LogisticRegression(C=penalty, max_iter=5000, random_state=0, **solver)
-    weighted = sp.csr_matrix((ratio[x.indices], x.indices, x.indptr), x.shape)
+    weighted = sp.csr_matrix((x.data * ratio[x.indices], x.indices, x.indptr), x.shape)
     model.fit(weighted, is_class, row_weights)
     return model.coef_[0] * ratio, float(model.intercept_[0])
 

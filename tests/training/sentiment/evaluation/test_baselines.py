@@ -1,14 +1,19 @@
 import numpy as np
 import pytest
 
+from gru_serving.preprocessing.texts import RESERVED
 from gru_training.sentiment.evaluation.baselines import (
     bag_of_words,
     majority_class,
     naive_bayes,
-    nb_weighted_ngrams,
+    ngram_regression,
 )
+from gru_training.sentiment.measures import chosen_metric
+from gru_training.sentiment.targets import ClassTarget
 from gru_training.words.ngrams import fit_ngrams
 from gru_training.words.vocabulary import TokenRows
+
+TOKENS = (*RESERVED, *(f"w{number}" for number in range(2, 50)))
 
 
 def rows(count, seed, order_decides, classes=2):
@@ -28,7 +33,10 @@ def three_parts(**options):
 
 
 def ngrams(train, validation, test, classes):
-    return nb_weighted_ngrams(fit_ngrams(train, validation, classes, 50), validation, test)
+    names = [f"class {number}" for number in range(classes)]
+    target = ClassTarget(names, chosen_metric(None, "class", names), np.ones(classes))
+    fitted = fit_ngrams(train, validation, classes, TOKENS)
+    return ngram_regression(fitted, target, validation, test)
 
 
 def test_majority_answers_the_most_frequent_training_class():
@@ -42,7 +50,7 @@ def test_majority_answers_the_most_frequent_training_class():
 @pytest.mark.parametrize("classes", [2, 4])
 def test_all_learn_from_words(classes):
     parts = three_parts(order_decides=False, classes=classes)
-    bayes = naive_bayes(fit_ngrams(*parts[:2], classes, 50), *parts)
+    bayes = naive_bayes(fit_ngrams(*parts[:2], classes, TOKENS).trained, *parts)
     for result in (bag_of_words(*parts), ngrams(*parts, classes), bayes):
         assert result.validation_accuracy == result.test_accuracy == 1.0
         np.testing.assert_array_equal(result.test_predictions, parts[2].labels)
@@ -58,7 +66,7 @@ def test_naive_bayes_by_hand():
     """Texts: 2 3 (class 0), 3 2 (1) and 3 2 2 (1); n-grams 2, 3, 2-3, 3-2 and 2-2, each once."""
     train = TokenRows([np.array(row) for row in ([2, 3], [3, 2], [3, 2, 2])], np.array([0, 1, 1]))
     held_out = TokenRows([np.array(row) for row in ([2, 3], [2, 9], [2, 2])], np.array([0, 1, 0]))
-    result = naive_bayes(fit_ngrams(train, train, 2, 50), train, held_out, held_out)
+    result = naive_bayes(fit_ngrams(train, train, 2, TOKENS).trained, train, held_out, held_out)
     # With counts from 1: class 0 has 2/8, 2/8, 2/8, 1/8, 1/8; class 1 has 3/12, 3/12, 1/12, 3/12,
     # 2/12; priors 1/3 and 2/3. "2 3" is 1/3 · 1/64 against 2/3 · 1/192, "2 9" 1/3 · 1/4 against
     # 2/3 · 1/4, "2 2" 1/3 · 1/32 against 2/3 · 1/24.

@@ -1,6 +1,12 @@
 import json
 
-from gru_training.sentiment.evaluation.markdown import write_markdown
+import pytest
+
+from gru_training.sentiment.evaluation.markdown import (
+    beside_simple_models,
+    what_the_network_adds,
+    write_markdown,
+)
 
 
 def test_summary_shows_the_baseline_beside_and_escapes_text(tiny_run):
@@ -44,7 +50,13 @@ def test_no_likelihood_is_called_worse_that_is_shown_as_the_same(tiny_run):
 
 
 def test_the_time_is_told_by_what_it_was_spent_on(tiny_run):
-    assert list(tiny_run.metrics["stages"]) == ["network", "simple models", "report"]
+    assert list(tiny_run.metrics["stages"]) == [
+        "words",
+        "network",
+        "simple models",
+        "combination",
+        "report",
+    ]
     stages = {"network": 120.4, "simple models": 600.0, "report": 59.6}
     text = write_markdown({**tiny_run.metrics, "stages": stages}, tiny_run.classes, [], False)
     assert "\nNetwork 2 min, simple models 10 min, report 60 s.\n" in text
@@ -60,3 +72,41 @@ def test_pictures_of_the_report_are_there(tiny_run):
     assert shown.count("explanations.html") == 1
     page = (tiny_run.path / "explanations.html").read_text("utf-8")
     assert """<meta http-equiv="Content-Security-Policy" content="default-src 'none';""" in page
+
+
+@pytest.mark.parametrize(
+    ("gru", "test", "said"),
+    [
+        (0.7, 0.80, "The network adds 5.0 points on the test rows to the regression on n-grams."),
+        (0.7, 0.74, "adds nothing to the regression on n-grams, and costs 1.0 points: "),
+        (0.7, 0.75, "adds nothing to the regression on n-grams: "),
+        (0.0, 0.80, "has no share in the answers: for these texts the simple model does."),
+    ],
+)
+def test_the_headline_says_what_the_network_adds(gru, test, said):
+    floors = {"words": {"test_accuracy": 0.7}, "n-grams": {"test_accuracy": 0.75}}
+    metrics = {
+        "shares": {"gru": gru, "ngrams": 1.0},
+        "regression": "n-grams",
+        "baselines": floors,
+        "model": {"test": {"accuracy": test}},
+    }
+    text = what_the_network_adds(metrics, "accuracy", lambda share: f"{100 * share:.1f} points")
+    assert said in text
+
+
+def test_the_headline_names_a_simple_model_that_only_the_test_rows_show(tiny_run):
+    floors = {
+        "by validation": {"validation_mae": 1.0, "test_mae": 3.0},
+        "by test": {"validation_mae": 2.0, "test_mae": 2.5},
+    }
+    text = beside_simple_models({"baselines": floors}, "mae", "{:.3g}".format, -1)
+    assert text == (
+        "by validation, the best simple model by the validation rows, gets 3, and by test, better "
+        "on the test rows, 2.5"
+    )
+    del floors["by test"]
+    assert "better" not in beside_simple_models({"baselines": floors}, "mae", str, -1)
+    report = (tiny_run.path / "report.md").read_text("utf-8")
+    assert "the best simple model by the validation rows, gets" in report
+    assert "to the regression on n-grams" not in report  # there is none

@@ -90,7 +90,9 @@ def test_with_ngrams_they_add_up_too():
     rows = [RNG.integers(2, V, 6).astype(np.int32) for _ in range(90)]
     labels = np.array([0 if 5 in row else 1 if 7 in row else 2 for row in rows], np.int32)
     part = TokenRows(rows, labels)
-    both = combine(model("last", False), fit_ngrams(part, part, C, V), (0.5, 2.0))
+    both = combine(
+        model("last", False), fit_ngrams(part, part, C, ("[UNK]",) * V).final, (0.5, 2.0)
+    )
     assert shares_of(both) == (0.5, 2.0)
     attribution = Attribution(both)
     scores = attribution(IDS, WEIGHTS).numpy()

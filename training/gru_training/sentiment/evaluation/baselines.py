@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import MultinomialNB
@@ -16,7 +17,7 @@ from gru_serving.preprocessing.texts import PADDING
 from gru_training.sentiment.decision import f1_threshold
 from gru_training.sentiment.measures import class_measures, labels_agreement, number_measures
 from gru_training.sentiment.targets import Target
-from gru_training.words.ngrams import NgramModel
+from gru_training.words.ngrams import FittedNgrams, NgramModel
 from gru_training.words.vocabulary import TokenRows, members_of
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
@@ -49,24 +50,26 @@ class BaselineResult:
 
 
 def fit_baselines(
-    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None
+    target: Target, parts: Mapping[str, TokenRows], ngrams: FittedNgrams | None
 ) -> list[BaselineResult]:
     """Fit the simple models that stand beside a network.
 
     Args:
         target: Target of the data.
         parts: Rows by part: train, validation, test.
-        ngrams: Regression on n-grams, if there is one.
+        ngrams: Regression on n-grams, if there is one; the last model then.
     """
     rows = parts["train"], parts["validation"], parts["test"]
     if target.kind == "labels":
-        return [labels_bag_of_words(*rows, target)]
-    if target.kind == "number":
-        return [mean_number(*rows), numbers_bag_of_words(*rows)]
-    floors = [majority_class(*rows), bag_of_words(*rows, target)]
+        floors = [labels_bag_of_words(*rows, target)]
+    elif target.kind == "number":
+        floors = [mean_number(*rows), numbers_bag_of_words(*rows)]
+    else:
+        floors = [majority_class(*rows), bag_of_words(*rows, target)]
+        if ngrams is not None:
+            floors.append(naive_bayes(ngrams.trained, *rows))
     if ngrams is not None:
-        floors.append(naive_bayes(ngrams, *rows))
-        floors.append(nb_weighted_ngrams(ngrams, *rows[1:]))
+        floors.append(ngram_regression(ngrams, target, *rows[1:]))
     return floors
 
 
@@ -130,15 +133,7 @@ def labels_bag_of_words(
         if best is None or value > best[0]:
             best = value, scores
     assert best is not None
-    members = target.members(validation.labels)
-    least = np.array([f1_threshold(members[:, k], best[1][0][:, k]) for k in range(target.outputs)])
-    predicted = [scores >= least for scores in best[1]]
-    return BaselineResult(
-        "bag of words, logistic regressions",
-        labels_agreement(members, predicted[0]),
-        labels_agreement(target.members(test.labels), predicted[1]),
-        predicted[1],
-    )
+    return _of_labels("bag of words, logistic regressions", validation, test, target, *best[1])
 
 
 def mean_number(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
@@ -180,21 +175,28 @@ def naive_bayes(
     )
 
 
-def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows) -> BaselineResult:
-    """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
+def ngram_regression(
+    ngrams: FittedNgrams, target: Target, validation: TokenRows, test: TokenRows
+) -> BaselineResult:
+    """The regression on n-grams, of classes and labels weighted by naive-Bayes log-count ratios.
 
     Args:
-        model: Regression of `gru_training.words.ngrams.fit_ngrams`.
+        ngrams: Regression of `gru_training.words.ngrams`.
+        target: Target of the data.
         validation: Rows that the penalty was chosen on.
         test: Test rows.
     """
-    predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
-    return _of_classes(
-        f"NB-weighted {_ORDER_NAMES[model.order]}, logistic regression",
-        validation,
-        test,
-        *predicted,
-    )
+    known = _ORDER_NAMES[ngrams.final.order]
+    logits = ngrams.trained.logits(validation.ids), ngrams.final.logits(test.ids)
+    if target.kind == "number":
+        scale = target.in_units(np.array([0.0, 1.0]))  # of standard units, and back
+        values = [(of[:, 0] - scale[0]) / (scale[1] - scale[0]) for of in logits]
+        return _of_numbers(f"{known}, ridge regression", validation, test, *values)
+    if target.kind == "labels":
+        name = f"NB-weighted {known}, logistic regressions"
+        return _of_labels(name, validation, test, target, *map(expit, logits))
+    name = f"NB-weighted {known}, logistic regression"
+    return _of_classes(name, validation, test, *(of.argmax(axis=1) for of in logits))
 
 
 def _unigrams(ids: np.ndarray) -> Iterator[int]:
@@ -217,6 +219,28 @@ def _of_classes(
         for rows, answers in zip((validation, test), predicted, strict=True)
     )
     return BaselineResult(name, known, tested, predicted[1])
+
+
+def _of_labels(
+    name: str,
+    validation: TokenRows,
+    test: TokenRows,
+    target: Target,
+    validation_scores: np.ndarray,
+    test_scores: np.ndarray,
+) -> BaselineResult:
+    """Measure probabilities (N, C) at the threshold of each label with the best validation F1."""
+    members = target.members(validation.labels)
+    least = np.array(
+        [f1_threshold(members[:, k], validation_scores[:, k]) for k in range(target.outputs)]
+    )
+    known, tested = (scores >= least for scores in (validation_scores, test_scores))
+    return BaselineResult(
+        name,
+        labels_agreement(members, known),
+        labels_agreement(target.members(test.labels), tested),
+        tested,
+    )
 
 
 def _of_numbers(

@@ -18,10 +18,12 @@ from gru_training.sentiment.evaluation.explanations import (
     write_marked_texts,
 )
 from gru_training.sentiment.evaluation.markdown import (
+    beside_simple_models,
     cell,
     class_table,
     epoch_sentence,
     further_lines,
+    what_the_network_adds,
     why_lines,
 )
 from gru_training.sentiment.evaluation.pictures import draw_precision_recall
@@ -135,14 +137,13 @@ def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
-    floors = metrics["baselines"]
-    floor = max(floors, key=lambda name: floors[name]["validation_micro_f1"])
+    adds = what_the_network_adds(metrics, "micro_f1", lambda share: f"{100 * share:.1f} points")
     lines = [
         f"# Labels: {data['name']}",
         "",
-        f"**{test['exact_match']:.0%} of new texts get all their labels and no other**; with the "
-        f"best simple model ({floor}) it is {floors[floor]['test_exact_match']:.0%}. The micro F1 "
-        f"of the labels is {test['micro_f1']:.1%}, against {floors[floor]['test_micro_f1']:.1%}.",
+        f"**{test['exact_match']:.0%} of new texts get all their labels and no other.** The micro "
+        f"F1 of the labels is {test['micro_f1']:.1%}; "
+        f"{beside_simple_models(metrics, 'micro_f1', '{:.1%}'.format)}. {adds}".rstrip(),
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {len(data['balance'])} labels, "

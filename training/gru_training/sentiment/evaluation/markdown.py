@@ -1,6 +1,6 @@
 """The parts of a report as Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gru_training.sentiment.evaluation.pictures import wilson_interval
@@ -133,9 +133,7 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
         f"**Of 100 new texts about {100 * model['accuracy']:.0f} are labelled rightly "
         f"({100 * low:.0f} to {100 * high:.0f})**"
     )
-    floors = metrics["baselines"]
-    name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
-    text += f"; {name} gets {100 * floors[name]['test_accuracy']:.0f}"
+    text += f"; {beside_simple_models(metrics, 'accuracy', _of_100)}"
     tested = {name: of for name, of in metrics["per_class"].items() if of["rows"]}
     worst = min(tested, key=lambda name: tested[name]["recall"])
     recall = tested[worst]
@@ -144,7 +142,67 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
             f". Of the texts of class {cell(worst)} it finds {recall['recall']:.0%} "
             f"({recall['rows']:,} test rows)"
         )
-    return text + "."
+    return f"{text}. {what_the_network_adds(metrics, 'accuracy', _points)}".rstrip()
+
+
+def _of_100(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} points"
+
+
+def beside_simple_models(
+    metrics: Mapping[str, Any], key: str, shown: Callable[[float], str], sign: int = 1
+) -> str:
+    """Name the simple model that validation chooses, and one that the test rows would have chosen.
+
+    Args:
+        metrics: Content of `metrics.json`.
+        key: Name of a measure.
+        shown: Function that writes a value of it.
+        sign: 1 where more is better, else -1.
+    """
+    floors = metrics["baselines"]
+    name, better = (
+        max(floors, key=lambda name: sign * floors[name][f"{part}_{key}"])
+        for part in ("validation", "test")
+    )
+    values = {each: floors[each][f"test_{key}"] for each in (name, better)}
+    text = f"{name}, the best simple model by the validation rows, gets {shown(values[name])}"
+    if sign * values[better] > sign * values[name]:
+        text += f", and {better}, better on the test rows, {shown(values[better])}"
+    return text
+
+
+def what_the_network_adds(
+    metrics: Mapping[str, Any], key: str, shown: Callable[[float], str], sign: int = 1
+) -> str:
+    """State what the network adds to the regression on n-grams, in a sentence; "" without one.
+
+    Args:
+        metrics: Content of `metrics.json`.
+        key: Name of a measure.
+        shown: Function that writes a difference of two values of it.
+        sign: 1 where more is better, else -1.
+    """
+    if "shares" not in metrics:
+        return ""
+    alone = metrics["baselines"][metrics["regression"]][f"test_{key}"]
+    gain = sign * (metrics["model"]["test"][key] - alone)
+    if metrics["shares"]["gru"] == 0:
+        return (
+            "The network did not help the regression on n-grams on the validation rows and has no "
+            "share in the answers: for these texts the simple model does."
+        )
+    if gain > 0:
+        return f"The network adds {shown(gain)} on the test rows to the regression on n-grams."
+    return (
+        "On the test rows the network adds nothing to the regression on n-grams"
+        + (f", and costs {shown(-gain)}" if gain < 0 else "")
+        + ": for these texts the simple model may do."
+    )
 
 
 def further_lines(metrics: Mapping[str, Any]) -> list[str]:

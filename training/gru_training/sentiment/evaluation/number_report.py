@@ -12,7 +12,13 @@ from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
-from gru_training.sentiment.evaluation.markdown import cell, epoch_sentence, further_lines
+from gru_training.sentiment.evaluation.markdown import (
+    beside_simple_models,
+    cell,
+    epoch_sentence,
+    further_lines,
+    what_the_network_adds,
+)
 from gru_training.sentiment.measures import number_measures
 
 _ROWS_SHOWN = 10
@@ -90,14 +96,13 @@ def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
-    floors = metrics["baselines"]
-    floor = min(floors, key=lambda name: floors[name]["validation_mae"])
+    adds = what_the_network_adds(metrics, "mae", "{:.3g}".format, -1)
     lines = [
         f"# Numbers: {data['name']}",
         "",
-        f"**Estimates of new texts are off by {test['mae']:.3g} on average**; those of the "
-        f"best simple model ({floor}) by {floors[floor]['test_mae']:.3g}. They explain "
-        f"{max(0.0, test['r2']):.0%} of the variance of the numbers (R²).",
+        f"**Estimates of new texts are off by {test['mae']:.3g} on average**; "
+        f"{beside_simple_models(metrics, 'mae', '{:.3g}'.format, -1)}. They explain "
+        f"{max(0.0, test['r2']):.0%} of the variance of the numbers (R²). {adds}".rstrip(),
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {model['parameters']:,} weights.",

@@ -1,11 +1,14 @@
 """Writes the report of a sentiment run: predictions, numbers, pictures, a summary."""
 
+import contextlib
 import json
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter
@@ -19,11 +22,64 @@ from gru_training.sentiment.evaluation.number_report import number_results
 _RESULTS = {"class": class_results, "labels": labels_results, "number": number_results}
 
 
+_SILENT_SECONDS = 5.0
+"""Seconds after which a stage has a line where there is no terminal to show its name."""
+
+
+class Stages:
+    """The stages of a training: shows which one runs, and counts their seconds.
+
+    Args:
+        console: Console to write to.
+    """
+
+    def __init__(self, console: Console):
+        self._console, self._seconds = console, dict[str, float]()
+
+    @contextlib.contextmanager
+    def of(self, name: str, work: str) -> Iterator[Any]:
+        """Show what is being done, and add its seconds to the stage.
+
+        Args:
+            name: Name of the stage.
+            work: Text to show.
+
+        Yields:
+            The status, whose text can be changed by `update`.
+        """
+        begun = time.perf_counter()
+        line = threading.Timer(_SILENT_SECONDS, self._say, (f"{work} ...",))
+        line.daemon = True
+        if not self._console.is_terminal:
+            line.start()
+        try:
+            with self._console.status(f"{work} ...") as status:
+                yield status
+        finally:
+            line.cancel()
+            seconds = time.perf_counter() - begun
+            self.add(name, seconds)
+            if seconds > _SILENT_SECONDS and not self._console.is_terminal:
+                self._say(f"{work}: {seconds:,.0f} s")
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a stage."""
+        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of the stages that have ended, in their order."""
+        return {name: round(seconds, 2) for name, seconds in self._seconds.items()}
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False)
+
+
 def write_report(
     writer: TrainingRunWriter,
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
     further: Mapping[str, Any],
+    stages: Stages,
 ) -> None:
     """Test the model, and write the files of the run that describe it.
 
@@ -32,8 +88,10 @@ def write_report(
         trained: The model, its data and its answers.
         floors: Simple models beside it: majority class, bag of words, and any further ones.
         further: Values of `metrics.json` on the training, such as those of `run_summary`.
+        stages: Stages of the training, of which this is the last one.
     """
-    results: Results = _RESULTS[trained.target.kind](trained, floors)
+    with stages.of("report", "testing"):
+        results: Results = _RESULTS[trained.target.kind](trained, floors)
     metrics = {
         "task": "sentiment",
         "target": trained.target.kind,
@@ -43,9 +101,11 @@ def write_report(
         "speed": trained.speed(),
         "baselines": baseline_summary(floors),
         **further,
+        "stages": stages.seconds(),
     }
     if trained.answers.penalty is not None:
         metrics["ngram_penalty"] = trained.answers.penalty
+        metrics["regression"] = floors[-1].name
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),
@@ -55,10 +115,9 @@ def write_report(
     writer.write_json("metrics.json", metrics)
 
     def report() -> None:
-        begun = time.perf_counter()
-        whole = {**metrics, **results.draw(writer)}
-        stages = {**metrics["stages"], "report": time.perf_counter() - begun}
-        whole["stages"] = {name: round(seconds, 2) for name, seconds in stages.items()}
+        with stages.of("report", "writing the report"):
+            whole = {**metrics, **results.draw(writer)}
+        whole["stages"] = stages.seconds()
         learning_curves.draw_curves(
             trained.result.epochs,
             trained.result.best_epoch,

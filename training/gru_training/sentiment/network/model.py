@@ -1,5 +1,6 @@
 """Long texts in chunks, which a recurrent layer reads all at once."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from keras import ops
 from scipy.optimize import minimize, minimize_scalar
 
 from gru_serving.preprocessing.texts import PADDING, UNKNOWN
+from gru_training.criterion import ERRORS_TO_BEAT, Judged, judged, standard_error
 from gru_training.errors import ConfigError
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.twin import twin_of
@@ -259,6 +261,9 @@ def fit_shares(
 ) -> tuple[float, float]:
     """The weights, at least 0, of the sum that does best on held-out rows.
 
+    The GRU has a weight of 0 where it does not help the regression by more than a standard error:
+    of few rows a sum of both fits the rows better, and others worse.
+
     Args:
         labels: Targets of N rows that neither model was trained on.
         gru_logits: Logits of the GRU, (N, C).
@@ -277,11 +282,8 @@ def fit_shares(
         bounds=((0.0, _MAX_SCALE), (0.0, _MAX_SCALE)),
         method="L-BFGS-B",
     )
-    best = float(found.x[0]), float(found.x[1])
-    if score is None:
-        return best
-    candidates = [best]
-    for ratio in _RATIOS:
+    candidates = [(float(found.x[0]), float(found.x[1]))]
+    for ratio in (0.0,) if score is None else _RATIOS:
         mixed = ratio * gru_logits + (1 - ratio) * ngram_logits
         size = minimize_scalar(
             lambda size, mixed=mixed: loss(labels, size * mixed),
@@ -289,12 +291,25 @@ def fit_shares(
             method="bounded",
         ).x
         candidates.append((float(size * ratio), float(size * (1 - ratio))))
+    ngrams_alone = candidates[1]
+
+    def summed(shares: tuple[float, float], rows: Any = slice(None)) -> np.ndarray:
+        logits = shares[0] * gru_logits[rows] + shares[1] * ngram_logits[rows]
+        return np.asarray(logits)
 
     def value(shares: tuple[float, float]) -> tuple[float, float]:
-        logits = shares[0] * gru_logits + shares[1] * ngram_logits
-        return score(labels, logits), -loss(labels, logits)
+        least = -loss(labels, summed(shares))
+        return (least if score is None else score(labels, summed(shares))), least
 
-    return max(candidates, key=value)
+    def of_parts(shares: tuple[float, float]) -> Judged:
+        of = loss if score is None else score
+        return judged(lambda kept: of(labels[kept], summed(shares, kept)), len(labels))
+
+    best = max(candidates, key=value)
+    one, other = of_parts(best), of_parts(ngrams_alone)
+    error = standard_error(one.left_out, other.left_out) if one.left_out else math.inf
+    helps = abs(one.value - other.value) > ERRORS_TO_BEAT * error
+    return best if helps else ngrams_alone
 
 
 def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:
