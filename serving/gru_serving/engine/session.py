@@ -460,6 +460,10 @@ class GraphSession(ModelSession):
             return join(fetches, outputs, parts)
         return list(map(np.asarray, outputs))
 
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Never: a graph of TensorFlow takes its time."""
+        return False
+
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""
         self._session.close()
