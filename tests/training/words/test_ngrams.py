@@ -1,10 +1,13 @@
 """The n-gram regression in SciPy, in the graph, and beside a GRU."""
 
 from collections import Counter
+from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
+from onnxruntime import InferenceSession
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from gru_serving.preprocessing.texts import RESERVED
@@ -12,6 +15,7 @@ from gru_training.errors import ConfigError
 from gru_training.sentiment.config import ClassifierConfig
 from gru_training.sentiment.network.model import build_sentiment_model, combine, fit_shares
 from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.sentiment.served.onnx import GraphWriter
 from gru_training.words import ngrams
 from gru_training.words.ngrams import NgramLogits, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
@@ -64,8 +68,9 @@ def test_against_sets_of_ngrams(order, monkeypatch):
 
 
 @pytest.mark.parametrize("classes", [2, 5])
-def test_of_few_rows_all_are_learned(classes):
+def test_of_few_rows_all_are_learned(classes, monkeypatch):
     """The model is that of all rows; what validation is measured with knows the training rows."""
+    monkeypatch.setattr(ngrams, "_INVERSE_PENALTIES_OF_TFIDF", ())
     train, validation = rows(200, 6, classes), rows(100, 7, classes)
     test = rows(100, 8, classes)
     both = TokenRows([*train.ids, *validation.ids], np.append(train.labels, validation.labels))
@@ -145,13 +150,44 @@ def test_the_most_frequent_ngrams_stay_where_they_are_too_many(monkeypatch):
     assert (held[np.isin(every.keys, few.keys)]).min() >= np.sort(held)[-20]
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_tfidf_against_scikit_learn(classes, monkeypatch):
+    """Inverse frequencies of all rows, vectors of length 1, the same regressions."""
+    monkeypatch.setattr(ngrams, "_INVERSE_PENALTIES_OF_FEW", ())
+    train, validation, test = (rows(count, seed, classes) for count, seed in
+                               ((150, 0), (50, 1), (60, 2)))  # fmt: skip
+    model = fit_ngrams(train, validation, classes, WITHOUT_PIECES).final
+    both = [*train.ids, *validation.ids]
+    labels = np.append(train.labels, validation.labels)
+    vectors = TfidfVectorizer(analyzer=lambda row: sorted(grams(row, 2)), binary=True)
+    x, y = vectors.fit_transform(both), vectors.transform(test.ids)
+    expected = np.stack(
+        [
+            LogisticRegression(C=model.penalty, max_iter=5000)
+            .fit(x, labels == k)
+            .decision_function(y)
+            for k in range(classes)
+        ],
+        axis=1,
+    )
+    if classes == 2:
+        expected /= 2
+    logits = model.logits(test.ids)
+    assert np.mean(logits.argmax(axis=1) == expected.argmax(axis=1)) > 0.93
+    np.testing.assert_allclose(logits, expected, atol=0.1 * np.abs(expected).max())
+    np.testing.assert_array_equal(model.logits([np.array([0])]), [model.bias])
+
+
+@pytest.mark.parametrize("unit_length", [False, True])
 @pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])
-def test_the_layer_answers_as_the_model(classes, order, tmp_path):
+def test_the_layer_answers_as_the_model(classes, order, unit_length, tmp_path):
     train, validation = rows(200, 2, classes), rows(40, 3, classes)
     model = fit_ngrams(train, validation, classes, TOKENS, order=order).final
     assert (model.keys >= V + V**2).any() == (order == 3)
+    squares = np.random.default_rng(0).uniform(0.5, 4, len(model.keys)).astype(np.float32)
+    model = replace(model, squares=squares if unit_length else None)
     inputs = keras.Input((None,), dtype="int32")
-    layer = NgramLogits(len(model.keys), classes, V, order)
+    layer = NgramLogits(len(model.keys), classes, V, order, unit_length)
     network = keras.Model(inputs, layer(inputs))
     layer.set_model(model)
     padded = np.zeros((42, 9), np.int32)  # the last two rows are empty
@@ -165,6 +201,23 @@ def test_the_layer_answers_as_the_model(classes, order, tmp_path):
     network.save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(loaded(padded), network(padded))
+
+
+@pytest.mark.parametrize("unit_length", [False, True])
+def test_the_graph_of_onnx_answers_as_the_network(unit_length):
+    keras.utils.set_random_seed(0)
+    train, validation = rows(200, 2, 3), rows(40, 3, 3)
+    model = fit_ngrams(train, validation, 3, TOKENS).final
+    squares = np.random.default_rng(0).uniform(0.5, 4, len(model.keys)).astype(np.float32)
+    model = replace(model, squares=squares if unit_length else None)
+    both = combine(build_sentiment_model(ClassifierConfig(3, 4), V, 3), model, (0.75, 0.5))
+    padded = np.zeros((41, 9), np.int32)  # the last row is empty
+    for place, row in enumerate(validation.ids):
+        padded[place, : len(row)] = row
+    session = InferenceSession(GraphWriter(both, 9).answer().SerializeToString())
+    for ids in (padded, padded[:, :1]):
+        (logits,) = session.run(None, {"token_ids": ids})
+        np.testing.assert_allclose(logits, both(ids), atol=1e-5)
 
 
 def test_words_have_room_in_the_keys():

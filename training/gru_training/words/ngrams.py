@@ -3,13 +3,14 @@
 After Wang and Manning (2012), "Baselines and Bigrams: Simple, Good Sentiment and Topic
 Classification", section 2: which n-grams a text holds, weighted by naive-Bayes log-count ratios
 (section 2.1, with counts of texts and one added to each), with logistic regression in place of the
-support vector machine. Trigrams, where they are asked for, as in Mesnil et al. (2014), "Ensemble of
-Generative and Discriminative Techniques for Sentiment Analysis of Movie Reviews"
-(arXiv:1412.5335), but without those of a single text, which are most of them.
+support vector machine. Of few texts the weights may be TF-IDF's, if these do better. Trigrams,
+where they are asked for, as in Mesnil et al. (2014), "Ensemble of Generative and Discriminative
+Techniques for Sentiment Analysis of Movie Reviews" (arXiv:1412.5335), but without those of a single
+text, which are most of them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import scipy.sparse as sp
 import tensorflow as tf
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import normalize
 
 from gru_serving.preprocessing.texts import PADDING, RESERVED
 from gru_training.errors import ConfigError
@@ -63,6 +65,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _INVERSE_PENALTIES_OF_FEW = (0.3, 1.0, 3.0, 10.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
+_INVERSE_PENALTIES_OF_TFIDF = (3.0, 30.0)
 _PIECE_SCALE = 0.3
 """Value of a piece where that of an n-gram is 1: a word has some twenty pieces."""
 MOST_FOLDED = 5_000
@@ -70,12 +73,6 @@ MOST_FOLDED = 5_000
 _MOST_FOLDED_ANSWERS = 200_000
 """Rows times classes, up to which cross-validation is fast."""
 FOLDS = 5
-_DUAL = {"solver": "liblinear", "dual": True, "intercept_scaling": 10.0, "tol": 0.1}
-"""Settings of scikit-learn's regression where there are few rows, or more than two classes.
-
-With 104 classes of 25 rows dual coordinate descent takes a tenth of L-BFGS' time, and is right as
-often; it penalises the intercept, ten times less than a weight.
-"""
 MOST_WEIGHTS = 2**26
 """Number of weights, over all classes, that a regression may have: 256 MiB as float32."""
 _LARGEST_KEY = np.iinfo(np.int64).max
@@ -107,6 +104,9 @@ class NgramModel:
     """Words in the longest n-grams."""
     with_pieces: bool = False
     """Whether pieces of words are part of the words' weights."""
+    squares: np.ndarray | None = None
+    """Squares (K,) float32 of what each n-gram adds to the length of a text's vector, by which its
+    weights are divided; None: by 1."""
 
     def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
         """Mark the n-grams that each of N rows of word ids holds, (N, K) of 0 and 1."""
@@ -114,7 +114,12 @@ class NgramModel:
 
     def logits(self, rows: Sequence[np.ndarray]) -> np.ndarray:
         """(N, C) float32, of N rows of word ids."""
-        return np.asarray(self.indicators(rows) @ self.weights + self.bias, np.float32)
+        held = self.indicators(rows)
+        total = held @ self.weights
+        if self.squares is not None:
+            lengths = np.sqrt(held @ self.squares)
+            total /= np.where(lengths > 0, lengths, 1)[:, np.newaxis]
+        return np.asarray(total + self.bias, np.float32)
 
 
 class FittedNgrams(NamedTuple):
@@ -150,12 +155,16 @@ def fit_ngrams(
     """
     few = _few(train, validation, classes)
     binary = classes == 2 and train.labels.ndim == 1
-    solver = _DUAL if few or not binary else {}
+    coordinates = few or not binary
 
-    def fit(x: sp.csr_matrix, rows: TokenRows, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    def fit(
+        x: sp.csr_matrix, rows: TokenRows, penalty: float, weighted: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         def against_rest(number: int) -> tuple[np.ndarray, float]:
             is_class = members_of(rows.labels, number)
-            return _one_against_rest(x, is_class, penalty, rows.row_weights, **solver)
+            return _one_against_rest(
+                x, is_class, penalty, rows.row_weights, not weighted, coordinates
+            )
 
         if binary:
             weights, bias = against_rest(1)
@@ -166,8 +175,10 @@ def fit_ngrams(
             of_all[:, k], biases[k] = against_rest(k)
         return of_all, biases
 
+    penalties: dict[bool, tuple[float, ...]] = {False: _INVERSE_PENALTIES}
+    if few:
+        penalties = {False: _INVERSE_PENALTIES_OF_FEW, True: _INVERSE_PENALTIES_OF_TFIDF}
     counted = _Counted(tokens, order, MOST_WEIGHTS // classes)
-    penalties = _INVERSE_PENALTIES_OF_FEW if few else _INVERSE_PENALTIES
     return _choose(train, validation, few, counted, penalties, fit, score)
 
 
@@ -191,13 +202,21 @@ def fit_ngram_numbers(
         ConfigError: The vocabulary is too large for the order, see `require_keys`.
     """
 
-    def fit(x: sp.csr_matrix, rows: TokenRows, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    def fit(
+        x: sp.csr_matrix,
+        rows: TokenRows,
+        penalty: float,
+        weighted: bool,  # noqa: ARG001
+    ) -> tuple[np.ndarray, np.ndarray]:
         model = Ridge(penalty, solver="sparse_cg").fit(x, rows.labels, rows.row_weights)
         return model.coef_[:, np.newaxis], np.array([model.intercept_])
 
-    counted = _Counted(tokens, order, MOST_WEIGHTS)
     few = _few(train, validation, 1)
-    return _choose(train, validation, few, counted, _RIDGE_PENALTIES, fit, score)
+    penalties: dict[bool, tuple[float, ...]] = {False: _RIDGE_PENALTIES}
+    if few:
+        penalties[True] = tuple(penalty / 10 for penalty in _RIDGE_PENALTIES)
+    counted = _Counted(tokens, order, MOST_WEIGHTS)
+    return _choose(train, validation, few, counted, penalties, fit, score)
 
 
 def word_pieces(tokens: Sequence[str]) -> sp.csr_matrix:
@@ -261,8 +280,52 @@ class _Counted(NamedTuple):
         return sp.csr_matrix(sp.hstack([sp.identity(len(keys)), held]))
 
 
-_Fit = Callable[[sp.csr_matrix, TokenRows, float], tuple[np.ndarray, np.ndarray]]
-"""Function from features (N, F), rows and a penalty to weights (F, C) and biases (C,)."""
+class _Features(NamedTuple):
+    """The features (F,) of a regression, made of n-grams (K,)."""
+
+    spread: sp.csr_matrix | None = None
+    """Matrix (K, F) of `_Counted.spread`; None: the n-grams themselves."""
+    frequencies: np.ndarray | None = None
+    """Inverse document frequencies (K,), for vectors of length 1 (TF-IDF); None: 0 and 1."""
+
+    def of(self, held: sp.csr_matrix) -> sp.csr_matrix:
+        """Make the features (N, F) of texts of the n-grams that they hold, (N, K)."""
+        if self.frequencies is not None:
+            held = normalize(held @ sp.diags(self.frequencies))
+        return held if self.spread is None else sp.csr_matrix(held @ self.spread)
+
+    def model(
+        self, keys: np.ndarray, fitted: tuple[np.ndarray, np.ndarray], penalty: float, of: _Counted
+    ) -> NgramModel:
+        """Turn weights (F, C) and biases (C,) into a model of n-grams."""
+        weights, bias = fitted
+        squares = None
+        if self.spread is not None:
+            weights = self.spread @ weights
+        if self.frequencies is not None:
+            weights = self.frequencies[:, np.newaxis] * weights
+            squares = np.asarray(self.frequencies**2, np.float32)
+        return NgramModel(
+            len(of.tokens),
+            keys,
+            np.asarray(weights, np.float32),
+            np.asarray(bias, np.float32),
+            penalty,
+            of.order,
+            self.spread is not None,
+            squares,
+        )
+
+
+def _inverse_frequencies(held: sp.csr_matrix) -> np.ndarray:
+    """Inverse document frequencies (K,), as scikit-learn has them."""
+    count = held.shape[0]
+    return np.asarray(np.log((1 + count) / (1 + np.asarray(held.sum(axis=0)).ravel())) + 1)
+
+
+_Fit = Callable[[sp.csr_matrix, TokenRows, float, bool], tuple[np.ndarray, np.ndarray]]
+"""Function from features (N, F), rows, a penalty and whether the features are weighted already, to
+weights (F, C) and biases (C,)."""
 
 
 def _choose(
@@ -270,46 +333,66 @@ def _choose(
     validation: TokenRows,
     few: bool,
     counted: _Counted,
-    penalties: Sequence[float],
+    penalties: Mapping[bool, Sequence[float]],
     fit: _Fit,
     score: Score,
 ) -> FittedNgrams:
-    """Choose the penalty that scores best, the first of equals; then whether pieces count.
+    """Choose the penalty of either weights, whether pieces count with it, and the best of these.
 
     They are scored on the validation rows. Where these are few, the training rows count as much,
     each answered by a model of the other folds; and the model is fitted anew, on all rows, since
     it needs them more than a measure does.
+
+    Args:
+        train: Rows to learn from.
+        validation: Rows to choose by.
+        few: Whether the rows are few.
+        counted: N-grams to count.
+        penalties: Penalties to try, by whether n-grams have TF-IDF weights; else `fit` weighs them.
+        fit: Function that fits the regression.
+        score: Score of labels and logits; more is better.
     """
     size, order = len(counted.tokens), counted.order
-    keys = _keys_of(train, size, order, counted.most)
-    x = _indicators(train.ids, size, order, keys)
-    x_validation = _indicators(validation.ids, size, order, keys)
     folds = _folds(train.labels) if few else None
     labels = np.concatenate([train.labels, validation.labels]) if few else validation.labels
 
-    def tried(penalty: float, spread: sp.csr_matrix | None) -> tuple[float, NgramModel]:
-        features = x if spread is None else x @ spread
-        weights, bias = fit(features, train, penalty)
-        logits = x_validation @ _gathered(spread, weights) + bias
+    def counts(rows: TokenRows) -> tuple[np.ndarray, sp.csr_matrix]:
+        keys = _keys_of(rows, size, order, counted.most)
+        return keys, _indicators(rows.ids, size, order, keys)
+
+    def features(keys: np.ndarray, held: sp.csr_matrix, tfidf: bool, pieces: bool) -> _Features:
+        spread = counted.spread(keys) if pieces else None
+        return _Features(spread, _inverse_frequencies(held) if tfidf else None)
+
+    keys, held = counts(train)
+
+    def tried(penalty: float, tfidf: bool, pieces: bool) -> tuple[float, NgramModel]:
+        made = features(keys, held, tfidf, pieces)
+        x = made.of(held)
+        model = made.model(keys, fit(x, train, penalty, tfidf), penalty, counted)
+        logits = model.logits(validation.ids)
         if folds is not None:
-            logits = np.concatenate([_out_of_fold(features, train, folds, penalty, fit), logits])
-        model = _model(keys, spread, weights, bias, penalty, counted)
+            others = _out_of_fold(x, train, folds, lambda x, rows: fit(x, rows, penalty, tfidf))
+            logits = np.concatenate([others, logits])
         return score(labels, logits), model
 
-    value, trained = max((tried(each, None) for each in penalties), key=lambda one: one[0])
-    assert trained.penalty is not None
+    found = []
+    for tfidf in penalties:
+        own = [tried(penalty, tfidf, False) for penalty in penalties[tfidf]]
+        if own:
+            best = max(own, key=lambda one: one[0])
+            assert best[1].penalty is not None
+            found += [best, tried(best[1].penalty, tfidf, True)] if few else [best]
+    trained = max(found, key=lambda one: one[0])[1]
     if not few:
         return FittedNgrams(trained, trained)
-    other, with_pieces = tried(trained.penalty, counted.spread(keys))
-    if other > value:
-        trained = with_pieces
-    rows = _together(train, validation)
-    keys = _keys_of(rows, size, order, counted.most)
-    x = _indicators(rows.ids, size, order, keys)
-    spread = counted.spread(keys) if trained.with_pieces else None
     assert trained.penalty is not None
-    weights, bias = fit(x if spread is None else x @ spread, rows, trained.penalty)
-    return FittedNgrams(trained, _model(keys, spread, weights, bias, trained.penalty, counted))
+    tfidf = trained.squares is not None
+    rows = _together(train, validation)
+    all_keys, all_held = counts(rows)
+    made = features(all_keys, all_held, tfidf, trained.with_pieces)
+    fitted = fit(made.of(all_held), rows, trained.penalty, tfidf)
+    return FittedNgrams(trained, made.model(all_keys, fitted, trained.penalty, counted))
 
 
 def _folds(labels: np.ndarray) -> np.ndarray:
@@ -323,13 +406,16 @@ def _folds(labels: np.ndarray) -> np.ndarray:
 
 
 def _out_of_fold(
-    x: sp.csr_matrix, rows: TokenRows, folds: np.ndarray, penalty: float, fit: _Fit
+    x: sp.csr_matrix,
+    rows: TokenRows,
+    folds: np.ndarray,
+    fit: Callable[[sp.csr_matrix, TokenRows], tuple[np.ndarray, np.ndarray]],
 ) -> np.ndarray:
     """Answer each row by a model of the rows of other folds, (N, C)."""
     parts, places = [], []
     for fold in np.unique(folds):
         others, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        weights, bias = fit(x[others], _some(rows, others), penalty)
+        weights, bias = fit(x[others], _some(rows, others))
         parts.append(x[held_out] @ weights + bias)
         places.append(held_out)
     restored = np.empty((len(folds), parts[0].shape[1]))
@@ -356,31 +442,6 @@ def _together(train: TokenRows, validation: TokenRows) -> TokenRows:
     return TokenRows([*train.ids, *validation.ids], labels, weights)
 
 
-def _gathered(spread: sp.csr_matrix | None, weights: np.ndarray) -> np.ndarray:
-    """Weights (K, C) of n-grams, of those of features (F, C)."""
-    return weights if spread is None else np.asarray(spread @ weights)
-
-
-def _model(
-    keys: np.ndarray,
-    spread: sp.csr_matrix | None,
-    weights: np.ndarray,
-    bias: np.ndarray,
-    penalty: float,
-    counted: _Counted,
-) -> NgramModel:
-    weights = _gathered(spread, weights).astype(np.float32)
-    return NgramModel(
-        len(counted.tokens),
-        keys,
-        weights,
-        bias.astype(np.float32),
-        penalty,
-        counted.order,
-        spread is not None,
-    )
-
-
 def _keys_of(train: TokenRows, vocabulary_size: int, order: int, most: int) -> np.ndarray:
     """Return the keys of the rows; of n-grams of three words or more, those in several rows.
 
@@ -401,13 +462,30 @@ def _one_against_rest(
     is_class: np.ndarray,
     penalty: float,
     row_weights: np.ndarray | None,
-    **solver: Any,
+    by_ratio: bool,
+    coordinates: bool,
 ) -> tuple[np.ndarray, float]:
-    """Fit the weights (K,) and the bias of the regression of one class."""
+    """Fit the weights (F,) and the bias of the regression of one class.
+
+    Args:
+        x: Features (N, F).
+        is_class: Whether each row is of the class, (N,) bool.
+        penalty: Inverse penalty.
+        row_weights: Weights (N,) of the rows.
+        by_ratio: Whether features are weighted by their log-count ratios.
+        coordinates: Whether to use dual coordinate descent where there are fewer rows than
+            features. With 104 classes of 25 rows it takes a tenth of L-BFGS' time, and is right as
+            often; it penalises the intercept, ten times less than a weight.
+    """
     if is_class.all() or not is_class.any():  # every training row has the label, or none
         bias = float(np.log((is_class.sum() + 1) / (len(is_class) - is_class.sum() + 1)))
         return np.zeros(x.shape[1]), bias
-    ratio = log_count_ratios(x.sign(), is_class)
+    ratio = log_count_ratios(x.sign(), is_class) if by_ratio else np.ones(x.shape[1])
+    solver: dict[str, Any] = {}
+    if coordinates:
+        dual = x.shape[0] < x.shape[1]
+        solver = {"solver": "liblinear", "dual": dual, "tol": 0.1 if dual else 1e-4}
+        solver["intercept_scaling"] = 10.0
     model = LogisticRegression(C=penalty, max_iter=5000, random_state=0, **solver)
     weighted = sp.csr_matrix((x.data * ratio[x.indices], x.indices, x.indptr), x.shape)
     model.fit(weighted, is_class, row_weights)
@@ -447,27 +525,38 @@ class NgramLogits(keras.layers.Layer):
         classes: C.
         vocabulary_size: V.
         order: Words in the longest n-grams.
+        unit_length: Whether weights are divided by the length of a text's vector.
     """
 
     def __init__(
-        self, count: int, classes: int, vocabulary_size: int, order: int = 2, **kwargs: Any
+        self,
+        count: int,
+        classes: int,
+        vocabulary_size: int,
+        order: int = 2,
+        unit_length: bool = False,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.count, self.classes, self.vocabulary_size = count, classes, vocabulary_size
-        self.order = order
+        self.order, self.unit_length = order, unit_length
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Make keys (K,), weights (K, C) and bias (C,)."""
+        """Make keys (K,), weights (K, C), bias (C,) and, for unit length, squares (K,)."""
         fixed = {"initializer": "zeros", "trainable": False}
         self.keys = self.add_weight((self.count,), dtype="int64", name="keys", **fixed)
         self.values = self.add_weight((self.count, self.classes), name="values", **fixed)
         self.bias = self.add_weight((self.classes,), name="bias", **fixed)
+        if self.unit_length:
+            self.squares = self.add_weight((self.count,), name="squares", **fixed)
 
     def set_model(self, model: NgramModel) -> None:
         """Take over its numbers."""
         self.keys.assign(model.keys)
         self.values.assign(model.weights)
         self.bias.assign(model.bias)
+        if model.squares is not None:
+            self.squares.assign(model.squares)
 
     def call(self, token_ids: Any) -> Any:
         """Map ids (B, T) to logits (B, C)."""
@@ -476,7 +565,16 @@ class NgramLogits(keras.layers.Layer):
         keys = tf.where(first, keys, PADDING)
         found = self.weights_of(tf.reshape(keys, [-1]))
         shape = tf.concat([tf.shape(keys), [self.classes]], 0)
-        return tf.reduce_sum(tf.reshape(found, shape), axis=1) + self.bias
+        total = tf.reduce_sum(tf.reshape(found, shape), axis=1)
+        return total / self.lengths_of(keys)[:, tf.newaxis] + self.bias
+
+    def lengths_of(self, keys: Any) -> Any:
+        """Return what the weights of n-grams (B, T), each once, are divided by, (B,)."""
+        if not self.unit_length:
+            return tf.ones(tf.shape(keys)[:1])
+        place, known = self._found(keys)
+        total = tf.reduce_sum(tf.where(known, tf.gather(self.squares, place), 0.0), axis=1)
+        return tf.where(total > 0, tf.sqrt(total), 1.0)
 
     def keys_of(self, token_ids: Any) -> Any:
         """The n-grams of ids (B, T): of each word, then of each pair, (B, 2T - 1) int64, and so on.
@@ -496,10 +594,15 @@ class NgramLogits(keras.layers.Layer):
 
     def weights_of(self, keys: Any) -> Any:
         """Return what n-grams (n,) add to the logits, (n, C); zero for unknown ones and padding."""
-        table = tf.convert_to_tensor(self.keys)
-        place = tf.minimum(tf.searchsorted(table, keys), self.count - 1)
-        known = (keys != PADDING) & (tf.gather(table, place) == keys)
+        place, known = self._found(keys)
         return tf.where(known[:, tf.newaxis], tf.gather(self.values, place), 0.0)
+
+    def _found(self, keys: Any) -> tuple[Any, Any]:
+        """Find the rows of n-grams in the table, and whether they are there."""
+        table = tf.convert_to_tensor(self.keys)
+        place = tf.minimum(tf.searchsorted(table, tf.reshape(keys, [-1])), self.count - 1)
+        place = tf.reshape(place, tf.shape(keys))
+        return place, (keys != PADDING) & (tf.gather(table, place) == keys)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """(B, T) becomes (B, C)."""
@@ -513,4 +616,5 @@ class NgramLogits(keras.layers.Layer):
             "classes": self.classes,
             "vocabulary_size": self.vocabulary_size,
             "order": self.order,
+            "unit_length": self.unit_length,
         }

@@ -73,9 +73,19 @@ def add_ngram_logits(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: A
         values_int64s=list(range(len(keys))),
         default_int64=len(keys),
     )
-    weights = np.concatenate([np.asarray(layer.values), np.zeros((1, layer.classes))])
+    columns = [np.asarray(layer.values)]
+    if layer.unit_length:
+        columns.append(np.asarray(layer.squares)[:, np.newaxis])
+    weights = np.pad(np.concatenate(columns, axis=1), [[0, 1], [0, 0]])
     rows = graph.add("Gather", graph.constant(float32(weights), "ngram_weights"), place)
     total = graph.add("ReduceSum", rows, one, keepdims=0)
+    if layer.unit_length:
+        sizes = graph.constant([layer.classes, 1])
+        total, squares = graph.add("Split", total, sizes, count=2, axis=1)
+        is_none = graph.add("Equal", squares, graph.constant(float32(0)))
+        length = graph.add("Sqrt", squares)
+        length = graph.add("Where", is_none, graph.constant(float32(1)), length)
+        total = graph.add("Div", total, length)
     return [Value(graph.add("Add", total, graph.weight(layer.bias)), 2)]
 
 

@@ -99,16 +99,24 @@ def test_with_ngrams_they_add_up_too():
     np.testing.assert_allclose(scores.sum(axis=1), explained(both, attribution), atol=1e-4)
 
 
-def test_an_ngram_is_shared_by_its_words():
+@pytest.mark.parametrize(("squares", "length"), [(None, 1), ((1, 4, 2, 2), 3)])
+def test_an_ngram_is_shared_by_its_words(squares, length):
     keys = np.array([3, 5, V + 3 * V + 5, V + 5 * V + 3])  # "3", "5", "3 5", "5 3"
     values = np.array([[1.0, 0], [0, 2], [4, 0], [0, 8]], np.float32)
-    ngrams = NgramModel(V, keys, values, np.array([0.25, 0.5], np.float32))
+    ngrams = NgramModel(
+        V,
+        keys,
+        values,
+        np.array([0.25, 0.5], np.float32),
+        squares=None if squares is None else np.array(squares, np.float32),
+    )
     config = ClassifierConfig(6, 5)
     both = combine(build_sentiment_model(config, V, 2), ngrams, (0.0, 1.0))
     attribution = Attribution(both)
     # The word 3 occurs twice, and each time it has half of what it is worth once.
     ids, weights = np.array([[3, 5, 3, 9]], np.int32), np.array([[1, -1]], np.float32)
-    np.testing.assert_allclose(attribution(ids, weights)[0], [2.5, -4, 0.5 - 4, 0], atol=1e-6)
+    expected = np.array([2.5, -4, 0.5 - 4, 0]) / length
+    np.testing.assert_allclose(attribution(ids, weights)[0], expected, atol=1e-6)
     np.testing.assert_allclose(attribution.baseline(ids), [[0.25, 0.5]], atol=1e-6)
 
 

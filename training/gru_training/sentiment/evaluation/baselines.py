@@ -178,7 +178,7 @@ def naive_bayes(
 def ngram_regression(
     ngrams: FittedNgrams, target: Target, validation: TokenRows, test: TokenRows
 ) -> BaselineResult:
-    """The regression on n-grams, of classes and labels weighted by naive-Bayes log-count ratios.
+    """The regression on n-grams, for classes and labels with naive-Bayes or TF-IDF weights.
 
     Args:
         ngrams: Regression of `gru_training.words.ngrams`.
@@ -192,10 +192,11 @@ def ngram_regression(
         scale = target.in_units(np.array([0.0, 1.0]))  # of standard units, and back
         values = [(of[:, 0] - scale[0]) / (scale[1] - scale[0]) for of in logits]
         return _of_numbers(f"{known}, ridge regression", validation, test, *values)
+    weighted = "NB-weighted" if ngrams.final.squares is None else "TF-IDF of"
     if target.kind == "labels":
-        name = f"NB-weighted {known}, logistic regressions"
+        name = f"{weighted} {known}, logistic regressions"
         return _of_labels(name, validation, test, target, *map(expit, logits))
-    name = f"NB-weighted {known}, logistic regression"
+    name = f"{weighted} {known}, logistic regression"
     return _of_classes(name, validation, test, *(of.argmax(axis=1) for of in logits))
 
 

@@ -276,14 +276,19 @@ def fit_shares(
         The GRU's share and the regression's. The loss is convex; where every row can be got
         right at any size of the shares, they stay below 10.
     """
-    found = minimize(
+    bounds = (0.0, _MAX_SCALE)
+    both = minimize(
         lambda s: loss(labels, s[0] * gru_logits + s[1] * ngram_logits),
         x0=(0.5, 0.5),
-        bounds=((0.0, _MAX_SCALE), (0.0, _MAX_SCALE)),
+        bounds=(bounds, bounds),
         method="L-BFGS-B",
-    )
-    candidates = [(float(found.x[0]), float(found.x[1]))]
-    for ratio in (0.0,) if score is None else _RATIOS:
+    ).x
+    alone = minimize(
+        lambda s: loss(labels, s[0] * ngram_logits), (0.5,), bounds=(bounds,), method="L-BFGS-B"
+    ).x
+    ngrams_alone = 0.0, float(alone[0])
+    candidates = [(float(both[0]), float(both[1])), ngrams_alone]
+    for ratio in () if score is None else _RATIOS:
         mixed = ratio * gru_logits + (1 - ratio) * ngram_logits
         size = minimize_scalar(
             lambda size, mixed=mixed: loss(labels, size * mixed),
@@ -291,7 +296,6 @@ def fit_shares(
             method="bounded",
         ).x
         candidates.append((float(size * ratio), float(size * (1 - ratio))))
-    ngrams_alone = candidates[1]
 
     def summed(shares: tuple[float, float], rows: Any = slice(None)) -> np.ndarray:
         logits = shares[0] * gru_logits[rows] + shares[1] * ngram_logits[rows]
@@ -309,7 +313,7 @@ def fit_shares(
     one, other = of_parts(best), of_parts(ngrams_alone)
     error = standard_error(one.left_out, other.left_out) if one.left_out else math.inf
     helps = abs(one.value - other.value) > ERRORS_TO_BEAT * error
-    return best if helps else ngrams_alone
+    return best if helps or not ngrams_alone[1] else ngrams_alone
 
 
 def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:
@@ -321,7 +325,10 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
         shares: Shares of both, as `fit_shares` finds them.
     """
     count, classes = ngrams.weights.shape
-    layer = NgramLogits(count, classes, ngrams.vocabulary_size, ngrams.order, name="ngrams")
+    unit_length = ngrams.squares is not None
+    layer = NgramLogits(
+        count, classes, ngrams.vocabulary_size, ngrams.order, unit_length, name="ngrams"
+    )
     counted = layer(model.input)
     layer.set_model(ngrams)
     parts = [

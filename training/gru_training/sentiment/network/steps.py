@@ -260,9 +260,10 @@ class Attribution:
         """An n-gram's share in equal parts to its words, and equal ones where it repeats."""
         assert self._ngrams is not None
         keys = self._ngrams.keys_of(ids[tf.newaxis])[0]
-        _, which, times = tf.unique_with_counts(keys)
+        different, which, times = tf.unique_with_counts(keys)
         worth = tf.linalg.matvec(self._ngrams.weights_of(keys), weights)
         worth /= tf.cast(tf.gather(times, which), tf.float32)
+        worth /= self._ngrams.lengths_of(different[tf.newaxis])
         count, scores = tf.shape(ids)[0], []
         for length in range(1, self._ngrams.order + 1):
             grams = tf.maximum(count - length + 1, 0)
