@@ -34,7 +34,7 @@ import tensorflow as tf
 from keras_gru.arguments import UPDATE_GATES, fitting, floating
 from keras_gru.kernel import equations
 from keras_gru.kernel.equations import Convention, centered, project
-from keras_gru.kernel.execution import CONVERTED, choose_plan
+from keras_gru.kernel.execution import CONVERTED_RUNTIMES, choose_plan
 from keras_gru.kernel.passes import Operands, Options, gates_of_all_steps
 from keras_gru.kernel.sequence import recurrence
 from keras_gru.kernel.weights import (
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 Tensor = Any
-_STANDARD = Convention()
+_DEFAULT_CONVENTION = Convention()
 
 
 class Sequence(NamedTuple):
@@ -90,7 +90,7 @@ def step(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None = None,
-    convention: Convention = _STANDARD,
+    convention: Convention = _DEFAULT_CONVENTION,
     *,
     layer_norm_gain: Tensor | None = None,
     recurrent_mask: Gates | None = None,
@@ -137,7 +137,7 @@ def gates(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None = None,
-    convention: Convention = _STANDARD,
+    convention: Convention = _DEFAULT_CONVENTION,
     *,
     layer_norm_gain: Tensor | None = None,
     recurrent_mask: Gates | None = None,
@@ -179,7 +179,7 @@ def sequence(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None = None,
-    convention: Convention = _STANDARD,
+    convention: Convention = _DEFAULT_CONVENTION,
     *,
     layer_norm_gain: Tensor | None = None,
     mask: Tensor | None = None,
@@ -295,7 +295,7 @@ def sequence(
             "xla" if plan.compiled else "plain",
         )
     ordered = not (go_backwards and processing_order)
-    if plan.target in CONVERTED and not (plan.compiled or ordered or training):
+    if plan.target in CONVERTED_RUNTIMES and not (plan.compiled or ordered or training):
         # Reverse what is read once, instead of what is written twice.
         x, mask = tf.reverse(x, [1]), None if mask is None else tf.reverse(mask, [1])
         if zoneout is not None and zoneout.shape.rank:

@@ -98,8 +98,8 @@ THRESHOLDS = {
     ),
     "UNITS_PER_FEATURE": Threshold(
         ("inputs projected before the loop", "in the loop"),
-        {**BLOCKS, "UNITS_PER_FEATURE": NEVER, "FEW_FEATURES": 0, "RECALLED": 0},
-        {**BLOCKS, "UNITS_PER_FEATURE": 0, "RECALLED": 0},
+        {**BLOCKS, "UNITS_PER_FEATURE": NEVER, "FEW_FEATURES": 0, "MAX_RECALLED_WORK": 0},
+        {**BLOCKS, "UNITS_PER_FEATURE": 0, "MAX_RECALLED_WORK": 0},
         tuple((16, 200, d, 128) for d in (64, 32, 16, 8, 4)),
         lambda s: s[3] / s[2],
     ),

@@ -85,7 +85,7 @@ SMALL_STATE = 1 << 11
 # Up to that many elements of the state times units, a step that writes its gates down takes XLA
 # longer than to compute them again, those of all steps in one large product. Recorded above it:
 # at 32 rows of 128 units writing takes 8 µs a step, and a product of that step alone 16.
-RECALLED = 1 << 15
+MAX_RECALLED_WORK = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step's. A power
 # of two. Recorded at 1, 2, 4 and 8, of one masked row of 50 steps and 64 units: .67, .59, .55 and
 # .49 ms.
@@ -126,7 +126,7 @@ _EXPORTERS = {
 }
 
 # Runtimes other than TensorFlow's, whose graphs a converter reads.
-CONVERTED = ("onnx", "litert")
+CONVERTED_RUNTIMES = ("onnx", "litert")
 
 _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
 
@@ -239,7 +239,7 @@ def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
 
 def _is_recalled(rows: int, units: int) -> bool:
     """Whether XLA computes the gates anew faster than it writes them down."""
-    return rows * units**2 <= RECALLED
+    return rows * units**2 <= MAX_RECALLED_WORK
 
 
 def cores() -> int:
@@ -503,7 +503,7 @@ def export_target() -> str | None:
     if _portable.get() or save_context.in_save_context():
         found.add("tensorflow")
     # An exporter for another runtime calls that for TensorFlow.
-    for runtime in (*CONVERTED, "tensorflow"):
+    for runtime in (*CONVERTED_RUNTIMES, "tensorflow"):
         if runtime in found:
             return runtime
     return None

@@ -42,7 +42,7 @@ Tensor = Any
 # σ(−∞) = 0, and 1 − σ(a) = σ(−a).
 _CLOSING = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
 # |φ| is finite, so that nothing of it passes a closed gate.
-_BOUNDED = (*_CLOSING, keras.activations.tanh)
+_BOUNDED_ACTIVATIONS = (*_CLOSING, keras.activations.tanh)
 
 
 def run(
@@ -280,7 +280,10 @@ def _projector(
 
 def _closes(convention: Convention) -> bool:
     """Whether an infinite input closes the update gate, and nothing passes a closed one."""
-    return convention.recurrent_activation in _CLOSING and convention.activation in _BOUNDED
+    return (
+        convention.recurrent_activation in _CLOSING
+        and convention.activation in _BOUNDED_ACTIVATIONS
+    )
 
 
 def scan(

@@ -19,7 +19,7 @@ from tensorflow.python.framework.ops import gradient_registry
 from keras_gru.kernel import export
 from keras_gru.kernel.equations import Convention, project, step
 from keras_gru.kernel.execution import (
-    CONVERTED,
+    CONVERTED_RUNTIMES,
     SMALL_BLOCK_STATE,
     Extent,
     Plan,
@@ -41,7 +41,7 @@ from keras_gru.kernel.loop import (
 )
 from keras_gru.kernel.weights import (
     GATE_COUNT,
-    NARROW,
+    NARROW_DTYPES,
     Gates,
     PackedWeights,
     Projection,
@@ -86,7 +86,7 @@ def infer(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Ten
         extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
         runs = run_forward(operands, options, extent, keep_outputs, False)
         return joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
-    run = export.scan if plan.target in CONVERTED else export.run
+    run = export.scan if plan.target in CONVERTED_RUNTIMES else export.run
     final, outputs = run(
         Rows(
             operands.inputs, wide(operands.initial_state), options.mask, wide(options.zoneout), None
@@ -396,7 +396,7 @@ def _shared_by_rows(
     pieces = None if options.recurrent_mask is None else GATE_COUNT
     projection, weights = split_weights(operands.weights, options.convention.reset_after, pieces)
     kernel, bias, gain = projection
-    in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW
+    in_loop = plan.project_in_loop and operands.inputs.dtype not in NARROW_DTYPES
     in_loop = in_loop and options.input_mask is None and gain is None
     shared = Shared(
         steps=tf.convert_to_tensor(extent.steps),

@@ -104,7 +104,7 @@ def recurrence(
 # Most steps of a segment; one of `execution.STEPS`, so that it is compiled without padding.
 SEGMENT = 128
 # Segments in work at the same time: TensorFlow would project the inputs of ten, which is memory.
-AT_ONCE = 1
+PARALLEL_ITERATIONS = 1
 
 
 class Segments(NamedTuple):
@@ -230,7 +230,7 @@ def _forward(
         lambda taken, *_: taken < segments.count,
         run,
         (tf.constant(0), state, starts, outputs),
-        parallel_iterations=AT_ONCE,
+        parallel_iterations=PARALLEL_ITERATIONS,
     )
     if sequence is None:
         return (final,), starts.stack()
@@ -299,7 +299,7 @@ def _backward_by_segments(
         lambda left, *_: left > 0,
         run,
         (tf.convert_to_tensor(segments.count), wide(upstream[-1]), sums, sequence.empty),
-        parallel_iterations=AT_ONCE,
+        parallel_iterations=PARALLEL_ITERATIONS,
     )
     found = [sequence.joined(d_inputs), d_initial, *sums]
     return [tf.cast(d, v.dtype) for d, v in zip(found, present(operands), strict=True)]

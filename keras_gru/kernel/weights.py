@@ -31,7 +31,7 @@ GATES_OF_PIECES = {1: (3,), 2: (2, 1), 3: (1, 1, 1)}
 
 # In these dtypes, the matrix products outside the loop are taken in that precision, and the
 # recurrence in float32.
-NARROW = (tf.bfloat16, tf.float16)
+NARROW_DTYPES = (tf.bfloat16, tf.float16)
 
 # With more weights than about that many, TensorFlow wakes other threads for a product, which takes
 # it several times as long as one thread takes for few rows.
@@ -181,6 +181,6 @@ def columns(kernel: Tensor) -> Tensor | Pieces:
 
 
 def wide(values: Tensor) -> Tensor:
-    """Cast values of a `NARROW` dtype to the precision of the recurrence; None stays None."""
-    narrow = values is not None and values.dtype in NARROW
+    """Cast values of one of `NARROW_DTYPES` to the recurrence's precision; None stays None."""
+    narrow = values is not None and values.dtype in NARROW_DTYPES
     return tf.cast(values, tf.float32) if narrow else values

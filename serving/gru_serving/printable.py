@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 # C0 with DEL, C1, the two line separators, marks of direction, halves of pairs, invisible tags.
-_UNSAFE = re.compile(
+_UNSAFE_LETTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -25,7 +25,7 @@ def printable(text: str, longest: int = MAX_CHARACTERS) -> str:
 
 def escaped(text: str) -> str:
     """Escape what a terminal would obey, at full length."""
-    return _UNSAFE.sub(_escape, text)
+    return _UNSAFE_LETTERS.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

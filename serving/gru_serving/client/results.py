@@ -264,7 +264,7 @@ class SeriesExplanation:
         return Explanation(tokens, update, reset, state, np.zeros((len(tokens), 0), np.float32))
 
 
-_MAY_BE_NONE = "BNT"  # rows, segments, tokens and steps
+_OPTIONAL_AXES = "BNT"  # rows, segments, tokens and steps
 
 
 def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
@@ -288,7 +288,7 @@ def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
         is_text = array.dtype.kind in "OSU"
         fits = array.ndim == len(letters) and is_text == bool(kind) and array.dtype.kind != "c"
         if not fits or any(
-            sizes.setdefault(letter, size) != size or (size == 0 and letter not in _MAY_BE_NONE)
+            sizes.setdefault(letter, size) != size or (size == 0 and letter not in _OPTIONAL_AXES)
             for letter, size in zip(letters, array.shape, strict=True)
         ):
             raise Unknown(

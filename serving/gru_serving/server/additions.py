@@ -67,10 +67,10 @@ class Additions:
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """The REST application with the layers that the flags ask for."""
-        from gru_serving.server.playground.routes import OPEN
+        from gru_serving.server.playground.routes import OPEN_PATHS
 
         if self.tokens is not None:
-            open_paths = OPEN if self._playground else ()
+            open_paths = OPEN_PATHS if self._playground else ()
             app = TokenGuard(app, self.tokens, self.refusals, self._cors, open_paths)
         app = self._hosts.wrap(app, self.refusals)
         return Observed(app, self.observers) if self.observers else app

@@ -14,7 +14,7 @@ from gru_serving.telemetry.refusals import Reason, Refusals
 
 # The bytes of requests up to this size are not counted. Connections bound their number over REST,
 # `call` over gRPC.
-FREE = 1 << 16
+FREE_BYTES = 1 << 16
 _CALLS_PER_MIB = 32
 _STEP = 1 << 20
 
@@ -193,7 +193,7 @@ class Held:
         Raises:
             ResourceExhausted: The bytes do not fit beside the others.
         """
-        if size > max(self.bytes, FREE):
+        if size > max(self.bytes, FREE_BYTES):
             self.bytes += await self.budget.take(self, size - self.bytes, in_memory)
 
     def shrink(self, size: int) -> None:

@@ -112,9 +112,9 @@ def _session_options(flags: Flags) -> SessionOptions:
 log = logging.getLogger(__name__)
 
 _SECONDS = 2.0
-_FULL = 0.9
-_OPEN = Path("/proc/self/fd")
-_WORTH_IT = 32 << 20
+_MAX_OPEN_SHARE = 0.9
+_OPEN_FILES = Path("/proc/self/fd")
+_MIN_RELEASED_BYTES = 32 << 20
 # Memory freed after the last large request does not show up as a change in size.
 _TIMES = 5
 
@@ -124,7 +124,7 @@ async def watch_descriptors(metrics: Metrics) -> None:
 
     Without a descriptor a connection cannot be accepted: its client sees a reset, or waits.
     """
-    if not _OPEN.is_dir():  # not Linux
+    if not _OPEN_FILES.is_dir():  # not Linux
         return
     import resource
 
@@ -132,12 +132,12 @@ async def watch_descriptors(metrics: Metrics) -> None:
     while True:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         try:
-            count = len(await asyncio.to_thread(os.listdir, _OPEN))
+            count = len(await asyncio.to_thread(os.listdir, _OPEN_FILES))
         except OSError:  # it takes a descriptor to look
             count = most
         metrics.process_max_fds.set(most)
         metrics.process_open_fds.set(count)
-        is_full = count > _FULL * most
+        is_full = count > _MAX_OPEN_SHARE * most
         if is_full and not warned:
             log.warning(
                 "%d of %d descriptors are open: connections beyond them fail. Allow more with "
@@ -161,7 +161,7 @@ async def give_back_memory() -> None:
     left = 0
     while True:
         await asyncio.sleep(_SECONDS)
-        if abs(_resident() - before) > _WORTH_IT:
+        if abs(_resident() - before) > _MIN_RELEASED_BYTES:
             left = _TIMES
         if left:
             left -= 1

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 REFUSAL = "a bearer token is required: send 'Authorization: Bearer TOKEN', once"
 _LOOK_AGAIN_SECONDS = 1.0
-_SHORTEST = 16
+_MIN_LENGTH = 16
 
 
 class Tokens:
@@ -84,9 +84,9 @@ def _read(path: Path) -> Sequence[bytes]:
     if not tokens:
         raise InvalidArgument(f"--auth_token_file: {path} holds no token; expected one per line.")
     for number, token in enumerate(tokens, 1):
-        if len(token) < _SHORTEST or any(not 0x21 <= byte <= 0x7E for byte in token):
+        if len(token) < _MIN_LENGTH or any(not 0x21 <= byte <= 0x7E for byte in token):
             raise InvalidArgument(
-                f"--auth_token_file: token {number} of {path} must be at least {_SHORTEST} "
+                f"--auth_token_file: token {number} of {path} must be at least {_MIN_LENGTH} "
                 "printable ASCII characters without blanks, as `openssl rand -hex 32` makes."
             )
     return tokens

@@ -9,7 +9,7 @@ from pathlib import Path
 
 Entry = tuple[str, tuple[int, ...]]
 Contents = frozenset[Entry]
-_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_MISSING_FILE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def files_of(directory: Path) -> Iterator[Path]:
@@ -53,7 +53,7 @@ def _state(one: os.DirEntry[str] | Path) -> tuple[int, ...]:
     try:
         status = one.stat()
     except OSError as error:
-        if error.errno not in _NOWHERE:
+        if error.errno not in _MISSING_FILE_ERRORS:
             raise
         status = one.stat(follow_symlinks=False)  # of a link that leads nowhere
     owner = (status.st_mode, status.st_uid, status.st_gid)

@@ -17,7 +17,7 @@ from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, MASKS, problem,
 B, T, D, U = 3, 5, 4, 6
 GAIN = np.random.default_rng(4).normal(size=(2, 3 * U))
 RUNS = ["eager", "graph", "keep", "cut", "unknown shape", "xla", "portable"]
-SIZES = {"keep": {"RECALLED": 0}, "cut": {"SMALL_WORK": 0, "SMALL_PLAIN_STATE": 0}}
+SIZES = {"keep": {"MAX_RECALLED_WORK": 0}, "cut": {"SMALL_WORK": 0, "SMALL_PLAIN_STATE": 0}}
 
 
 def by_oracle(inputs, mask, go_backwards, **convention):

@@ -25,8 +25,8 @@ from tests.keras_gru.kernel.sequence_problem import (
 # What `execution.choose_plan` chooses for a problem of this size, and for larger ones.
 WAYS = {
     "recall": {},
-    "keep": {"RECALLED": 0},
-    "cut": {"SMALL_WORK": 0, "RECALLED": 0},
+    "keep": {"MAX_RECALLED_WORK": 0},
+    "cut": {"SMALL_WORK": 0, "MAX_RECALLED_WORK": 0},
     "cut and recall": {"SMALL_WORK": 0},
     "cut and project in the loop": {"SMALL_WORK": 0, "UNITS_PER_FEATURE": 0},
 }

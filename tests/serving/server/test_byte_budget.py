@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from gru_serving.errors import ResourceExhausted
-from gru_serving.server.byte_budget import FREE, ByteBudget
+from gru_serving.server.byte_budget import FREE_BYTES, ByteBudget
 
 MIB = 1 << 20
 
@@ -18,7 +18,7 @@ def test_what_fits_and_what_is_small_never_waits():
             await first.grow(5 * MIB)
             await second.grow(5 * MIB)
             with budget.hold() as small:
-                await small.grow(FREE)
+                await small.grow(FREE_BYTES)
 
     asyncio.run(asyncio.wait_for(run(), 60))
 

@@ -53,7 +53,7 @@ def test_texts_of_one_template_are_not_all_compared(monkeypatch):
 
     jaccard = near_duplicates_module._jaccard
     monkeypatch.setattr(near_duplicates_module, "_jaccard", counting)
-    monkeypatch.setattr(near_duplicates_module, "_COMPARED", 1000)
+    monkeypatch.setattr(near_duplicates_module, "_MAX_PAIRS", 1000)
     form = "Dear support team, my order number {} has not arrived yet. Please tell me why."
     texts = [form.format(number) for number in range(300)]
     others = [form.format(number) for number in range(300, 600)]

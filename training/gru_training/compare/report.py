@@ -247,7 +247,7 @@ def _method(comparison: Comparison) -> Sequence[str]:
 
 
 _COLOURS = {"better": "#0b63b5", "worse": "#c0392b"}
-_UNDECIDED, _SIMPLE = "#444444", "#9a9a9a"
+_UNDECIDED_COLOUR, _SIMPLE_COLOUR = "#444444", "#9a9a9a"
 _MOST_LETTERS = 36
 
 
@@ -278,7 +278,7 @@ def draw_differences(comparison: Comparison, path: Path) -> None:
         figure.supxlabel(
             f"Blue: better, red: worse, by the test of {comparison.deciding} with Holm's correction"
             + ("; squares: simple models" if any(not each.is_run for each in others) else ""),
-            fontsize=8, color=_UNDECIDED,
+            fontsize=8, color=_UNDECIDED_COLOUR,
         )  # fmt: skip
     save_figure(figure, path)
 
@@ -294,7 +294,7 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
     axes.axvline(0, color="black", linewidth=1)
     for row, (each, found) in enumerate(zip(others, differences, strict=True)):
         verdict = each.verdict if name == comparison.deciding else ""
-        colour = _COLOURS.get(verdict, _UNDECIDED) if each.is_run else _SIMPLE
+        colour = _COLOURS.get(verdict, _UNDECIDED_COLOUR) if each.is_run else _SIMPLE_COLOUR
         if found is None:
             continue
         if not low <= found.value <= high:
@@ -318,7 +318,7 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
     axes.grid(axis="x", alpha=0.25)
     for row, each in enumerate(others):
         if row and not each.is_run and others[row - 1].is_run:
-            axes.axhline(row - 0.5, color=_SIMPLE, linewidth=0.6, linestyle=":")
+            axes.axhline(row - 0.5, color=_SIMPLE_COLOUR, linewidth=0.6, linestyle=":")
 
 
 def _limits(

@@ -21,7 +21,7 @@ from gru_training.data.time_axis import (
 )
 from gru_training.data.time_forms import STEPS, has_offset, without_offset
 from gru_training.data.time_options import (
-    AS_THEY_ARE,
+    UNCHANGED_TIMES,
     TimeOptions,
     put_together,
     zoned_times,
@@ -118,7 +118,7 @@ def evenly_spaced(
     time_format: str | None,
     problems: Problems,
     expected: ExpectedSeries | None = None,
-    options: TimeOptions = AS_THEY_ARE,
+    options: TimeOptions = UNCHANGED_TIMES,
 ) -> Series:
     """The series of these rows; times without a row get missing values.
 

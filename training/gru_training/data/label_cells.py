@@ -30,8 +30,8 @@ _NO = frozenset(
 )
 _MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"))
 """Cells that pandas, R, Excel and JSON write for nothing; in columns of yes and no they say no."""
-_WAYS = "1 and 0, true and false, yes and no, or x and an empty cell"
-_UNDECIDED = frozenset(("discarded", "draft"))
+_YES_AND_NO = "1 and 0, true and false, yes and no, or x and an empty cell"
+_OPEN_STATES = frozenset(("discarded", "draft"))
 """States in which Argilla keeps what is no answer to its question."""
 _SPANS = frozenset(("start", "end", "start_offset", "end_offset", "points"))
 """Keys of labels that stand on a part of a text."""
@@ -43,7 +43,7 @@ _ONE_IN_COLUMNS = (
     "each row has one of --label-columns; --target-type class makes them classes, of which one "
     "applies"
 )
-_MOSTLY = 0.5
+_MIN_LIST_SHARE = 0.5
 Cells = Mapping[str, str | None]
 
 
@@ -98,7 +98,7 @@ class LabelCells:
         if self.kind is not None or self.separator:
             return replace(self, kind=self.kind or "labels", remarks=())
         lists = [value for row in rows if (value := _list_in(*row, column)) is not None]
-        if len(lists) <= _MOSTLY * len(rows):
+        if len(lists) <= _MIN_LIST_SHARE * len(rows):
             return replace(self, kind="class")
         counts = {count for value in lists if (count := _count_of_names(value)) is not None}
         if counts != {1}:
@@ -237,15 +237,15 @@ def _items_of(value: Mapping[str, Any]) -> list[Any]:
         raise ValueError("; probabilities to learn from are given with --soft-data")
     for key in ("choices", "value", "label"):
         if key in value:
-            inner = [] if value.get("status") in _UNDECIDED else value[key]
+            inner = [] if value.get("status") in _OPEN_STATES else value[key]
             return inner if isinstance(inner, list) else [inner]
     said = {name: yes_or_no(str(cell)) for name, cell in value.items()}
     if None in said.values():
         odd = next((value[name] for name, yes in said.items() if yes is None), None)
         if isinstance(odd, float):
             raise ValueError(
-                f"; write yes and no to each label as {_WAYS}, not {odd}; probabilities to learn "
-                "from are given with --soft-data"
+                f"; write yes and no to each label as {_YES_AND_NO}, not {odd}; probabilities to "
+                "learn from are given with --soft-data"
             )
         raise ValueError("")
     return [name for name, yes in said.items() if yes]
@@ -344,9 +344,9 @@ def _form(columns: Sequence[Sequence[str | None]]) -> tuple[bool, list[int]]:
 
 def _expected(what: str, column: str, value: str) -> str:
     other = (
-        f"write yes and no as {_WAYS}"
+        f"write yes and no as {_YES_AND_NO}"
         if what == "yes or no"
-        else f"columns of yes and no have {_WAYS}, and are not mixed with columns of names"
+        else f"columns of yes and no have {_YES_AND_NO}, and are not mixed with columns of names"
     )
     return f"expected {what} in column {column!r}, got {value!r:.40}; {other}"
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 _MOST_LABELS = 300
 """Number of labels above which comparing each pair takes too long."""
-_SHORTEST = 4
-_RARE = 0.2
+_MIN_LETTERS = 4
+_MAX_MISSPELT_SHARE = 0.2
 """Share of another label's rows up to which a label one letter apart counts as its misspelling."""
 _SEPARATORS = "#;|,"
 _DIGITS = re.compile(r"\d+")
@@ -42,7 +42,9 @@ def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     found = []
     for label in sorted(counts):
         for other in sorted(counts):
-            if counts[label] <= _RARE * counts[other] and _one_apart(_key(label), _key(other)):
+            if counts[label] <= _MAX_MISSPELT_SHARE * counts[other] and _one_apart(
+                _key(label), _key(other)
+            ):
                 found.append((label, other))
     return found
 
@@ -74,7 +76,7 @@ def _key(label: str) -> str:
 
 def _one_apart(one: str, other: str) -> bool:
     """Whether one insertion, deletion, replacement or swap of neighbours makes them equal."""
-    if min(len(one), len(other)) < _SHORTEST or one == other:
+    if min(len(one), len(other)) < _MIN_LETTERS or one == other:
         return False
     if _DIGITS.sub("", one) == _DIGITS.sub("", other):
         return False

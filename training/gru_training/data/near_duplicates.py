@@ -16,9 +16,9 @@ _LETTERS = 5
 _SAMPLE = 2000
 """Texts in which elements are counted, for their order."""
 _ROUNDING = 1e-9
-_COMPARED = 500_000
+_MAX_PAIRS = 500_000
 """Pairs, some seconds; of texts made from one template all could be similar."""
-_AT_LEAST = 50
+_MIN_CANDIDATES = 50
 """Others with which each text may be compared after that."""
 
 
@@ -57,12 +57,12 @@ def near_duplicates(
         for piece in _first(pieces, counts, least):
             index[piece].append(number)
     found = []
-    left = _COMPARED
+    left = _MAX_PAIRS
     for place, text in enumerate(texts):
         pieces = _pieces(text)
         first = _first(pieces, counts, least)
         candidates = itertools.chain.from_iterable(index.get(piece, ()) for piece in first)
-        near = list(itertools.islice(_each_once(candidates), max(left, _AT_LEAST)))
+        near = list(itertools.islice(_each_once(candidates), max(left, _MIN_CANDIDATES)))
         left -= len(near)
         similar = [(_jaccard(pieces, sets[number]), -number) for number in near]
         similarity, number = max(similar, default=(0.0, 0))

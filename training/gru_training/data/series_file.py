@@ -22,14 +22,14 @@ from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
 from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
-from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
+from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
-_OFTEN = 0.7
+_MAX_DISTINCT_SHARE = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
 
 
@@ -102,8 +102,8 @@ def read_series(
     problems: Problems | None = None,
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
-    options: TimeOptions = AS_THEY_ARE,
-    given: TextFormat = AS_FOUND,
+    options: TimeOptions = UNCHANGED_TIMES,
+    given: TextFormat = DETECTED_FORMAT,
     read: Collection[str] = (),
 ) -> Series:
     """Read a table of numbers over time, as `gru_training.tables.rows.read_rows` reads it.
@@ -206,7 +206,7 @@ def _read_rows(
     empty = np.isnan(values).all(axis=0)
     words = [name for name, lacks in zip(columns, empty, strict=True) if lacks and bad[name]]
     repeated = options.duplicates == "error" and options.resample == "none"
-    repeated = repeated and len(set(texts)) < _OFTEN * len(texts)
+    repeated = repeated and len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts)
     if expected is None and id_column is None and not repeated and len(words) < len(columns):
         unread = [name for name in words if name not in required]
         kept = [number for number, name in enumerate(columns) if name not in unread]

@@ -28,7 +28,7 @@ from gru_training.data.series_file import (
     time_parts,
     unread_words,
 )
-from gru_training.data.time_options import AS_THEY_ARE, TimeOptions
+from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError
 
 NAME = "table"
@@ -42,7 +42,7 @@ def series_of_frame(
     problems: Problems,
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
-    options: TimeOptions = AS_THEY_ARE,
+    options: TimeOptions = UNCHANGED_TIMES,
 ) -> Series:
     """The series in a table, as `gru_training.data.series_file.read_series` reads it from a file.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gru_training.data.label_cells import Cells, LabelCells, is_number, label_flags
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
@@ -47,7 +47,7 @@ def read_text_file(
     *,
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
-    given: TextFormat = AS_FOUND,
+    given: TextFormat = DETECTED_FORMAT,
 ) -> list[LabelledRow]:
     """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
@@ -82,7 +82,7 @@ def read_text_rows(
     problems: Problems,
     labels: LabelCells,
     further: Mapping[str, str],
-    given: TextFormat = AS_FOUND,
+    given: TextFormat = DETECTED_FORMAT,
 ) -> tuple[list[LabelledRow], LabelCells]:
     """Read as `read_text_file`, and tell how the labels turned out to be written.
 

@@ -40,7 +40,7 @@ _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
 
-_EVERY = {
+_FREQUENCY_WORDS = {
     "h": "hourly", "D": "daily", "W": "weekly", "MS": "monthly", "ME": "monthly",
     "QS": "quarterly", "QE": "quarterly", "YS": "yearly", "YE": "yearly",
 }  # fmt: skip
@@ -108,7 +108,7 @@ def rows_at(frequency: str, count: int) -> str:
         count: Number of rows.
     """
     found = _SPACING.fullmatch(frequency)
-    word = _EVERY.get(found[2]) if found is not None and not found[1] else None
+    word = _FREQUENCY_WORDS.get(found[2]) if found is not None and not found[1] else None
     if frequency.endswith("ns"):
         return f"{count:,} rows"
     return f"{count:,} {word} rows" if word else f"{count:,} rows every {frequency}"

@@ -26,7 +26,7 @@ _EXCEL_DAYS = 29_221, 80_000
 _FIRST_OF_HALF, _FIRST_OF_QUARTER = (1, 7), (1, 4, 7, 10)
 LATEST_STEP = 10**15
 """Numbers from here on count something since 1970, rather than steps."""
-_PROBED = 200
+_PROBE_CELLS = 200
 """Cells that tell the form of all."""
 _TIME_OF_DAY = re.compile(r"T?\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([ap]\.?m\.?)?", re.IGNORECASE)
 _WITH_YEAR = re.compile(r"\d{4}|(\d+|[^\W\d_]{3,})\W+(\d+|[^\W\d_]{3,})\W+\d|\d[^\W\d_]{3,}\d")
@@ -145,7 +145,7 @@ def read_form(texts: Sequence[str]) -> Reading | None:
     cells = [text.strip() for text in texts]
     if not any(cells):
         return None
-    probe = [cell for cell in cells if cell][:_PROBED]
+    probe = [cell for cell in cells if cell][:_PROBE_CELLS]
     if 2 * sum(map(bool, map(_NUMBER.fullmatch, probe))) > len(probe):
         found = _numbers([cell if _NUMBER.fullmatch(cell) else "" for cell in cells])
         if found is not None:

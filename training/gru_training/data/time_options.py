@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Duplicates = Literal["error", "mean", "first", "last"]
 Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
-_SHOWN = 3
-_CLOSE = 0.1
+_TIMES_SHOWN = 3
+_MAX_OFFSET = 0.1
 """Share of a step."""
 UNITS = {
     "h": 3_600_000_000_000,
@@ -81,7 +81,7 @@ class TimeOptions:
                 ) from None
 
 
-AS_THEY_ARE = TimeOptions()
+UNCHANGED_TIMES = TimeOptions()
 
 
 class ZonedTimes(NamedTuple):
@@ -252,8 +252,8 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
     if not len(moved):
         return on_steps, []
     farthest = str(pd.Timedelta(away.max())).removeprefix("0 days ").removesuffix(" 00:00:00")
-    shown = ", ".join(str(times[row]) for row in moved[:_SHOWN])
-    more = " ..." if len(moved) > _SHOWN else ""
+    shown = ", ".join(str(times[row]) for row in moved[:_TIMES_SHOWN])
+    more = " ..." if len(moved) > _TIMES_SHOWN else ""
     return on_steps, [
         f"{len(moved):,} times moved to the nearest step of {frequency}, by at most {farthest}: "
         f"{shown}{more}"
@@ -264,4 +264,4 @@ def _phase(times: np.ndarray, step: int) -> int:
     """Distance of times after full steps, in nanoseconds; 0 where they are close to them."""
     angles = 2 * np.pi * (times % step) / step
     share = np.angle(np.exp(1j * angles).mean()) / (2 * np.pi)  # -1/2 to 1/2 of a step
-    return 0 if abs(share) < _CLOSE else round(share * step)
+    return 0 if abs(share) < _MAX_OFFSET else round(share * step)

@@ -23,7 +23,7 @@ from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exp
 from gru_training.forecasting.series_check import series_problems, usable_series, window_origins
 from gru_training.forecasting.sets import Borders, borders_of, load_series, published_borders
 from gru_training.forecasting.windows import Windows
-from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
@@ -44,7 +44,7 @@ class Traits(NamedTuple):
 
 
 def read_traits(
-    path: Path, id_column: str | None, ids: Sequence[str], given: TextFormat = AS_FOUND
+    path: Path, id_column: str | None, ids: Sequence[str], given: TextFormat = DETECTED_FORMAT
 ) -> Traits:
     """Read a table with a row for each series.
 

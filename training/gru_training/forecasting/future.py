@@ -23,7 +23,7 @@ from gru_training.data.series import Series, counts_steps
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun, given_ahead
-from gru_training.forecasting.series_check import FAR, RARE
+from gru_training.forecasting.series_check import MAX_OUTLIER_SHARE, OUTLIER_DEVIATIONS
 from gru_training.forecasting.sets import read_file
 from gru_training.tables.table_writer import (
     FileKind,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 MOST_STREAMED = 10_000
 """Steps that a model reads which streams; what lies before them it has forgotten."""
-_NAMED = 10
+_MOST_NAMED = 10
 """Series that a message names."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
@@ -233,7 +233,7 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     if not ended:
         return []
     return [
-        f"no forecast of {first_names(ended, _NAMED)}, of which there is no value in the "
+        f"no forecast of {first_names(ended, _MOST_NAMED)}, of which there is no value in the "
         f"{len(recent.times)} steps that the model reads"
     ]
 
@@ -423,7 +423,7 @@ def _unknown_ahead(
     from gru_training.forecasting.export.one_series import one_series_of
     from gru_training.forecasting.intervals import calibration
 
-    named = first_names(recent.unknown, _NAMED)
+    named = first_names(recent.unknown, _MOST_NAMED)
     one = None if run.series.future_columns else one_series_of(run, run.delivered_model())
     there = np.isfinite(recent.unknown_values).any(axis=0)
     if one is None:
@@ -540,10 +540,12 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
     require_known(run, recent)
     notes = list(recent.notes)
     if constants := run.series.constants:
-        shown = first_names([f"{name} ({value:g})" for name, value in constants.items()], _NAMED)
+        shown = first_names(
+            [f"{name} ({value:g})" for name, value in constants.items()], _MOST_NAMED
+        )
         notes.append(f"constant in the training, and forecast as they were: {shown}")
     far = far_values(run, recent)
-    for row, column in far[:_NAMED]:
+    for row, column in far[:_MOST_NAMED]:
         name, value = run.columns[column], recent.values[row, column]
         notes.append(
             f"{name} is {value:g} at {run.people_read(recent.times)[row]}, far from all other "
@@ -556,8 +558,8 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
 def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
     """Rows and columns of the targets' values that are far from those around them.
 
-    Such a value is more than `FAR` standard deviations of the training rows away from the median
-    of the window, as hardly any other in it is.
+    Such a value is more than `OUTLIER_DEVIATIONS` standard deviations of the training rows away
+    from the median of the window, as hardly any other in it is.
 
     Args:
         run: Complete run.
@@ -569,8 +571,8 @@ def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
         if not np.isfinite(column).any() or run.columns[target] in run.series.constants:
             continue
         away = np.abs(column - np.nanmedian(column)) / run.deviations[target]
-        rows = np.flatnonzero(away > FAR)
-        if len(rows) <= max(1, len(column) * RARE):
+        rows = np.flatnonzero(away > OUTLIER_DEVIATIONS)
+        if len(rows) <= max(1, len(column) * MAX_OUTLIER_SHARE):
             found += [(int(row), target) for row in rows]
     return found
 

@@ -17,7 +17,7 @@ import pandas as pd
 from gru_serving.preprocessing.series import AverageEffect, InputEffect, features
 from gru_training.forecasting.linear import filled, fit_ridge
 
-_FEW = 9
+_MAX_CATEGORIES = 9
 """Different values up to which an input is taken for a kind, such as a promotion or not."""
 
 
@@ -38,7 +38,7 @@ def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not seen.any():
         return np.zeros(K), np.ones(K)
     values = rows[seen]
-    if values.min() <= 0 or len(np.unique(values)) <= _FEW:
+    if values.min() <= 0 or len(np.unique(values)) <= _MAX_CATEGORIES:
         return np.full(K, values.mean()), np.full(K, values.std() or 1.0)
     count = seen.sum(axis=0)
     means = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
@@ -245,8 +245,8 @@ _MOST_MOMENTS = 20_000_000
 """Numbers in the Gram matrices of all series, beyond which no products are tried either."""
 MAX_RELATIVE_ERROR = 0.99
 """Share of the squared error that known inputs must leave at most, to be used."""
-_LONGEST, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
-_MOST_SEEN = 200_000
+_MAX_LOOKBACK, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
+_MAX_KNOT_VALUES = 200_000
 """Values that decide where functions bend."""
 
 
@@ -340,7 +340,7 @@ def _may_pair(knots: Sequence[Sequence[float]], series: int) -> bool:
 
 def _thinned(values: np.ndarray) -> np.ndarray:
     flat = values.ravel()
-    return flat[:: max(1, len(flat) // _MOST_SEEN)]
+    return flat[:: max(1, len(flat) // _MAX_KNOT_VALUES)]
 
 
 def _of_each(seen: Moments) -> Iterator[tuple[str, np.ndarray]]:
@@ -396,7 +396,7 @@ def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.n
 
 def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> float:
     """The squared error of a ridge regression's forecasts of it, over validation windows."""
-    lookback = max(1, min(max(2 * season, 8), _LONGEST, (train - horizon) // 2))
+    lookback = max(1, min(max(2 * season, 8), _MAX_LOOKBACK, (train - horizon) // 2))
     K = rest.shape[1]
     ridge = fit_ridge(rest[max(0, train - _MOST_ROWS) : train], lookback, horizon, tuple(range(K)))
     whole = np.column_stack([filled(column) for column in rest.T])

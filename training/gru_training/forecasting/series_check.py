@@ -69,10 +69,10 @@ def least_windows(level: float) -> int:
     return math.ceil(round(level / (1 - level), 9))
 
 
-_COARSE = 0.01
+_MAX_ROUNDING = 0.01
 """A note is given if neighbouring float32 numbers differ by more than this share of the
 deviation."""
-_MUCH = 0.5
+_MAX_MISSING_SHARE = 0.5
 """A note is given if more than this share of the training rows is missing."""
 _MOST_NOTES = 10
 """Notes of the same kind that are listed, each for a column by itself."""
@@ -87,11 +87,11 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
             continue
         train = column[np.isfinite(column)]
         share = float32_distance(train) / float(train.std())
-        if share > _COARSE:
+        if share > _MAX_ROUNDING:
             coarse.append(
                 (name, f"{float32_distance(train):g} apart, {share:.0%} of its standard deviation")
             )
-        if (gone := 1 - len(train) / len(column)) > _MUCH:
+        if (gone := 1 - len(train) / len(column)) > _MAX_MISSING_SHARE:
             missing.append((name, f"{gone:.0%}"))
         row = far_row(series.values[:, series.column(name)])
         if row is not None:
@@ -111,9 +111,9 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
         problems.note(f"{name}: {text} of its training rows are missing")
 
 
-FAR = 20
+OUTLIER_DEVIATIONS = 20
 """Standard deviations beyond which a value is far from the others."""
-RARE = 0.005
+MAX_OUTLIER_SHARE = 0.005
 """Largest share of values that are far from the others; more of them are no errors."""
 
 
@@ -131,8 +131,8 @@ def far_row(column: np.ndarray) -> int | None:
         return None
     low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75))
     away = np.abs(column - middle) / ((high - low) / 1.349 or np.inf)
-    far = np.flatnonzero(away > FAR)
-    if not 0 < len(far) <= max(1, RARE * len(seen)):
+    far = np.flatnonzero(away > OUTLIER_DEVIATIONS)
+    if not 0 < len(far) <= max(1, MAX_OUTLIER_SHARE * len(seen)):
         return None
     return int(np.nanargmax(away))
 
@@ -150,10 +150,10 @@ def float32_distance(values: np.ndarray) -> float:
     return float(np.spacing(np.float32(np.abs(values).max())))
 
 
-LARGEST = 1e30
+MAX_VALUE = 1e30
 """Largest value; beyond it differences and sums of values come near the largest float32."""
 _LEAST_DEVIATION = 1e-30
-_FARTHEST = 1e15
+_MAX_DEVIATIONS = 1e15
 """The square of which, summed over a window, still is a float32."""
 
 
@@ -187,9 +187,9 @@ def column_problem(series: Series, number: int, borders: Borders, is_target: boo
 def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
     """Find what keeps models, which read numbers as float32, from seeing what varies."""
     largest = float(np.nanmax(np.abs(values)))
-    if largest > LARGEST:
+    if largest > MAX_VALUE:
         return (
-            f"expected values up to {LARGEST:.0e}, got one of {largest:g}; models read "
+            f"expected values up to {MAX_VALUE:.0e}, got one of {largest:g}; models read "
             "numbers as float32: divide the column by a constant"
         )
     deviation, between = float(train.std()), float32_distance(train)
@@ -200,10 +200,10 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
             f"as which models read them; got {deviation:g}: subtract or multiply by some number"
         )
     away = np.abs(values - train.mean()) / deviation
-    if np.nanmax(away) > _FARTHEST:
+    if np.nanmax(away) > _MAX_DEVIATIONS:
         row = int(np.nanargmax(away))
         return (
-            f"expected values within {_FARTHEST:.0e} standard deviations of the training "
+            f"expected values within {_MAX_DEVIATIONS:.0e} standard deviations of the training "
             f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
             "value, leave the cell empty"
         )
@@ -393,8 +393,8 @@ def _usable_columns(
     bad, unused, made = dict[int, str](), list[str](), series.calendar.columns
     for number, name in enumerate(series.columns):
         if name in inputs:  # of a single series it may never vary
-            if np.nanmax(np.abs(series.values[:, number]), initial=0) > LARGEST:
-                problems.error(f"{series.source}, {name}: expected values up to {LARGEST:.0e}")
+            if np.nanmax(np.abs(series.values[:, number]), initial=0) > MAX_VALUE:
+                problems.error(f"{series.source}, {name}: expected values up to {MAX_VALUE:.0e}")
             continue
         if name in dict(series.constants):
             continue

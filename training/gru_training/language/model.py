@@ -11,7 +11,7 @@ from keras_gru import GRU
 
 _ROWS = 1024
 """Targets whose log-odds over all tokens are computed at once."""
-_HIT = -1e9
+_TARGET_PENALTY = -1e9
 """Added to the log-odds of a drawn token that is the target itself."""
 
 
@@ -205,7 +205,7 @@ def sampled_cross_entropy(
     own = tf.reduce_sum(features * rows[:count], axis=1) + offsets[:count]
     others = tf.matmul(features, rows[count:], transpose_b=True) + offsets[count:]
     hits = tf.equal(targets[:, tf.newaxis], drawn)
-    others += tf.where(hits, tf.constant(_HIT, others.dtype), tf.zeros((), others.dtype))
+    others += tf.where(hits, tf.constant(_TARGET_PENALTY, others.dtype), tf.zeros((), others.dtype))
     whole = tf.concat([own[:, tf.newaxis], others], axis=1)  # (N, 1 + S)
     return tf.reduce_logsumexp(whole, axis=1) - own
 

@@ -22,7 +22,7 @@ from gru_training.errors import DataError, InterruptedWork, ScoringError
 from gru_training.runs.lock import RunLock
 from gru_training.scoring.engine import score_batches
 from gru_training.scoring.scorer import RowError, Scorer
-from gru_training.tables.file_form import AS_FOUND, TextFormat
+from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.table_file import JSON_VALUE, is_json, open_table
 from gru_training.tables.table_writer import (
     FileKind,
@@ -258,7 +258,7 @@ class FileJob:
         keep: Sequence[str] | None = None,
         overwrite: bool = False,
         console: Console | None = None,
-        given: TextFormat = AS_FOUND,
+        given: TextFormat = DETECTED_FORMAT,
     ):
         self._console = console or Console(quiet=True)
         self._output, self._overwrite = output, overwrite

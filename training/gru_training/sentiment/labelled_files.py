@@ -19,7 +19,7 @@ from gru_training.sentiment.rows import Row, SentimentRows, Target, numbers_of, 
 from gru_training.words.token_count import holds_words, may_be_empty, token_count
 
 _NAMES_SHOWN = 8
-_MOSTLY = 0.5
+_MAX_ODD_SHARE = 0.5
 _NO_LABELS = ("nan", "na", "n/a", "null")
 
 
@@ -111,7 +111,7 @@ def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "cl
     shown = ", ".join(f"{name!r} {count}" for name, count in list(small.items())[:_NAMES_SHOWN])
     more = " ..." if len(small) > _NAMES_SHOWN else ""
     text = f"{len(small):,} of {len(counts):,} {plural} have too few rows ({shown}{more}), {need}"
-    if len(small) > _MOSTLY * len(counts):
+    if len(small) > _MAX_ODD_SHARE * len(counts):
         text += "; is --label-column the wrong one?"
     return text
 
@@ -274,7 +274,7 @@ def _note_texts(
 ) -> None:
     """Remarks on texts that are hardly prose."""
     numbers = [row.line for row in rows if is_number(row.text)]
-    if len(numbers) > _MOSTLY * len(rows):
+    if len(numbers) > _MAX_ODD_SHARE * len(rows):
         which = "all texts" if len(numbers) == len(rows) else f"{len(numbers):,} of the texts"
         problems.note(
             f"{which} are numbers, {lines_shown(numbers, problems.unit)}; is --text-column the "

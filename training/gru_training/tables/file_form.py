@@ -75,7 +75,7 @@ class TextFormat:
             object.__setattr__(self, "encoding", "utf-8-sig" if name == "utf-8" else name)
 
 
-AS_FOUND = TextFormat()
+DETECTED_FORMAT = TextFormat()
 
 
 class FileForm(NamedTuple):
@@ -101,7 +101,7 @@ class FileForm(NamedTuple):
         return "line" if self.encoding and not self.one_line else "row"
 
 
-def find_form(path: Path, given: TextFormat = AS_FOUND) -> FileForm:
+def find_form(path: Path, given: TextFormat = DETECTED_FORMAT) -> FileForm:
     """Find how a file is written.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gru_training.errors import DataError
 from gru_training.tables.content import LONGEST_LINE, chunks, text_lines
 from gru_training.tables.file_form import (
-    AS_FOUND,
+    DETECTED_FORMAT,
     FileForm,
     TextFormat,
     find_form,
@@ -60,7 +60,7 @@ class Rows:
 
 def read_rows(
     path: Path,
-    given: TextFormat = AS_FOUND,
+    given: TextFormat = DETECTED_FORMAT,
     misfit: Misfit | None = None,
     bounded: bool = False,
     form: FileForm | None = None,
@@ -93,7 +93,7 @@ def read_rows(
     return _text_rows(str(path), lines, form, tell)
 
 
-def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = AS_FOUND) -> Rows:
+def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = DETECTED_FORMAT) -> Rows:
     """Open a table of CSV or JSON lines whose rows are still arriving.
 
     How it is written is found from what is there at first.

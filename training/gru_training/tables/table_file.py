@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gru_training.errors import DataError
 from gru_training.tables.arrow_array import arrow_array
-from gru_training.tables.file_form import AS_FOUND, FileForm, Kind, TextFormat, find_form
+from gru_training.tables.file_form import DETECTED_FORMAT, FileForm, Kind, TextFormat, find_form
 from gru_training.tables.rows import Row, arrow_file, cell_text, read_rows
 
 PIECE_ROWS = 8192
@@ -87,7 +87,7 @@ class TableFile(ABC):
 
 
 def open_table(
-    path: Path, progress: Progress | None = None, given: TextFormat = AS_FOUND
+    path: Path, progress: Progress | None = None, given: TextFormat = DETECTED_FORMAT
 ) -> TableFile:
     """Look through a table that `read_rows` reads.
 

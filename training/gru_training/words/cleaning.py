@@ -9,7 +9,7 @@ from functools import cache
 
 from gru_serving.preprocessing.texts import Cut, Exchange, Normalise, Replace, TextStep
 
-_LAST = 0x323B0
+_END_OF_LETTERS = 0x323B0
 """Code points from here on are not assigned, private or tags."""
 _PASSES = 3
 """A letter with three marks, as Greek has, is put together in three steps."""
@@ -24,10 +24,10 @@ def _any_case(word: str) -> str:
     return "".join(letters)
 
 
-_HIDDEN = f"(?:{_any_case('script')}|{_any_case('style')})"
-_UNSEEN = (
+_HIDDEN_ELEMENTS = f"(?:{_any_case('script')}|{_any_case('style')})"
+_HIDDEN_MARKUP = (
     ("<!--", "-->"),
-    (rf"<{_HIDDEN}\b", rf"</{_HIDDEN}[{BLANKS}]*>"),
+    (rf"<{_HIDDEN_ELEMENTS}\b", rf"</{_HIDDEN_ELEMENTS}[{BLANKS}]*>"),
 )
 """Pairs of patterns that open and close what no reader sees."""
 _TAG = r"</?[A-Za-z][^<>]*>"
@@ -74,7 +74,7 @@ def cleaning_steps() -> list[TextStep]:
     seen are left out, among them those that join emoji or give them a colour.
     """
     return [
-        Cut(_UNSEEN, " "),
+        Cut(_HIDDEN_MARKUP, " "),
         Replace(_TAG, " "),
         Exchange(tuple((f"&(?:{names});", text) for names, text in _ENTITIES.items())),
         normalise(),
@@ -93,7 +93,7 @@ def normalise() -> Normalise:
     syllables.
     """
     replaced, pairs = [], []
-    for point in range(0x80, _LAST):
+    for point in range(0x80, _END_OF_LETTERS):
         if 0xAC00 <= point <= 0xD7A3 or 0xD800 <= point <= 0xDFFF:
             continue
         character = chr(point)

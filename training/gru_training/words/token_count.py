@@ -9,11 +9,11 @@ import unicodedata
 from functools import cache
 from html import unescape
 
-_UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_HIDDEN_MARKUP = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _ADDRESS = re.compile(r"""(?:https?://|www\.)([^\s/<>"'?#]+)[^\s<>"']*""", re.IGNORECASE)
-_INVISIBLE = re.compile(
+_INVISIBLE_LETTERS = re.compile(
     "[\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"
 )
 _BLANK = re.compile(r"[\x00-\x20\x7f-\x9f]+")
@@ -64,11 +64,13 @@ def holds_words(text: str) -> bool:
 
 def _clean(text: str) -> str:
     if "<" in text:
-        text = _TAG.sub(" ", _UNSEEN.sub(" ", text))
+        text = _TAG.sub(" ", _HIDDEN_MARKUP.sub(" ", text))
     if "&" in text:
         text = unescape(text)
     if not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).replace("\u200b", " ")
+        text = _INVISIBLE_LETTERS.sub("", unicodedata.normalize("NFKC", text)).replace(
+            "\u200b", " "
+        )
     if "/" in text or "www." in text:
         text = _ADDRESS.sub(r" \1 ", text)
     return text

@@ -15,7 +15,7 @@ from gru_serving.client.rest.connection import IDLE_SECONDS, Http, UnpackError
 from gru_serving.errors import InvalidArgument
 
 # aiohttp warns of longer bodies that are bytes: it would copy them whole in one turn of the loop.
-_LONG = 1 << 20
+_STREAMED_BYTES = 1 << 20
 
 
 class AsyncRestConnection(Http):
@@ -41,7 +41,9 @@ class AsyncRestConnection(Http):
                 self._session.request(
                     message.method,
                     url,
-                    data=io.BytesIO(data) if data is not None and len(data) > _LONG else data,
+                    data=io.BytesIO(data)
+                    if data is not None and len(data) > _STREAMED_BYTES
+                    else data,
                     allow_redirects=False,
                 ) as response,
             ):

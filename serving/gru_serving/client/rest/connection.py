@@ -200,7 +200,7 @@ class AnswerBody:
 
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 # Words of errors for a server that disconnects before or during its answer.
-_GONE = ("disconnected", "peer closed connection", "Not enough data")
+_LOST_CONNECTION = ("disconnected", "peer closed connection", "Not enough data")
 
 
 class Http:
@@ -243,7 +243,7 @@ class Http:
             if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
                 return refused_certificate(self.url, reason)
             cause = cause.__cause__ or cause.__context__
-        if broken and not any(words in reason for words in _GONE):
+        if broken and not any(words in reason for words in _LOST_CONNECTION):
             return unexpected_answer(self.url, f"no HTTP ({reason})")
         if not self._has_cert and (broken or closed):
             return closed_connection(self.url, reason)

@@ -122,10 +122,10 @@ class Ticks:
 
 
 def _opened(name: str, given: TextFormat | None) -> Rows:
-    from gru_training.tables.file_form import AS_FOUND
+    from gru_training.tables.file_form import DETECTED_FORMAT
     from gru_training.tables.rows import read_rows, read_stream
 
-    given = given or AS_FOUND
+    given = given or DETECTED_FORMAT
     if name != "-":
         return read_rows(Path(name), given)
     stream = sys.stdin.buffer

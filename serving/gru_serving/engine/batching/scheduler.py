@@ -168,7 +168,7 @@ def longest_timeout(tasks: Sequence[Task]) -> int:
 
 Tensors = tuple[Any, ...]
 
-_DUE_NOW = -math.inf
+_NO_WAIT = -math.inf
 
 
 class BatchQueue:
@@ -255,7 +255,7 @@ class BatchQueue:
             task.waiter = waiter
             batch = batches[-1]
             if batch.size + task.size > limit:
-                batch.due = _DUE_NOW
+                batch.due = _NO_WAIT
                 batch = Batch(key)
                 batches.append(batch)
             if not batch.tasks:
@@ -266,7 +266,7 @@ class BatchQueue:
             batch.size += task.size
             task.batch = batch
             if batch.size >= limit:
-                batch.due = _DUE_NOW  # and so for those who stay when others leave
+                batch.due = _NO_WAIT  # and so for those who stay when others leave
                 look = True
         self.rows += size
         self._shapes[key] = batches

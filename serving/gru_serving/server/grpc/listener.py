@@ -38,9 +38,9 @@ _UNBOUNDED = (1 << 31) - 1
 _MAX_STREAMS = 1000
 """Calls in progress at once on one gRPC connection; further ones wait in the client."""
 _HEALTH_NAMES = ("", "ModelService", "PredictionService")
-_OURS = "/tensorflow.serving."
-_OPEN = "/grpc.health.v1.Health/"
-_PROXIED = {"via", "x-forwarded-for"}
+_TENSORFLOW_SERVING = "/tensorflow.serving."
+_HEALTH_SERVICE = "/grpc.health.v1.Health/"
+_PROXY_HEADERS = {"via", "x-forwarded-for"}
 _TO_PROXIES = (("refused", "unread"), ("refused-padding", "-" * 6000))
 """More than the 4 KiB that nginx reads of an answer's headers, less than the 8 KiB of gRPC."""
 
@@ -153,7 +153,7 @@ class TokenGuard(grpc.aio.ServerInterceptor):
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """The handler of a call, or one that refuses it, of a method that is none as well."""
         handler = await continuation(details)
-        if details.method.startswith(_OPEN):
+        if details.method.startswith(_HEALTH_SERVICE):
             return handler
         metadata = details.invocation_metadata or ()
         given = [value for key, value in metadata if key == "authorization"]
@@ -182,7 +182,11 @@ class Observed(grpc.aio.ServerInterceptor):
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """The handler of a call, with a record kept around it."""
         handler = await continuation(details)
-        if handler is None or handler.unary_unary is None or not details.method.startswith(_OURS):
+        if (
+            handler is None
+            or handler.unary_unary is None
+            or not details.method.startswith(_TENSORFLOW_SERVING)
+        ):
             return handler
         inner = handler.unary_unary
 
@@ -239,11 +243,11 @@ class DrainGate(grpc.GenericRpcHandler):
 
     def service(self, details: Any) -> Any:
         """A handler that refuses, or None to leave the call to its service."""
-        if not self._quiet.begun or not details.method.startswith(_OURS):
+        if not self._quiet.begun or not details.method.startswith(_TENSORFLOW_SERVING):
             return None
         self._quiet.note()
         self._refusals.note(Reason.STOPPING, STOPPING)
-        proxied = any(key in _PROXIED for key, _ in details.invocation_metadata)
+        proxied = any(key in _PROXY_HEADERS for key, _ in details.invocation_metadata)
         return grpc.unary_unary_rpc_method_handler(_refuse_to_proxy if proxied else _refuse)
 
     async def close(self) -> None:

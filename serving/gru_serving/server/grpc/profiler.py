@@ -26,7 +26,7 @@ from gru_serving.protos.profiler_service_pb2 import (
 from gru_serving.server.grpc.services import Service
 
 _MAX_SECONDS = 3600.0
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ProfilerService(Service):
@@ -122,7 +122,7 @@ def _write(directory: Path, name: str, trace: bytes) -> None:
             scratch.unlink(missing_ok=True)
     except OSError as error:
         said = f"cannot write the profile to {directory / name}: {error.strerror}"
-        if error.errno in _FULL:
+        if error.errno in _FULL_DISK_ERRORS:
             raise ResourceExhausted(said) from None
         raise InvalidArgument(said) from None
 

@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 SIGNATURE_DEF = "signature_def"
 _MAX_MESSAGE = 1024
-_LONGEST = 1e9
+_MAX_SECONDS = 1e9
 
 RequestT = TypeVar("RequestT", bound=Message)
 
@@ -96,7 +96,7 @@ class _Call(Request[AnswerT]):
     def timeout_ms(self) -> int:
         """See the base class; until the client's deadline."""
         remaining = self._context.time_remaining()
-        return 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
+        return 0 if remaining is None else max(1, int(min(remaining, _MAX_SECONDS) * 1000))
 
     def _message(self) -> Any:
         return _parse(self.message_class, self._measured.rest)

@@ -27,7 +27,7 @@ FILES = {
     f"{PATH}/playground.css": ("playground.css", "text/css; charset=utf-8"),
     f"{PATH}/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-OPEN = frozenset(path.encode() for path in (PATH, *FILES))
+OPEN_PATHS = frozenset(path.encode() for path in (PATH, *FILES))
 """Paths that need no token: the page itself, which holds nothing of the models."""
 
 POLICY = (

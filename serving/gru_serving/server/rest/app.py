@@ -90,7 +90,7 @@ log = logging.getLogger(__name__)
 _NAME = rb"/v1/models/(?P<model>[^/:]+)"
 _VERSION = rb"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(rb"(?i)" + _NAME + _VERSION + rb":(?P<verb>classify|regress|predict)")
-_GET = re.compile(
+_GET_PATH = re.compile(
     rb"(?i)/v1/models(?:/(?P<model>[^/:]+))?" + _VERSION + rb"(?P<metadata>/metadata)?"
 )
 _API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
@@ -100,7 +100,7 @@ _NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
 _INT64_DIGITS = 19
 _HTML = b"text/html; charset=ISO-8859-1"
 _JSON = b"application/json"
-_CLOSE = (b"connection", b"close")
+_CLOSE_HEADER = (b"connection", b"close")
 _LINES = 500
 """Lines of the metrics page that are written in one go: about a millisecond."""
 
@@ -304,7 +304,7 @@ class Api:
         """Answer a request under /v1/, and count it."""
         method, headers = scope["method"], scope["headers"]
         record = scope.get("record") or RequestRecord("REST", method)
-        match = (_POST if method == "POST" else _GET).fullmatch(path)
+        match = (_POST if method == "POST" else _GET_PATH).fullmatch(path)
         record.model = _unquote(match["model"] or b"") if match else ""
         threads = self._inference.threads
         with self._budget.hold() as held:
@@ -347,7 +347,9 @@ class Api:
                 await self._send(send, status, answer, (b"content-type", _JSON))
                 return
             # The body is not read to its end, which ends the connection.
-            await self._send(send, status, answer, (b"content-type", _JSON), _CLOSE, more_body=True)
+            await self._send(
+                send, status, answer, (b"content-type", _JSON), _CLOSE_HEADER, more_body=True
+            )
             await discard_body(receive)
             await send({"type": "http.response.body", "body": b""})
 
@@ -369,7 +371,7 @@ class Api:
         self._quiet.note()
         self._refusals.note(Reason.STOPPING, STOPPING)
         _, status, body = _error_answer(Unavailable(STOPPING))
-        await self._send(send, status, body, (b"content-type", _JSON), _CLOSE)
+        await self._send(send, status, body, (b"content-type", _JSON), _CLOSE_HEADER)
 
     async def _send(
         self,
@@ -399,7 +401,7 @@ def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
 
 
 def _target_of(model: str, match: re.Match[bytes]) -> Target:
-    """The version of a model that is meant by a path that matched `_POST` or `_GET`.
+    """The version of a model that is meant by a path that matched `_POST` or `_GET_PATH`.
 
     Raises:
         _EmptyError: The version is beyond int64.

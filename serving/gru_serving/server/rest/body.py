@@ -18,7 +18,7 @@ Body = bytes | bytearray
 # TF Serving's limit. It has none for bodies that are not packed.
 MAX_UNPACKED = 100 << 20
 # Bodies up to this size are decompressed immediately; larger ones wait for their turn.
-_SMALL = 1 << 20
+_INLINE_BYTES = 1 << 20
 _PIECE = 1 << 16
 # Deflate packs nothing tighter.
 _MOST_RATIO = 1032
@@ -131,7 +131,7 @@ async def open_body(
             break
     if not packed:
         return body
-    small = await threads.run(unpack, body, _SMALL)
+    small = await threads.run(unpack, body, _INLINE_BYTES)
     if small is not None:
         return small
     left = PackedBody(body, held)

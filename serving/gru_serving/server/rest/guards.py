@@ -24,10 +24,10 @@ from gru_serving.telemetry.request_record import RequestRecord
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_OPEN = (b"/healthz", b"/readyz")
+_OPEN_PATHS = (b"/healthz", b"/readyz")
 _MODELS = b"/v1/models"
 _STATUS = {Reason.FOREIGN_HOST: 421, Reason.FOREIGN_PAGE: 403}
-_ANY = "*"
+_ANY_HOST = "*"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 # `name`, `1.2.3.4` or `[::1]`, each perhaps with a port.
 _AUTHORITY = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/\s]+)(:[0-9]*)?")
@@ -124,7 +124,7 @@ class TokenGuard:
         self._tokens = tokens
         self._refusals = refusals
         self._cors = cors
-        self._open = {*_OPEN, *open_paths}
+        self._open = {*_OPEN_PATHS, *open_paths}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -163,7 +163,7 @@ class Hosts:
 
     def wrap(self, app: ASGIApp, refusals: Refusals | None = None) -> ASGIApp:
         """The REST application, behind a guard where one is wanted."""
-        if _ANY in self._allowed or not (self._local or self._allowed):
+        if _ANY_HOST in self._allowed or not (self._local or self._allowed):
             return app
         return HostGuard(
             app,
@@ -181,7 +181,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
         InvalidArgument: A name is no host name.
     """
     names = frozenset(name for part in text.split(",") if (name := part.strip().lower()))
-    for name in sorted(names - {_ANY}):
+    for name in sorted(names - {_ANY_HOST}):
         if not _NAME.fullmatch(name) and not _is_address(name):
             raise InvalidArgument(
                 "--allowed_hosts: expected host names separated by commas, without scheme and "

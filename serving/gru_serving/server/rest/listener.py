@@ -30,7 +30,7 @@ _BACKLOG = 2048
 # The host and port of a target that is a whole URL.
 _AUTHORITY = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
 # Bytes up to which two writes are copied into one.
-_JOINED = 1 << 16
+_MAX_JOINED_BYTES = 1 << 16
 
 
 class RestListener:
@@ -160,11 +160,11 @@ class AnswerTransport:
 
     def write(self, data: bytes) -> None:
         """Send together with the next write, if there is one before the loop's next turn."""
-        if not self._held and len(data) <= _JOINED:
+        if not self._held and len(data) <= _MAX_JOINED_BYTES:
             self._held = data
             self._loop.call_soon(self._flush)
             return
-        if len(self._held) + len(data) > _JOINED:
+        if len(self._held) + len(data) > _MAX_JOINED_BYTES:
             self._flush()
         self._held += data
         self._flush()

@@ -19,7 +19,7 @@ from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.servable import OnnxModel, Request, Servable, written
 
-_NAMED = 10
+_MOST_NAMED = 10
 _GOLDEN_BATCHES = (1, 1, 2, 4)
 _STEPS = 12
 _STREAMED_ROWS, _STREAMED_TICKS = 8, 64
@@ -151,7 +151,9 @@ class ForecastingServable(Servable):
         constants = self._run.series.constants
         if not constants:
             return []
-        shown = first_names([f"{name} ({value:g})" for name, value in constants.items()], _NAMED)
+        shown = first_names(
+            [f"{name} ({value:g})" for name, value in constants.items()], _MOST_NAMED
+        )
         return [f"constant in the training, so that servers do not forecast them: {shown}"]
 
     def _golden_forecast(self, asked: np.ndarray, read: np.ndarray, start: int = 0) -> Request:

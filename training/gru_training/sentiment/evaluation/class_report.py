@@ -39,7 +39,7 @@ from gru_training.words.vocabulary import word_counts
 
 DOUBTFUL_LABELS_FILE = "doubtful_labels.csv"
 _ROWS_SHOWN = 10
-_MOST_DOUBTED = 20_000
+_MAX_FOLD_ROWS = 20_000
 """Training rows, of which folds are still fast."""
 
 
@@ -151,7 +151,7 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
     """Write the training rows whose label is probably wrong; those rows, too."""
     part, rows = trained.data.train, trained.texts.rows["train"]
     ids, labels = rows.ids, rows.labels
-    if trained.data.made_up or len(ids) > _MOST_DOUBTED:
+    if trained.data.made_up or len(ids) > _MAX_FOLD_ROWS:
         return []
     scores = out_of_fold_scores(word_counts(ids, len(trained.texts.words.vocabulary)), labels)
     if scores is None:

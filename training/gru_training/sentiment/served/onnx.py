@@ -40,7 +40,7 @@ from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
 
-_LOWEST = float(np.finfo(np.float32).min)
+_LEAST_FLOAT = float(np.finfo(np.float32).min)
 
 
 class PoolingGraph:
@@ -127,7 +127,7 @@ class PoolingGraph:
         if not isinstance(layer, AttentionPooling):
             raise ValueError(f"Layer {layer.name!r} is of a kind that is not written as ONNX")
         scores = g.add("MatMul", self._sequence, g.weight(layer.score))
-        scores = g.add("Where", self._columns, scores, g.constant(float32(_LOWEST)))
+        scores = g.add("Where", self._columns, scores, g.constant(float32(_LEAST_FLOAT)))
         greatest = g.add("ReduceMax", scores, axes=[1], keepdims=1)
         weights = g.add("Mul", g.add("Exp", g.add("Sub", scores, greatest)), self._shown)
         return weights, g.add("Squeeze", greatest, self._axis)
@@ -145,7 +145,7 @@ class PoolingGraph:
 
     def _lowered(self) -> str:
         """The sequence, with the least number where it is masked."""
-        lowest = self._graph.constant(float32(_LOWEST))
+        lowest = self._graph.constant(float32(_LEAST_FLOAT))
         return str(self._graph.add("Where", self._columns, self._sequence, lowest))
 
     def _any(self) -> str:
@@ -163,7 +163,7 @@ class PoolingGraph:
     def _running_maximum(self, steps: str, most: int) -> str:
         """Compute a running maximum by doublings: ONNX has a running sum, but no such maximum."""
         g = self._graph
-        lowest = g.constant(float32(_LOWEST))
+        lowest = g.constant(float32(_LEAST_FLOAT))
         zero = g.constant([0])
         length = g.add("Shape", steps, start=1, end=2)
         for doubling in range(math.ceil(math.log2(max(most, 2)))):
