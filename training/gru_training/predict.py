@@ -29,12 +29,12 @@ PathName = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 class PredictConfig:
     """Score every row of a file with a trained run, and write the answers to another file.
 
-    Reads CSV, TSV, JSON lines and lists (plain, .gz or .zst), Parquet, Arrow and Excel; writes
-    .csv, .tsv, .jsonl (plain or .gz) and .parquet. The rows keep their order.
-    For a text classifier the output has the columns of the file, then label, probability, and one
-    column per class under the name of the class. If a column of the file has one of these names,
-    it gets input_ before its name; a class called label or probability gets class_. Empty and
-    missing texts are answered, too, about by the shares of the classes.
+    Reads CSV, TSV, JSON lines and lists (plain, .gz or .zst), Parquet, Arrow and Excel; writes CSV,
+    TSV, JSON lines (plain or .gz) and Parquet. The rows keep their order. For a text classifier the
+    output has the columns of the file, then label, probability, and one column per class under the
+    name of the class. If a column of the file has one of these names, it gets input_ before its
+    name; a class called label or probability gets class_. Empty and missing texts are answered,
+    too, about by the shares of the classes.
 
     Files may be of any size: memory stays bounded, but for Excel and JSON lists. If the command is
     interrupted or killed, run it again to continue. The output file appears when it is complete.

@@ -43,15 +43,15 @@ _EXAMPLES = f"""examples:
   gru-serve watch logs --version models/sentiment --outcomes corrected.csv
   gru-serve watch logs --version models/sentiment --every 300 --metrics /var/lib/node/gru.prom
 
-Each quantity is compared with the held-out rows that the version was exported with: number of
-words and share of unknown ones, labels and scores; of series level, spread and missing values of
-each column, and the forecasts. The population stability index says how far the two are apart: up
-to {MOVED:g} a quantity is stable, up to {SHIFTED:g} it has moved, beyond that it has shifted. An
-index that few rows may give by chance counts as stable; the column "chance" is that limit. A
-group of unlike rows moves no index while it is small, so a quantity has shifted, too, where more
-than {SHIFTED_OUTSIDE:.0%} of the rows lie outside of the range of 98 % of the held-out rows. Chance
-assumes that rows are independent. Windows of a series that overlap are not: watch them over a
-season.
+Each quantity is compared with the held-out rows that the version was exported with. Quantities of
+texts are their number of words, their share of unknown words, labels and scores; those of series
+are level, spread and missing values of each column, and the forecasts. The population stability
+index says how far the two are apart: up to {MOVED:g} a quantity is stable, up to {SHIFTED:g} it has
+moved, beyond that it has shifted. The column "chance" is the index that so few rows may have by
+chance; up to it a quantity counts as stable. A small group of unlike rows moves no index, so a
+quantity has shifted, too, where more than {SHIFTED_OUTSIDE:.0%} of the rows lie outside of the
+range of 98 % of the held-out rows. Chance assumes that rows are independent. Overlapping windows
+of a series are not: watch them over a season.
 
 exit status: 0 nothing has shifted; 1 something has; 2 wrong arguments or files; 130 interrupted
 """
@@ -93,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODEL",
         help="directory of the version that answers, or a base path for its highest",
     )
-    parser.add_argument("--model", metavar="NAME", help="of the requests, where logs have several")
+    parser.add_argument(
+        "--model", metavar="NAME", help="model to look at, where the logs have several"
+    )
     parser.add_argument(
         "--hours", type=_positive, metavar="N", help="only requests of the last N hours"
     )

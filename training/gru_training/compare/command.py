@@ -34,7 +34,8 @@ class CompareConfig:
     """
 
     run_paths: Annotated[
-        tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN RUN ...")
+        tyro.conf.Positional[tuple[Path, ...]],
+        tyro.conf.arg(metavar="RUN RUN ...", help_behavior_hint=""),
     ]
     """Two or more run directories of one task."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None

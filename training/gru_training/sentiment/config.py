@@ -346,11 +346,11 @@ class SentimentRunConfig(RunConfig):
 class SentimentConfig:
     """Train a GRU that gives texts a class, labels or a number, and write a run directory.
 
-    With --data it reads your own table of texts, or a folder with a known set: MR
-    (rt-polarity.pos, rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz,
-    imdb_test.tsv.gz) or the UCI sentences (*_labelled.txt). Without --data it learns from
-    generated film reviews in which word order decides, in less than a minute on two cores.
-    Ctrl-C ends training and keeps the best epoch so far.
+    With --data it reads your own table of texts, or a folder with a known set: MR (rt-polarity.pos,
+    rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz, imdb_test.tsv.gz) or the
+    UCI sentences (*_labelled.txt). Without --data it learns from generated film reviews in which
+    word order decides, in less than a minute on two cores. Ctrl-C ends training and keeps the best
+    epoch so far.
     """
 
     preset: OptionalName = None
