@@ -284,15 +284,18 @@ class Extent(NamedTuple):
     def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
         """The extent of inputs (B, T, D) to a state (B, U)."""
         rows, steps = inputs.shape[:2]
-        unknown_rows = rows is None
-        rows = tf.shape(inputs)[0] if unknown_rows else rows
+        unknown_rows, unknown_steps = rows is None, steps is None
+        if unknown_rows or unknown_steps:
+            sizes = tf.unstack(tf.shape(inputs))
+            rows, steps = (
+                known or size for known, size in zip((rows, steps), sizes[:2], strict=True)
+            )
         block_rows = (rows + plan.blocks - 1) // plan.blocks
         pads_rows = pads_steps = False
         if plan.compiles_blocks:
             block_rows = _padded_rows(rows, block_rows, units) if unknown_rows else block_rows
             pads_rows = unknown_rows or rows % plan.blocks > 0
-            pads_steps = steps is None or _is_one_of_many(steps, (inputs.shape[-1], plan))
-        steps = tf.shape(inputs)[1] if steps is None else steps
+            pads_steps = unknown_steps or _is_one_of_many(steps, (inputs.shape[-1], plan))
         capacity = _capacity(steps, block_rows * units) if pads_steps else steps
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
@@ -343,9 +346,13 @@ class Extent(NamedTuple):
         """Cut time-major values (capacity, …, …) to (T, …, …); None and what has no time stays."""
         if not self.pads_steps:
             return values
-        return tf.nest.map_structure(
-            lambda v: v if v is None or v.shape.rank != 3 else v[: self.steps], values
-        )
+        bounds = tf.constant([0]), tf.stack([self.steps]), tf.constant([1])
+
+        def cut(value: Tensor | None) -> Tensor | None:  # not by [:], which makes bounds each time
+            timed = value is not None and value.shape.rank == 3
+            return tf.strided_slice(value, *bounds) if timed else value
+
+        return tf.nest.map_structure(cut, values)
 
     def _pad(self, values: Tensor, timed: bool) -> Tensor:
         missing = self.blocks * self.block_rows - self.rows if self.pads_rows else 0
@@ -436,8 +443,8 @@ def _bucket(size: Any, sizes: list[int]) -> Any:
     """The least of the sizes that holds `size`."""
     if isinstance(size, int):
         return sizes[bisect.bisect_left(sizes, size)]
-    table = tf.constant(sizes)
-    return table[tf.searchsorted(table, size[tf.newaxis])[0]]
+    table = tf.constant(sizes)  # not tf.searchsorted, which takes ten times as long to trace
+    return tf.gather(table, tf.reduce_sum(tf.cast(table < size, tf.int32)))
 
 
 def _padded_rows(rows: Tensor, block_rows: Tensor, units: int) -> Tensor:

@@ -419,9 +419,7 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
     size = tf.stack([batch, 1, units])
 
     def read_slices(t: Tensor) -> Pieces:
-        z = tf.slice(inputs, tf.stack([0, t, 0]), size)[:, 0]
-        r = tf.slice(inputs, tf.stack([0, t, units]), size)[:, 0]
-        g = tf.slice(inputs, tf.stack([0, t, 2 * units]), size)[:, 0]
-        return z, r, g
+        z, r, g = (tf.slice(inputs, tf.stack([0, t, k * units]), size) for k in range(GATE_COUNT))
+        return tf.squeeze(z, 1), tf.squeeze(r, 1), tf.squeeze(g, 1)
 
     return read_slices

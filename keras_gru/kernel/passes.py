@@ -73,8 +73,16 @@ class Options(NamedTuple):
     plan: Plan
 
 
-def infer(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Tensor, ...]:
+def infer(
+    operands: Operands, options: Options, keep_outputs: bool, extent: Extent | None = None
+) -> tuple[Tensor, ...]:
     """Run forward, keeping nothing for a backward pass.
+
+    Args:
+        operands: Operands of the sequence.
+        options: Options of the sequence.
+        keep_outputs: Whether the states of all steps are wanted.
+        extent: Extent of the operands with the plan for inference, or None if it is still unknown.
 
     Returns:
         Outputs (B, T, U) if wanted, and the final state, wide.
@@ -83,7 +91,7 @@ def infer(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Ten
     masked_gates = options.recurrent_mask is not None or options.input_mask is not None
     if plan.compiled or plan.unroll == 1 or masked_gates:
         options = options._replace(plan=plan)
-        extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
+        extent = extent or Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
         runs = run_forward(operands, options, extent, keep_outputs, False)
         return joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
     run = export.scan if plan.target in CONVERTED_RUNTIMES else export.run
@@ -202,30 +210,41 @@ def gradients(
     recurrent_masks = extent.cut(masks and Gates(*map(wide, masks)))
     parts = zip(inputs, input_masks, recurrent_masks, blocks, strict=True)
     for x, input_mask, recurrent_mask, (back, before) in parts:
-        of_inputs, of_states = back.x, back.x if back.q is None else back.x._replace(g=back.q)
+        # All steps and rows in one axis, once for all products: a reshape takes long to trace.
+        of_projected = list(map(_flat, back.x))
+        of_candidate = None if back.q is None else _flat(back.q)
+        of_inputs, of_states = of_projected, of_projected
         if back.gain is not None:
-            of_inputs, of_states = back.normalized_inputs, back.normalized_states
+            of_inputs = list(map(_flat, back.normalized_inputs))
+            of_states = list(map(_flat, back.normalized_states))
             d_gain.append(back.gain)
+        elif of_candidate is not None:
+            of_states = [*of_projected[:2], of_candidate]
         d_x, d_kernels, d_recurrents = [], [], []
+        seen, h = _flat(x), tf.cast(_flat(before), narrow)
         for gate in range(GATE_COUNT):
             delta = tf.cast(of_inputs[gate], narrow)
-            seen = x if input_mask is None else x * input_mask[gate]
+            if input_mask is not None:
+                seen = _flat(x * input_mask[gate])
             d_kernels.append(_outer_sum(seen, delta))  # (15)
             d = project(delta, kernels[gate])  # (14)
-            d_x.append(d if input_mask is None else d * wide(input_mask[gate]))
-            h = before if recurrent_mask is None else before * recurrent_mask[gate]
+            if input_mask is not None:
+                d = _flat(tf.reshape(d, tf.shape(x)) * wide(input_mask[gate]))
+            d_x.append(d)
+            if recurrent_mask is not None:
+                h = tf.cast(_flat(before * recurrent_mask[gate]), narrow)
             if gate == 2 and back.reset_states is not None:
-                h = back.reset_states
-            d_recurrents.append(
-                _outer_sum(tf.cast(h, narrow), tf.cast(of_states[gate], narrow))  # (15)
-            )
-        d_inputs.append(batch_major(tf.add_n(d_x)))
+                h = tf.cast(_flat(back.reset_states), narrow)
+            d_recurrents.append(_outer_sum(h, tf.cast(of_states[gate], narrow)))  # (15)
+        d_inputs.append(batch_major(tf.reshape(tf.add_n(d_x), tf.shape(x))))
         d_initial.append(back.initial_state)
         d_kernel.append(tf.concat(d_kernels, -1))
         d_recurrent.append(tf.concat(d_recurrents, -1))
-        d_projected.append(tf.concat(list(map(_row_sum, back.x)), -1))  # (15)
-        if back.q is not None:
-            d_candidate.append(_row_sum(back.q))
+        ones = tf.ones_like(of_projected[0][:, :1])
+        d_projected.append(tf.concat([_row_sum(d, ones) for d in of_projected], -1))  # (15)
+        if of_candidate is not None:
+            ones = ones if back.gain is None else tf.ones_like(of_candidate[:, :1])
+            d_candidate.append(_row_sum(of_candidate, ones))
     found = [
         extent.join(d_inputs, timed=True),
         extent.join(d_initial),
@@ -415,13 +434,16 @@ def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Sha
     return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
 
 
+def _flat(values: Tensor) -> Tensor:
+    """Put all steps and rows (T, B, V) into one axis."""
+    return tf.reshape(values, [-1, values.shape[-1]])
+
+
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
-    """Sum aᵀb over time and batch: (T, B, U), (T, B, V) → (U, V), wide."""
-    rows_a, rows_b = tf.reshape(a, [-1, a.shape[-1]]), tf.reshape(b, [-1, b.shape[-1]])
-    return wide(tf.matmul(rows_a, rows_b, transpose_a=True))
+    """Sum aᵀb over time and batch: (TB, U), (TB, V) → (U, V), wide."""
+    return wide(tf.matmul(a, b, transpose_a=True))
 
 
-def _row_sum(values: Tensor) -> Tensor:
-    """Sum over time and batch, as a matrix product: tf.reduce_sum is half as fast."""
-    rows = tf.reshape(values, [-1, values.shape[-1]])
-    return tf.linalg.matvec(rows, tf.ones_like(rows[:, 0]), transpose_a=True)
+def _row_sum(rows: Tensor, ones: Tensor) -> Tensor:
+    """Sum (TB, V) over time and batch, as a matrix product: tf.reduce_sum is half as fast."""
+    return tf.reshape(tf.matmul(rows, ones, transpose_a=True), [-1])

@@ -62,7 +62,8 @@ def recurrence(
         return infer(operands, options._replace(plan=options.plan.inline()), keep_outputs)
     if options.plan.target is not None and not training:  # a file would hold the gradients too
         return infer(operands, options, keep_outputs)
-    extent = Extent.of(operands.inputs, options.plan, operands.initial_state.shape[-1])
+    plan = options.plan if training else options.plan.for_inference()
+    extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
     # XLA has no slices of a changing size: what it compiles as a whole is one segment.
     recompute = recompute and training and not execution.in_xla()
     segments = Segments.of(operands.inputs, options.go_backwards) if recompute else None
@@ -78,7 +79,7 @@ def recurrence(
             runs = run_forward(still, options, extent, keep_outputs, True)
             outputs = joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
         else:
-            outputs = infer(still, options, keep_outputs)
+            outputs = infer(still, options, keep_outputs, extent)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*values, *upstream]).tangents:
