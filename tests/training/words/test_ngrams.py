@@ -273,6 +273,12 @@ def test_a_network_that_helps_by_chance_alone_gets_no_share():
     assert real >= 0.8
 
 
+def test_where_all_rows_are_right_the_regression_is_as_sure_as_it_is():
+    signal = np.where(np.array([0, 1] * 30)[:, np.newaxis] == [0, 1], 1.0, -1.0)
+    noise = np.random.default_rng(3).normal(0, 1, (60, 2))
+    assert fit_shares(np.array([0, 1] * 30), noise, 2 * signal) == (0.0, 1.0)
+
+
 def test_combined_model():
     keras.utils.set_random_seed(0)
     train = rows(100, 4)

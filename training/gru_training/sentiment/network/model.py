@@ -313,7 +313,12 @@ def fit_shares(
     one, other = of_parts(best), of_parts(ngrams_alone)
     error = standard_error(one.left_out, other.left_out) if one.left_out else math.inf
     helps = abs(one.value - other.value) > ERRORS_TO_BEAT * error
-    return best if helps or not ngrams_alone[1] else ngrams_alone
+    if helps or not ngrams_alone[1]:
+        return best
+    # Where every row is right, no size is the best: the regression is left as sure as it is.
+    double = loss(labels, 2 * ngrams_alone[1] * ngram_logits)
+    is_best = double >= loss(labels, ngrams_alone[1] * ngram_logits)
+    return ngrams_alone if is_best else (0.0, 1.0)
 
 
 def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:
