@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections import Counter
 
@@ -23,6 +24,10 @@ os.environ.setdefault(
     "TF_XLA_FLAGS", f"--tf_xla_persistent_cache_directory={made_once.compiled_programs()}"
 )
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# A shell has Ctrl-C ignored in what it runs in the background, and all below inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 if os.environ.get("NOTHING_MISSING"):

@@ -60,4 +60,4 @@ def test_texts_of_one_template_are_not_all_compared(monkeypatch):
     found = near_duplicates(texts, others, 0.8)
     assert [each.place for each in found] == list(range(300))
     assert min(each.similarity for each in found) >= 0.8
-    assert len(compared) <= 1000 + 300 * near_duplicates_module._AT_LEAST
+    assert len(compared) <= 1000 + 300 * near_duplicates_module._MIN_CANDIDATES
