@@ -125,8 +125,31 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
     widest = max(metrics["intervals"], key=lambda interval: interval["nominal"])
     return (
         f"{text}. The {widest['nominal']:.0%} interval holds {widest['coverage']:.0%} of the "
-        "values."
+        f"values. {_delivered(metrics)}"
     )
+
+
+def _delivered(metrics: Mapping[str, Any]) -> str:
+    """Name the model that is delivered, and simple ones that the test windows would prefer."""
+    combination, measure = metrics["combination"], metrics["measure"]
+    text = "Delivered is the network alone, as the settings ask."
+    if combination is not None:
+        network = sum(share["weight"] for share in combination["shares"] if share["network"])
+        parts = "networks and simple forecasters" if network else "simple forecasters"
+        text = f"Delivered is the weighted mean of {parts} that does best on the validation windows"
+        text += "." if network else ": there, networks add nothing."
+    own = metrics["model"]["test"][measure]
+    better = {
+        name: floor["test"][measure]
+        for name, floor in metrics["baselines"].items()
+        if floor["test"][measure] < own
+    }
+    if better:
+        shown = " and ".join(f"{name} ({error:.4f})" for name, error in better.items())
+        text += (
+            f" **Better on the test windows** ({measure.upper()} {own:.4f}): {shown}, each alone."
+        )
+    return text
 
 
 def _introduction(metrics: Mapping[str, Any]) -> list[str]:

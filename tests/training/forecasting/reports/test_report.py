@@ -64,6 +64,32 @@ def test_it_begins_with_the_error_beside_that_of_the_last_season(metrics):
     assert "off by 12.5 on average, in the units of up**, 50% more than" in first
 
 
+def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
+    metrics["beats_seasonal_naive"] = True
+    shares = [
+        {"name": name, "detail": "", "weight": weight, "network": network, "validation_loss": 0.1}
+        for name, weight, network in (("GRU", 0.0, "network_1"), ("ridge", 1.0, None))
+    ]
+    metrics["combination"] = {
+        "shares": shares,
+        "criterion": "mean squared error",
+        "transforms": {"none": 0.1},
+    }
+    metrics["model"]["test"]["mse"] = 0.25
+    for name, floor in metrics["baselines"].items():
+        floor["test"]["mse"] = 0.2 if name == "last value" else 0.3
+    first = write_markdown(metrics).split("\n")[2]
+    assert "Delivered is the weighted mean of simple forecasters that does best" in first
+    assert "there, networks add nothing." in first
+    assert "**Better on the test windows** (MSE 0.2500): last value (0.2000), each alone" in first
+    assert "ridge" not in first
+    shares[0]["weight"], shares[1]["weight"] = 0.6, 0.4
+    metrics["baselines"]["last value"]["test"]["mse"] = 0.3
+    first = write_markdown(metrics).split("\n")[2]
+    assert "Delivered is the weighted mean of networks and simple forecasters" in first
+    assert "Better" not in first
+
+
 @pytest.mark.parametrize(
     ("coverage", "words"),
     [(0.83, None), (0.77, None), (0.769, "3.1 points less"), (0.9, "10.0 points more")],
