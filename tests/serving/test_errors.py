@@ -28,3 +28,20 @@ def test_from_code_chooses_the_class():
 def test_abort_does_not_leak_into_the_class():
     errors.from_code(10, "x")
     assert errors.ServingError("y").code is errors.Code.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "no more memory"),
+        (RuntimeError("can't start new thread"), "started no more threads"),
+        (RuntimeError("another fault"), None),
+        (errors.InvalidArgument("can't start new thread"), None),
+    ],
+)
+def test_what_the_system_refuses(error, words):
+    refusal = errors.refused_by_system(error)
+    assert (refusal is None) == (words is None)
+    if words:
+        assert refusal.code is errors.Code.RESOURCE_EXHAUSTED
+        assert words in refusal.message

@@ -30,12 +30,11 @@ from gru_serving.engine.examples import Classification, Task, classify, infer, r
 from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import (
-    NO_MEMORY,
     Code,
     Internal,
     InvalidArgument,
-    ResourceExhausted,
     ServingError,
+    refused_by_system,
 )
 from gru_serving.inference.service import (
     AnswerT,
@@ -434,8 +433,9 @@ def _fail(context: Any, error: Exception) -> tuple[Code, bytes]:
     # them the request, until the garbage collector runs.
     if isinstance(error, ServingError):
         return error.code, refuse(context, error)
-    if isinstance(error, MemoryError):
-        return Code.RESOURCE_EXHAUSTED, refuse(context, ResourceExhausted(NO_MEMORY))
+    refusal = refused_by_system(error)
+    if refusal is not None:
+        return refusal.code, refuse(context, refusal)
     log.error("a gRPC call failed", exc_info=error)
     return Code.INTERNAL, refuse(context, Internal(f"{type(error).__name__}: {error}"))
 

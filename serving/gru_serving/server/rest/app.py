@@ -51,13 +51,12 @@ from gru_serving.codecs.tensor_proto import decode_input
 from gru_serving.engine.examples import Classification, classify, regress
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import (
-    NO_MEMORY,
     Code,
     Internal,
     InvalidArgument,
-    ResourceExhausted,
     ServingError,
     Unavailable,
+    refused_by_system,
 )
 from gru_serving.inference.service import (
     AnswerT,
@@ -313,8 +312,8 @@ class Api:
                 body = await read_body(receive, headers, held)
             except ServingError as error:
                 body = error.with_traceback(None)  # which holds what was read
-            except MemoryError:
-                body = ResourceExhausted(NO_MEMORY)
+            except MemoryError as error:
+                body = refused_by_system(error)
             if body is None:
                 return
             started = time.perf_counter()
@@ -336,7 +335,7 @@ class Api:
                     raise InvalidArgument(f"Malformed request: {method} {shown}")
                 record.status, status = Code.OK.name, 200
             except Exception as error:
-                if not isinstance(error, ServingError | MemoryError):
+                if not isinstance(error, ServingError) and refused_by_system(error) is None:
                     log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
                 code, status, answer = _error_answer(error)
                 record.status = code.name
@@ -390,10 +389,8 @@ class Api:
 
 def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
     """Code, HTTP status and body for any error."""
-    if isinstance(error, MemoryError):
-        error = ResourceExhausted(NO_MEMORY)
-    elif not isinstance(error, ServingError):
-        error = Internal(f"{type(error).__name__}: {error}")
+    if not isinstance(error, ServingError):
+        error = refused_by_system(error) or Internal(f"{type(error).__name__}: {error}")
     status, text = encode_error(error)
     if isinstance(error, BodyTooLarge):
         return error.code, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text
