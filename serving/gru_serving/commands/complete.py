@@ -17,6 +17,7 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     exit_status,
+    explain_asked,
 )
 from gru_serving.commands.terminal import (
     command_parser,
@@ -86,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answer (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _complete, exit_status, asks=True)
+    return run_command(parser, argv, _complete, exit_status, explain=explain_asked)
 
 
 def completion(

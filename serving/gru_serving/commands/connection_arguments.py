@@ -8,7 +8,7 @@ from typing import Any
 
 from gru_serving.client import Client, ClientOptions, connect
 from gru_serving.client.metadata import ListedVersion
-from gru_serving.commands.terminal import NO_ANSWER, USAGE
+from gru_serving.commands.terminal import NO_ANSWER, USAGE, explain_error, safe_text
 from gru_serving.errors import Code, InvalidArgument, ServingError
 
 _NO_ANSWER = (
@@ -107,18 +107,17 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def what_there_is(error: ServingError, arguments: argparse.Namespace) -> str:
-    """Describe the models and versions on the server that was asked for another one.
+def explain_asked(error: Exception, arguments: argparse.Namespace) -> str:
+    """`explain_error`, with what there is on a server that was asked for another version."""
+    said = explain_error(error)
+    unknown = isinstance(error, ServingError) and (
+        error.code is Code.NOT_FOUND or "version label" in error.message
+    )
+    return said + safe_text(_what_there_is(arguments)) if unknown and arguments.url else said
 
-    Args:
-        error: Error of the server.
-        arguments: Arguments of the command.
 
-    Returns:
-        A part of a sentence; empty for any other error, or if the server does not tell.
-    """
-    if error.code is not Code.NOT_FOUND and "version label" not in error.message:
-        return ""
+def _what_there_is(arguments: argparse.Namespace) -> str:
+    """Describe the models and versions on the server; empty if it does not tell them."""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:

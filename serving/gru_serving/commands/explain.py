@@ -19,6 +19,7 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     exit_status,
+    explain_asked,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
 from gru_serving.commands.terminal import (
@@ -89,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answer (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _explain, exit_status, (PlotError,), asks=True)
+    return run_command(parser, argv, _explain, exit_status, (PlotError,), explain=explain_asked)
 
 
 def _explain(arguments: argparse.Namespace) -> int:

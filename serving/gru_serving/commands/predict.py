@@ -23,6 +23,7 @@ from gru_serving.commands.connection_arguments import (
     add_target_arguments,
     check_texts,
     connect_as_told,
+    explain_asked,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
 from gru_serving.commands.terminal import (
@@ -197,7 +198,7 @@ def main(argv: Sequence[str]) -> int:
         0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
         version, label, signature or input that the server does not have.
     """
-    return run_command(_parser(), argv, _predict, _status, asks=True)
+    return run_command(_parser(), argv, _predict, _status, explain=explain_asked)
 
 
 def _status(error: Exception) -> int:

@@ -21,6 +21,7 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     exit_status,
+    explain_asked,
 )
 from gru_serving.commands.files.series_csv import (
     Ticks,
@@ -87,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
         help="form of the answers (default: %(default)s)",
     )
     add_connection_arguments(parser)
-    return run_command(parser, argv, _stream, exit_status, asks=True)
+    return run_command(parser, argv, _stream, exit_status, explain=explain_asked)
 
 
 def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:

@@ -62,7 +62,7 @@ def run_command(
     work: Callable[[argparse.Namespace], int],
     status: Callable[[Exception], int] = lambda _: USAGE,
     errors: tuple[type[Exception], ...] = (),
-    asks: bool = False,
+    explain: Callable[[Exception, argparse.Namespace], str] | None = None,
 ) -> int:
     """Parse the arguments and do the work; an error of it is one line, or raised with --debug.
 
@@ -72,7 +72,8 @@ def run_command(
         work: Function that gets the arguments and returns the exit status.
         status: Function that returns the exit status for an error.
         errors: Further errors than those of servers, values and files.
-        asks: Whether the command asks a version of a server, see `explain_error`.
+        explain: Function of an error and the arguments that says it in one line, in place of
+            `explain_error`.
     """
     add_debug_argument(parser)
     arguments = parser.parse_args(argv)
@@ -84,28 +85,17 @@ def run_command(
         of_output = isinstance(error, OSError) and error.errno in OUTPUT_ERRORS
         if arguments.debug or (of_output and error.filename is None):  # type: ignore[attr-defined]
             raise
-        said = explain_error(error, arguments if asks else None)
+        said = explain(error, arguments) if explain else explain_error(error)
         print(f"{parser.prog}: {said}", file=sys.stderr)
         return status(error)
 
 
-def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
-    """An error as one line that is safe to print: a server may have written parts of it.
-
-    Args:
-        error: Error of the command.
-        arguments: Arguments of a command that asked a server: then a model, version or label that
-            it does not have is answered with those that it has.
-    """
-    if isinstance(error, ServingError):
-        text = safe_text(error.message)
-        if arguments is not None and arguments.url:
-            from gru_serving.commands.connection_arguments import what_there_is
-
-            text += safe_text(what_there_is(error, arguments))
-        return text
+def explain_error(error: Exception) -> str:
+    """An error as one line that is safe to print: a server may have written parts of it."""
     if isinstance(error, InterfaceChangeError):
-        return str(error)
+        return str(error)  # a list, and escaped
+    if isinstance(error, ServingError):
+        return safe_text(error.message)
     if isinstance(error, OSError) and error.filename is not None:
         return safe_text(f"{error.filename}: {error.strerror}")
     return safe_text(error)

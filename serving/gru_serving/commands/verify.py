@@ -14,6 +14,7 @@ from gru_serving.commands.connection_arguments import (
     add_connection_arguments,
     connect_as_told,
     exit_status,
+    explain_asked,
 )
 from gru_serving.commands.terminal import (
     NO_ANSWER,
@@ -21,7 +22,6 @@ from gru_serving.commands.terminal import (
     WRONG,
     add_debug_argument,
     command_parser,
-    explain_error,
     safe_text,
     waiting,
 )
@@ -73,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
         if arguments.debug:
             raise
         status = _status(error, asked=arguments.url is not None)
-        said = explain_error(error, arguments)
+        said = explain_asked(error, arguments)
         if arguments.json:
             print(json.dumps({"status": status, "error": said}))
         print(f"gru-serve verify: {said}", file=sys.stderr)
