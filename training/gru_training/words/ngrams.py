@@ -366,9 +366,9 @@ def _choose(
 
     keys, held = counts(train)
 
-    def tried(penalty: float, tfidf: bool, pieces: bool) -> tuple[float, NgramModel]:
-        made = features(keys, held, tfidf, pieces)
-        x = made.of(held)
+    def tried(
+        penalty: float, tfidf: bool, made: _Features, x: sp.csr_matrix
+    ) -> tuple[float, NgramModel]:
         model = made.model(keys, fit(x, train, penalty, tfidf), penalty, counted)
         logits = model.logits(validation.ids)
         if folds is not None:
@@ -376,23 +376,26 @@ def _choose(
             logits = np.concatenate([others, logits])
         return score(labels, logits), model
 
-    found = []
-    for tfidf in penalties:
-        own = [tried(penalty, tfidf, False) for penalty in penalties[tfidf]]
-        if own:
-            best = max(own, key=lambda one: one[0])
-            assert best[1].penalty is not None
-            found += [best, tried(best[1].penalty, tfidf, True)] if few else [best]
-    trained = max(found, key=lambda one: one[0])[1]
+    found: list[tuple[float, NgramModel, float]] = []
+    for tfidf, of_either in penalties.items():
+        if not of_either:
+            continue
+        made = features(keys, held, tfidf, False)
+        x = made.of(held)
+        best = max(((*tried(one, tfidf, made, x), one) for one in of_either), key=lambda it: it[0])
+        found.append(best)
+        if few:
+            made = features(keys, held, tfidf, True)
+            found.append((*tried(best[2], tfidf, made, made.of(held)), best[2]))
+    _, trained, penalty = max(found, key=lambda one: one[0])
     if not few:
         return FittedNgrams(trained, trained)
-    assert trained.penalty is not None
     tfidf = trained.squares is not None
     rows = _together(train, validation)
     all_keys, all_held = counts(rows)
     made = features(all_keys, all_held, tfidf, trained.with_pieces)
-    fitted = fit(made.of(all_held), rows, trained.penalty, tfidf)
-    return FittedNgrams(trained, made.model(all_keys, fitted, trained.penalty, counted))
+    fitted = fit(made.of(all_held), rows, penalty, tfidf)
+    return FittedNgrams(trained, made.model(all_keys, fitted, penalty, counted))
 
 
 def _folds(labels: np.ndarray) -> np.ndarray:
@@ -566,12 +569,12 @@ class NgramLogits(keras.layers.Layer):
         found = self.weights_of(tf.reshape(keys, [-1]))
         shape = tf.concat([tf.shape(keys), [self.classes]], 0)
         total = tf.reduce_sum(tf.reshape(found, shape), axis=1)
-        return total / self.lengths_of(keys)[:, tf.newaxis] + self.bias
+        if self.unit_length:
+            total /= self.lengths_of(keys)[:, tf.newaxis]
+        return total + self.bias
 
     def lengths_of(self, keys: Any) -> Any:
-        """Return what the weights of n-grams (B, T), each once, are divided by, (B,)."""
-        if not self.unit_length:
-            return tf.ones(tf.shape(keys)[:1])
+        """Return the lengths (B,) of the vectors of texts by their n-grams (B, T), each once."""
         place, known = self._found(keys)
         total = tf.reduce_sum(tf.where(known, tf.gather(self.squares, place), 0.0), axis=1)
         return tf.where(total > 0, tf.sqrt(total), 1.0)

@@ -263,7 +263,8 @@ class Attribution:
         different, which, times = tf.unique_with_counts(keys)
         worth = tf.linalg.matvec(self._ngrams.weights_of(keys), weights)
         worth /= tf.cast(tf.gather(times, which), tf.float32)
-        worth /= self._ngrams.lengths_of(different[tf.newaxis])
+        if self._ngrams.unit_length:
+            worth /= self._ngrams.lengths_of(different[tf.newaxis])
         count, scores = tf.shape(ids)[0], []
         for length in range(1, self._ngrams.order + 1):
             grams = tf.maximum(count - length + 1, 0)
