@@ -1,6 +1,6 @@
 """The problems of data, collected so that a user sees all of them at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gru_training.errors import DataError
@@ -156,6 +156,11 @@ def first_names(names: Sequence[str], most: int) -> str:
     """The first names, and how many more there are, such as `a, b and 1,200 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def values_shown(values: Mapping[str, float], most: int = 10) -> str:
+    """The first names with their values, as `first_names`."""
+    return first_names([f"{name} ({value:g})" for name, value in values.items()], most)
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:

@@ -436,12 +436,12 @@ def complete(
     fits = whole[places] == times if len(whole) else np.zeros(len(times), bool)
     places = np.where(fits, places, -1)
     off = np.flatnonzero(places < 0)
-    most = ""
+    advice = ""
     if guessed and len(off):
         step = nearest_frequency(times) or frequency
         most = "as most are; " if 2 * len(off) < len(times) else ""
-        most = f" ({most}--frequency {step} moves all to the nearest step)"
-    message = f"expected times every {frequency}{most} counted from {time_text(times[0])}"
+        advice = f" ({most}--frequency {step} moves all to the nearest step)"
+    message = f"expected times every {frequency}{advice} counted from {time_text(times[0])}"
     for row in off:
         cells.note(found, int(row), "spacing", message)
     if problems is None:

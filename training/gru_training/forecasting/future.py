@@ -18,7 +18,7 @@ from rich.table import Table
 from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
-from gru_training.data.problems import counted, first_names
+from gru_training.data.problems import counted, first_names, values_shown
 from gru_training.data.series import Series, counts_steps
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
@@ -540,9 +540,7 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
     require_known(run, recent)
     notes = list(recent.notes)
     if constants := run.series.constants:
-        shown = first_names(
-            [f"{name} ({value:g})" for name, value in constants.items()], _MOST_NAMED
-        )
+        shown = values_shown(constants)
         notes.append(f"constant in the training, and forecast as they were: {shown}")
     far = far_values(run, recent)
     for row, column in far[:_MOST_NAMED]:

@@ -134,7 +134,7 @@ def _delivered(metrics: Mapping[str, Any]) -> str:
     combination, measure = metrics["combination"], metrics["measure"]
     text = "Delivered is the network alone, as the settings ask."
     if combination is not None:
-        network = sum(share["weight"] for share in combination["shares"] if share["network"])
+        network = _network_weight(combination)
         parts = "networks and simple forecasters" if network else "simple forecasters"
         text = f"Delivered is the weighted mean of {parts} that does best on the validation windows"
         text += "." if network else ": there, networks add nothing."
@@ -150,6 +150,10 @@ def _delivered(metrics: Mapping[str, Any]) -> str:
             f" **Better on the test windows** ({measure.upper()} {own:.4f}): {shown}, each alone."
         )
     return text
+
+
+def _network_weight(combination: Mapping[str, Any]) -> float:
+    return float(sum(share["weight"] for share in combination["shares"] if share["network"]))
 
 
 def _introduction(metrics: Mapping[str, Any]) -> list[str]:
@@ -202,7 +206,7 @@ def _combination(metrics: Mapping[str, Any]) -> list[str]:
         weight = f"{share['weight']:.2f}" if share["weight"] else "none"
         rows.append((share["name"], share["detail"], f"{share['validation_loss']:.4f}", weight))
     lines += markdown_table(rows, words=2)
-    network = sum(share["weight"] for share in combination["shares"] if share["network"])
+    network = _network_weight(combination)
     lines += ["", f"Networks have a weight of {network:.2f} of 1."]
     if len(combination["transforms"]) > 1:
         tried = ", ".join(f"{name} {loss:.4f}" for name, loss in combination["transforms"].items())

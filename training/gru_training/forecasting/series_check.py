@@ -8,7 +8,7 @@ import numpy as np
 
 from gru_training.data.calendar import season_length
 from gru_training.data.long_form import wide_columns
-from gru_training.data.problems import Problems, counted, first_names
+from gru_training.data.problems import Problems, counted, values_shown
 from gru_training.data.series import Series
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
 from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
@@ -450,8 +450,7 @@ def _without_constants(
             found[name] = float(column[seen[0]])
     if not found:
         return series
-    shown = first_names([f"{name} ({value:g})" for name, value in found.items()], _MOST_NOTES)
-    problems.note(f"constant, and forecast as they are: {shown}")
+    problems.note(f"constant, and forecast as they are: {values_shown(found)}")
     if len(found) < len(names):
         gone = {*found, *wide_columns(list(found), series.inputs, valued=False)}
         kept = [number for number, name in enumerate(series.columns) if name not in gone]

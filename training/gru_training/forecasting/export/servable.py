@@ -8,7 +8,7 @@ import pandas as pd
 import tensorflow as tf
 
 from gru_serving.preprocessing.series import MEDIAN
-from gru_training.data.problems import first_names
+from gru_training.data.problems import values_shown
 from gru_training.forecasting.export.calendar import calendar_card, calendar_inputs
 from gru_training.forecasting.export.one_series import one_series_of
 from gru_training.forecasting.export.onnx import ForecastingGraphs
@@ -19,7 +19,6 @@ from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.servable import OnnxModel, Request, Servable, written
 
-_MOST_NAMED = 10
 _GOLDEN_BATCHES = (1, 1, 2, 4)
 _STEPS = 12
 _STREAMED_ROWS, _STREAMED_TICKS = 8, 64
@@ -148,12 +147,9 @@ class ForecastingServable(Servable):
 
     def notes(self) -> list[str]:
         """Name the columns that were constant, which no network forecasts."""
-        constants = self._run.series.constants
-        if not constants:
+        if not (constants := self._run.series.constants):
             return []
-        shown = first_names(
-            [f"{name} ({value:g})" for name, value in constants.items()], _MOST_NAMED
-        )
+        shown = values_shown(constants)
         return [f"constant in the training, so that servers do not forecast them: {shown}"]
 
     def _golden_forecast(self, asked: np.ndarray, read: np.ndarray, start: int = 0) -> Request:

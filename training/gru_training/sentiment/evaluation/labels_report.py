@@ -23,6 +23,7 @@ from gru_training.sentiment.evaluation.markdown import (
     class_table,
     epoch_sentence,
     further_lines,
+    points,
     what_the_network_adds,
     why_lines,
 )
@@ -137,7 +138,7 @@ def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     data, model = metrics["data"], metrics["model"]
     rows, test = data["rows"], model["test"]
-    adds = what_the_network_adds(metrics, "micro_f1", lambda share: f"{100 * share:.1f} points")
+    adds = what_the_network_adds(metrics, "micro_f1", points)
     lines = [
         f"# Labels: {data['name']}",
         "",

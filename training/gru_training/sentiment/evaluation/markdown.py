@@ -142,14 +142,15 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
             f". Of the texts of class {cell(worst)} it finds {recall['recall']:.0%} "
             f"({recall['rows']:,} test rows)"
         )
-    return f"{text}. {what_the_network_adds(metrics, 'accuracy', _points)}".rstrip()
+    return f"{text}. {what_the_network_adds(metrics, 'accuracy', points)}".rstrip()
 
 
 def _of_100(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def _points(share: float) -> str:
+def points(share: float) -> str:
+    """Write a difference of shares in points, such as `1.5 points`."""
     return f"{100 * share:.1f} points"
 
 

@@ -71,7 +71,7 @@ class Stages:
         return {name: round(seconds, 2) for name, seconds in self._seconds.items()}
 
     def _say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False)
+        self._console.print(line)
 
 
 def write_report(
