@@ -218,9 +218,7 @@ def test_a_label_on_every_row_or_on_none_is_said(tmp_path):
     rows = [f"text {i},1.0,0.0" for i in range(30)]
     config = columns_file(tmp_path / "a.csv", rows)
     notes = load_sentiment_data(config, 0).notes
-    assert any(
-        note.startswith("the label 'urgent' (30 rows) stands on every row") for note in notes
-    )
+    assert any(note.startswith("every row has the label 'urgent' (30 rows)") for note in notes)
     assert any(note.startswith("no row has the label 'billing'") for note in notes)
     frame = pd.read_csv(config.data)
     table = text_source(frame, None, Columns("text", ["urgent", "billing"])).table

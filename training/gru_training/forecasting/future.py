@@ -233,8 +233,8 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     if not ended:
         return []
     return [
-        f"no forecast of {first_names(ended, _MOST_NAMED)}, of which there is no value in the "
-        f"{len(recent.times)} steps that the model reads"
+        f"no forecast for {first_names(ended, _MOST_NAMED)}: no value in the last "
+        f"{len(recent.times)} steps, which the model reads"
     ]
 
 
@@ -391,7 +391,7 @@ def forecast(
         found[name] = ahead[:steps]
     found |= {name: np.full((steps, len(run.levels)), value) for name, value in constants.items()}
     if not found:
-        raise DataError("; ".join(said) or f"{run.path}: no series goes on, of which to forecast")
+        raise DataError("; ".join(said) or f"{run.path}: no series has values to forecast from")
     if warn is not None:
         for note in said:
             warn(note)

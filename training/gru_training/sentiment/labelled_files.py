@@ -180,8 +180,8 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
     if kind == "labels" and len(rows) > 1:
         for label in sorted(label for label in counts if counts[label] == len(rows)):
             problems.note(
-                f"the label {_with_rows(label, counts)} stands on every row, which tells nothing "
-                "of the rows on which it would not"
+                f"every row has the label {_with_rows(label, counts)}, so the model cannot learn "
+                "when it does not apply"
             )
     unlabelled = [row.line for row in rows if kind == "labels" and not names_in(row.label)]
     if unlabelled:

@@ -257,8 +257,8 @@ class Tracked:
         except Exception as error:
             if not self._lost:
                 self._console.print(
-                    f"warning: {self._config.run.track} cannot be told of this training, which "
-                    f"goes on without it: {_in_a_line(error)}",
+                    f"warning: {self._config.run.track} cannot be reached; the training continues "
+                    f"without it: {_in_a_line(error)}",
                     style="yellow",
                 )
             self._lost = True

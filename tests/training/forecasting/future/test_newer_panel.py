@@ -75,7 +75,7 @@ def test_a_series_without_newer_values_is_named(forecaster, capsys):
     frame = table()
     found = forecaster.predict(data=frame[frame["unique_id"] != "b"])
     assert set(found["unique_id"]) == {"a", "c", "zero"}
-    assert "no forecast of b, of which there is no value" in capsys.readouterr().err
+    assert "no forecast for b: no value in the last" in capsys.readouterr().err
 
 
 def test_a_new_series_is_forecast_by_what_the_others_share(forecaster, ahead, capsys):
