@@ -13,11 +13,12 @@ from typing import Any
 import grpc
 
 from gru_serving.conformance.differences import difference
-from gru_serving.conformance.server import HttpAnswer, Server, read_answer
+from gru_serving.conformance.server import GrpcAnswer, HttpAnswer, Server, read_answer
 from gru_serving.protos import types_pb2
 from gru_serving.protos.predict_pb2 import PredictRequest
 
-_URL = "/v1/models/half%2Fplus%3Atwo"
+_JSON = {"Content-Type": "application/json"}
+_URL = "/v1/models/half_plus_two"
 _LARGE, _DEEP = 200_000, 500_000
 _MANY = 32
 Found = tuple[str | None, str]
@@ -50,7 +51,13 @@ class Course:
     run: Callable[[Server], Found]
 
 
+def _check_offered(answer: HttpAnswer | GrpcAnswer) -> None:
+    if answer.missing_method:
+        raise NotOfferedError("the server has no such method")
+
+
 def _predictions(answer: HttpAnswer, wanted: list[Any]) -> Found:
+    _check_offered(answer)
     if answer.failure or answer.status != 200:
         return f"expected status 200; got {answer.said}", answer.said
     try:
@@ -64,7 +71,7 @@ def _predictions(answer: HttpAnswer, wanted: list[Any]) -> Found:
 def _large(chunks: int) -> Callable[[Server], Found]:
     def run(server: Server) -> Found:
         body = json.dumps({"instances": list(range(_LARGE))}).encode()
-        answer = server.rest("POST", f"{_URL}:predict", body, chunks=chunks)
+        answer = server.rest("POST", f"{_URL}:predict", body, _JSON, chunks)
         reason, _ = _predictions(answer, [row / 2 + 2 for row in range(_LARGE)])
         return reason, f"{answer.status}, {len(answer.body)} bytes"
 
@@ -73,7 +80,7 @@ def _large(chunks: int) -> Callable[[Server], Found]:
 
 def _deep(server: Server) -> Found:
     body = b'{"ignored": ' + b"[" * _DEEP + b"]" * _DEEP + b', "instances": [2]}'
-    return _predictions(server.rest("POST", f"{_URL}:predict", body), [3.0])
+    return _predictions(server.rest("POST", f"{_URL}:predict", body, _JSON), [3.0])
 
 
 def _foreign_host(server: Server) -> Found:
@@ -91,6 +98,7 @@ def _kept_alive(server: Server) -> Found:
             port = connection.sock.getsockname() if connection.sock else None
             answer = read_answer(connection, server.timeout)
             said.append((port, answer.status))
+    _check_offered(answer)
     if any(status != 200 for _, status in said):
         return f"expected status 200 three times; got {answer.said}", answer.said
     kept = len({port for port, _ in said}) == 1
@@ -110,6 +118,8 @@ def _written(request: bytes, until: bytes) -> Callable[[Server], Found]:
         except OSError as error:
             return f"no answer: {error}", ""
         said = got.partition(b"\r\n")[0].decode(errors="replace")
+        if " 404 " in said and until not in got:
+            raise NotOfferedError("the server has no such path")
         return (None if until in got else f"expected {until.decode()}; got {said}"), said
 
     return run
@@ -118,7 +128,7 @@ def _written(request: bytes, until: bytes) -> Callable[[Server], Found]:
 def _side_by_side(server: Server) -> Found:
     def one(number: int) -> str | None:
         body = json.dumps({"instances": [[float(number)], [number + 0.5]]}).encode()
-        answer = server.rest("POST", "/v1/models/batched:predict", body)
+        answer = server.rest("POST", "/v1/models/batched:predict", body, _JSON)
         return _predictions(answer, [[number / 2 + 2], [number / 2 + 2.25]])[0]
 
     with ThreadPoolExecutor(_MANY) as threads:
@@ -130,12 +140,13 @@ def _side_by_side(server: Server) -> Found:
 
 def _large_message(server: Server) -> Found:
     request = PredictRequest()
-    request.model_spec.name = "half/plus:two"
+    request.model_spec.name = "half_plus_two"
     tensor = request.inputs["x"]
     tensor.dtype = types_pb2.DT_FLOAT
     tensor.tensor_shape.dim.add(size=6 * _LARGE)
     tensor.float_val.extend(range(6 * _LARGE))
     answer = server.grpc("Predict", request)
+    _check_offered(answer)
     if answer.message is None:
         return f"expected an answer; got {answer.said}", answer.said
     got = list(answer.message.outputs["y"].float_val)
@@ -149,6 +160,7 @@ def _long_text(server: Server) -> Found:
     request = PredictRequest()
     request.model_spec.name = "n" * 5000
     answer = server.grpc("Predict", request)
+    _check_offered(answer)
     wanted = ("Servable not found for request: Latest(" + "n" * 5000)[:1024] + "...TRUNCATED"
     if (answer.code, answer.text) == ("NOT_FOUND", wanted):
         return None, answer.said
@@ -211,6 +223,8 @@ def _status_of(path: str, request: bytes, wanted: str) -> Callable[[Server], Fou
             said = "OK"
         except grpc.RpcError as error:
             said = error.code().name
+        if said == "UNIMPLEMENTED" != wanted:
+            raise NotOfferedError(f"the server has no {path}")
         return (None if said == wanted else f"code: expected {wanted}; got {said}"), said
 
     return run
@@ -221,6 +235,7 @@ def _post(
 ) -> bytes:
     length = b"Content-Length: %d\r\n" % len(body)
     head = b"POST " + _URL.encode() + b":predict " + version + b"\r\nHost: localhost\r\n"
+    head += b"Content-Type: application/json\r\n"
     return head + length + headers + b"\r\n" + body
 
 

@@ -88,7 +88,7 @@ def ask(
 
 
 def read_deviations(path: Path) -> dict[str, str]:
-    """Read documented deviations: a table `deviations` of patterns of names, with the reasons.
+    """Read documented deviations: tables `deviations...` of patterns of names, with the reasons.
 
     Args:
         path: TOML file.
@@ -96,8 +96,12 @@ def read_deviations(path: Path) -> dict[str, str]:
     Raises:
         ValueError: The file has no such table.
     """
-    found = tomllib.loads(path.read_text("utf-8")).get("deviations")
-    if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
+    content = tomllib.loads(path.read_text("utf-8"))
+    tables = [table for name, table in content.items() if name.startswith("deviations")]
+    found = {
+        name: why for table in tables if isinstance(table, dict) for name, why in table.items()
+    }
+    if not tables or not all(isinstance(why, str) for why in found.values()):
         raise ValueError(
             f"{path}: expected a table [deviations] of case names with the reason of each, such as "
             '"unknown model (rest)" = "answers 410"'
@@ -173,7 +177,7 @@ def _restore(server: Server) -> None:
     """Send the first configuration again, and wait until all of it is served."""
     config = CONFIG.read_text("utf-8").replace("$models", server.models or "")
     server.grpc("HandleReloadConfigRequest", f"config {{ {config} }}", _SECONDS_FOR_A_CHANGE)
-    for name, version in (("affine", 1), ("affine", 3), ("batched", 1), ("half/plus:two", 1)):
+    for name, version in (("affine", 1), ("affine", 3), ("batched", 1), ("half_plus_two", 1)):
         wanted = f"model_version_status {{ version: {version} state: AVAILABLE status {{}} }}"
         request = f'model_spec {{ name: "{name}" version {{ value: {version} }} }}'
         step = {"grpc": "GetModelStatus", "request": request, "answer": wanted, "eventually": True}
@@ -202,6 +206,9 @@ def _http_request(wants: dict[str, Any]) -> tuple[str, str, bytes | None, dict[s
     headers = dict(wants.get("headers", {}))
     text = None if method in ("GET", "HEAD") else wants.get("body")
     body = None if text is None else text.encode()
+    if body is not None:
+        headers.setdefault("Content-Type", "application/json")
+    headers = {name: value for name, value in headers.items() if value}
     encoding = wants.get("encoding", "")
     if body is not None and "gzip" in encoding:
         body = gzip.compress(body)

@@ -1,6 +1,9 @@
 """This project's server answers all cases of the kit, and the cases are what their README says."""
 
 import re
+import shutil
+import tomllib
+from contextlib import contextmanager
 
 import pytest
 
@@ -9,37 +12,71 @@ from gru_serving.conformance.case import CASES, read_cases
 from gru_serving.conformance.models import FLAGS, make_models
 from gru_serving.conformance.server import Server
 from tests.made_once import made_once
-from tests.serving.servers import running
+from tests.serving.conformance.onnx_graphs import add_graphs
+from tests.serving.servers import RUNTIME, running
 
 ALL = {case.name: case for case in kit.all_cases()}
-DOCUMENTED = kit.read_deviations(kit.DEVIATIONS)
+ALWAYS, ON_ONNX = tomllib.loads(kit.DEVIATIONS.read_text("utf-8")).values()
+TOPICS = ("values", "predict", "http", "batching")
+GRAPHS = [name for name, case in ALL.items() if case.topic in TOPICS]
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    """A server of the kit's models, as the kit's own command line starts it."""
-    models = made_once("conformance", make_models)
+@contextmanager
+def asked_at(models, log):
+    """A server of the kit's models, with the flags of the kit's own command line."""
     flags = (f"--model_config_file={models}/models.config", *(f"--{flag}" for flag in FLAGS))
     with (
-        running(tmp_path_factory.mktemp("kit") / "log", *flags) as process,
+        running(log, *flags) as process,
         Server(process.grpc, process.rest, str(models), timeout=30) as server,
     ):
         yield server
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    models = made_once("conformance", make_models)
+    with asked_at(models, tmp_path_factory.mktemp("kit") / "log") as server:
+        yield server
+
+
+def check(server, name, documented):
+    """A documented deviation that is none any more is to be taken off the list."""
+    (outcome,) = kit.ask(server, [ALL[name]], documented)
+    if name in documented:
+        assert outcome.verdict == kit.DOCUMENTED
+    else:
+        assert (outcome.verdict, outcome.reason) == (kit.SAME, "")
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_case(asked, name):
-    (outcome,) = kit.ask(asked, [ALL[name]], DOCUMENTED)
-    # A documented deviation that is none any more is to be taken off the list.
-    wanted = kit.DOCUMENTED if name in DOCUMENTED else kit.SAME
-    assert (outcome.verdict, outcome.reason) == (
-        wanted,
-        outcome.reason if name in DOCUMENTED else "",
-    )
+    check(asked, name, ALWAYS)
+
+
+@pytest.fixture(scope="module")
+def asked_on_onnx(tmp_path_factory):
+    """The same models with graphs that ONNX Runtime runs."""
+    if RUNTIME != "auto":
+        pytest.skip("the server chooses runtimes itself here")
+    models = tmp_path_factory.mktemp("onnx") / "models"
+    shutil.copytree(made_once("conformance", make_models), models)
+    (models / "models.config").write_text(kit.CONFIG.read_text().replace("$models", str(models)))
+    add_graphs(models)
+    log = models.parent / "log"
+    with asked_at(models, log) as server:
+        assert log.read_text().count("run by onnx") == 6
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRAPHS)
+def test_case_on_onnx_runtime(asked_on_onnx, name):
+    check(asked_on_onnx, name, {**ALWAYS, **ON_ONNX})
 
 
 def test_documented_deviations_are_of_cases():
-    assert set(DOCUMENTED) <= set(ALL)
+    assert {*ALWAYS, *ON_ONNX} <= set(ALL)
+    assert kit.read_deviations(kit.DEVIATIONS) == {**ALWAYS, **ON_ONNX}
 
 
 def test_every_case_says_where_its_rule_stands():

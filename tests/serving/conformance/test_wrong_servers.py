@@ -102,7 +102,7 @@ def test_a_connection_that_is_closed():
 
 
 def response(
-    tensor, spec='name: "half/plus:two" signature_name: "serving_default" version { value: 1 }'
+    tensor, spec='name: "half_plus_two" signature_name: "serving_default" version { value: 1 }'
 ):
     text = f'model_spec {{ {spec} }} outputs {{ key: "y" value {{ {tensor} }} }}'
     return parsed(text, PredictResponse).SerializeToString()
@@ -126,7 +126,7 @@ TWO = "tensor_shape { dim { size: 2 } }"
          "outputs.y.float_val[1]: expected 3.0; got 4.0"),
         (response(f"dtype: DT_FLOAT {ONE_TWO} float_val: [2.5, 3]"),
          "outputs.y.tensor_shape.dim: expected 1 entries; got 2"),
-        (response(f"dtype: DT_FLOAT {TWO} float_val: [2.5, 3]", 'name: "half/plus:two"'),
+        (response(f"dtype: DT_FLOAT {TWO} float_val: [2.5, 3]", 'name: "half_plus_two"'),
          "model_spec: the field 'signature_name' is missing"),
         (b"", "answer: the field 'model_spec' is missing"),
         (b"\xff\xff", "message: got 2 bytes that are no PredictResponse"),
