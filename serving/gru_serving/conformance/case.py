@@ -17,7 +17,6 @@ from typing import Any
 CASES = Path(__file__).with_name("cases")
 RELEASE = "2.20.0"
 """Release of TF Serving whose sources and tests the cases cite."""
-_SOURCES = f"https://github.com/tensorflow/serving/blob/{RELEASE}/tensorflow_serving/"
 _KEYS = {
     *("name", "rule", "source", "rows", "columns", "table"),
     *("rest", "body", "headers", "encoding", "status", "json", "text", "answered"),
@@ -44,11 +43,6 @@ class Case:
     source: str
     transport: str
     wants: dict[str, Any] = field(hash=False)
-
-    @property
-    def link(self) -> str:
-        """Address of the cited file."""
-        return _SOURCES + self.source.partition(": ")[0]
 
 
 def read_cases(folder: Path = CASES) -> list[Case]:

@@ -20,7 +20,8 @@ from gru_serving.conformance.server import GrpcAnswer, HttpAnswer, Server
 SAME, DOCUMENTED, DEVIATES, NOT_OFFERED = (
     *("same", "deviates (documented)", "deviates", "not offered"),
 )
-_SECONDS_FOR_A_CHANGE = 20.0
+_SECONDS_FOR_A_CHANGE = 60.0
+"""Seconds within which a server serves a new model; some try it in a process of its own first."""
 CONFIG = Path(__file__).with_name("models.config")
 """What a server of the kit's models is configured with: `$models` is their folder."""
 VERDICTS = (SAME, DOCUMENTED, DEVIATES, NOT_OFFERED)

@@ -21,8 +21,8 @@ FLAGS = (
     "allow_version_labels_for_unavailable_models",
 )
 """Flags with which a server of the models is asked, without their dashes."""
-_IMAGE = "tensorflow/serving:2.20.0"
-_IN_CONTAINER = "/models"
+IMAGE = "tensorflow/serving:2.20.0"
+IN_CONTAINER = "/models"
 
 
 class Text(tf.Module):
@@ -277,7 +277,7 @@ def make_models(root: Path) -> None:
         _write_warmup(Path(shutil.copytree(half, root / name / "1")), signature)
     (root / "broken" / "1").mkdir(parents=True)
     (root / "broken" / "1" / "saved_model.pb").write_bytes(b"this is no SavedModel")
-    for file, place in (("models.config", root.resolve()), ("container.config", _IN_CONTAINER)):
+    for file, place in (("models.config", root.resolve()), ("container.config", IN_CONTAINER)):
         text = CONFIG.read_text("utf-8").replace("$models", str(place))
         (root / file).write_text(text, "utf-8")
 
@@ -309,6 +309,6 @@ def command_lines(root: Path) -> dict[str, str]:
         "gru-serve": f"gru-serve serve --port=8500 --rest_api_port=8501 "
         f"--model_config_file={here}/models.config {flags}",
         "tensorflow/serving": f"docker run --rm -p 8500:8500 -p 8501:8501 "
-        f"-v {here}:{_IN_CONTAINER}:ro {_IMAGE} "
-        f"--model_config_file={_IN_CONTAINER}/container.config {flags}",
+        f"-v {here}:{IN_CONTAINER}:ro {IMAGE} "
+        f"--model_config_file={IN_CONTAINER}/container.config {flags}",
     }
