@@ -63,7 +63,7 @@ LIGHT = (
     "gru_serving.commands.inspect",
     "gru_serving.commands.diff",
     "gru_serving.commands.predict",
-    "gru_serving.config.flags",
+    "gru_serving.commands.conformance",
     "gru_serving.config.flags",
     "gru_serving.config.files",
     "gru_serving.__main__",

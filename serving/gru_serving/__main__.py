@@ -64,6 +64,10 @@ COMMANDS = {
         "gru_serving.commands.rollout:label",
         "show, set or remove version labels of a server",
     ),
+    "conformance": (
+        "gru_serving.commands.conformance",
+        "ask any server whether its answers are TensorFlow Serving's",
+    ),
     "watch": (
         "gru_serving.commands.watch",
         "compare logged requests with the data of a version, to notice drift",

@@ -54,6 +54,20 @@ def test_the_gateway_knows_the_replicas_addresses(services):
     assert set(re.findall(r"server (serving-\d):850[01]", config)) == set(hosts)
 
 
+def test_the_official_server_is_started_as_the_kit_says(services):
+    from gru_serving.__main__ import COMMANDS
+    from gru_serving.conformance.models import FLAGS, IMAGE, IN_CONTAINER
+
+    official, kit = services["tensorflow-serving"], services["conformance"]
+    config = f"--model_config_file={IN_CONTAINER}/container.config"
+    assert official["command"] == [config, *(f"--{flag}" for flag in FLAGS)]
+    assert official["image"] == f"${{TENSORFLOW_SERVING_IMAGE:-{IMAGE}}}"
+    assert official["profiles"] == kit["profiles"] == ["conformance"]
+    assert official["volumes"][0].endswith(f":{IN_CONTAINER}:ro")
+    assert kit["entrypoint"][-1] in COMMANDS
+    assert kit["command"][-1] == f"--models={IN_CONTAINER}"
+
+
 def test_targets_exist(services):
     stages = set(re.findall(r"^FROM .* AS (\S+)$", (DOCKER / "Dockerfile").read_text(), re.M))
     targets = {one["build"]["target"] for one in services.values() if "build" in one}
@@ -62,7 +76,9 @@ def test_targets_exist(services):
 
 def test_mounted_files_exist(services):
     sources = [
-        volume.split(":")[0] for service in services.values() for volume in service["volumes"]
+        volume.split(":")[0]
+        for service in services.values()
+        for volume in service.get("volumes", ())
     ]
     for source in sources:
         assert source.startswith("${") or (DOCKER / source).exists(), source

@@ -39,7 +39,7 @@ def environment(python, tmp_path_factory):
 @pytest.fixture(scope="session")
 def affine(tmp_path_factory):
     """Base path of a model."""
-    from tests.serving.saved_models import save_affine
+    from gru_serving.conformance.models import save_affine
 
     path = tmp_path_factory.mktemp("affine")
     save_affine(path / "1")

@@ -75,8 +75,9 @@ def modules(*rooms, without=()):
 EXPORT = ("gru_serving.export", "gru_serving.commands.export")
 TABLES = ("gru_serving.commands.files.score_file",)
 SERVING, TRAINING = PACKAGES["gru_serving"], PACKAGES["gru_training"]
-CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "protos", "release",
-                                      "storage", "telemetry")]  # fmt: skip
+KIT_MODELS = "gru_serving.conformance.models"  # made with TensorFlow
+CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "conformance", "config",
+                                      "protos", "release", "storage", "telemetry")]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -84,7 +85,7 @@ CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", 
     ("extras", "found"),
     [
         ((), ["gru_serving.__main__", "gru_serving.errors", "gru_training.__main__"]),
-        (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES))),
+        (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES, KIT_MODELS))),
         (("layer",), modules(PACKAGES["keras_gru"])),
         (("tables",), [*TABLES, *modules(TRAINING / "scoring", TRAINING / "tables")]),
         (("serve",), modules(SERVING, without=(*EXPORT, *TABLES))),

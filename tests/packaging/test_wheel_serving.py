@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.client import connect
+from gru_serving.conformance.models import Affine
 from tests.ports import free_ports
-from tests.serving.saved_models import Affine
 from tests.serving.text_op_model import save_with_text_op
 
 pytestmark = [pytest.mark.wheel, pytest.mark.slow]

@@ -38,7 +38,7 @@ def figures(request):
 @pytest.fixture(scope="session")
 def models():
     """Base paths of the test models; tests leave them as they are."""
-    from .saved_models import save_all
+    from gru_serving.conformance.models import save_all
 
     return made_once("models", save_all)
 

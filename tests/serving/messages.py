@@ -5,8 +5,6 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import (
     classification_pb2,
-    get_model_metadata_pb2,
-    get_model_status_pb2,
     inference_pb2,
     predict_pb2,
     regression_pb2,
@@ -64,14 +62,6 @@ def multi_inference(*tasks, model=HALF, values=(3.0,)):
     for value in values:
         add_example(message, value)
     return message
-
-
-def metadata(**fields):
-    return get_model_metadata_pb2.GetModelMetadataRequest(**fields)
-
-
-def status(**fields):
-    return get_model_status_pb2.GetModelStatusRequest(**fields)
 
 
 def refused(call, message):

@@ -1,7 +1,6 @@
 """HTTP requests that are sent exactly as written."""
 
 import http.client
-import json
 
 HALF_URL = "/v1/models/half%2Fplus%3Atwo"
 
@@ -15,9 +14,3 @@ def raw(server, method, path, body=None, headers=None):
         return response.status, response.read(), response.headers
     finally:
         connection.close()
-
-
-def rest(server, method, path, body=None):
-    status, answer, headers = raw(server, method, path, body)
-    assert headers["content-type"] == "application/json"
-    return status, json.loads(answer)

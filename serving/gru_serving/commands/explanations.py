@@ -15,8 +15,8 @@ from gru_serving.client.results import Attribution, Explanation
 from gru_serving.commands.terminal import safe_text, share_bar
 from gru_serving.errors import PlotError
 from gru_serving.named_files import write_whole
+from gru_serving.page import page
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_CELLS = 16
 _MOST_TICKS = 120
 _TOKEN_WIDTH, _ANSWER_WIDTH = 18, 38
@@ -161,10 +161,7 @@ def _colour(value: float) -> str:
 
 _BAR = 16
 _TOWARDS, _AWAY = "blue", "dark_orange"
-_STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.9 system-ui,sans-serif;max-width:48em;"
-    "margin:2em auto;padding:0 1em}h1{font-size:1.2em}span{border-radius:.3em;padding:.1em .2em}"
-)
+_STYLE = "body{line-height:1.9;max-width:48em}span{border-radius:.3em;padding:.1em .2em}"
 
 
 def terminal_words(attribution: Attribution) -> Table:
@@ -218,15 +215,13 @@ def write_page(attribution: Attribution, path: Path) -> None:
             attribution.tokens, attribution.scores, _relative(attribution), strict=True
         )
     )
-    what = html.escape(safe_text(attribution.label) or "the number")
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{what}</title>'
-        f"<style>{_STYLE}</style><h1>Why {what}?</h1><p>{words}</p>"
+    what = safe_text(attribution.label) or "the number"
+    body = (
+        f"<h1>Why {html.escape(what)}?</h1><p>{words}</p>"
         f"<p>{html.escape(summary(attribution))}. Words on blue speak for it, words on orange "
-        "against it; the deeper the colour, the larger the share (integrated gradients).</p>\n"
+        "against it; the deeper the colour, the larger the share (integrated gradients).</p>"
     )
-    write_whole(path, page)
+    write_whole(path, page(what, _STYLE, body))
 
 
 def _relative(attribution: Attribution) -> list[float]:

@@ -8,12 +8,12 @@ import pytest
 
 from gru_serving.__main__ import main
 from gru_serving.config.files import read_model_config
+from gru_serving.conformance.models import save_affine
 from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 from gru_serving.protos.model_management_pb2 import ReloadConfigResponse
 from tests.serving.commands.lying_server import EVIL, GOLDEN, RAW, Liar, metadata
 from tests.serving.endless_answers import NEVER, STRANGE, TOO_LARGE
-from tests.serving.saved_models import save_affine
 from tests.serving.strange_servers import bare, bytes_over_grpc, rpc, web
 
 CONFIG = """

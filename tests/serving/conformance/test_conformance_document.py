@@ -1,10 +1,11 @@
-"""docs/reference/conformance.md names tests that exist, and a test for every rule."""
+"""docs/reference/conformance.md names tests and cases that exist, and one for every rule."""
 
 import ast
 import re
 
 import pytest
 
+from gru_serving.conformance.kit import all_cases
 from tests.serving.servers import REPOSITORY
 
 DOCUMENT = (REPOSITORY / "docs/reference/conformance.md").read_text("utf-8")
@@ -13,6 +14,10 @@ SECTIONS = (
     "Versions and lifecycle", "Warmup", "Batching", "Metrics",
 )  # fmt: skip
 NAMED = sorted(set(re.findall(r"`([\w/]*test_\w+)::(test_\w+)`", DOCUMENT)))
+
+
+CASES = {re.sub(r"(: .*)? \((rest|grpc)\)$", "", case.name, flags=re.S) for case in all_cases()}
+NAMED_CASES = set(re.findall(r"`kit::([^`]+)`", DOCUMENT))
 
 
 def rules():
@@ -32,9 +37,13 @@ def test_tests_exist(module):
     assert {name for of, name in NAMED if of == module} <= defined
 
 
+def test_cases_exist():
+    assert NAMED_CASES <= CASES
+
+
 def test_every_section_has_rules_and_every_rule_has_tests():
     found = list(rules())
     assert {section for section, _ in found} == set(SECTIONS)
     for section, cells in found:
         assert len(cells) == 3, (section, cells)
-        assert re.search(r"`[\w/]*test_\w+::test_\w+`", cells[1]), (section, cells[0])
+        assert re.search(r"`([\w/]*test_\w+::test_\w+|kit::.+)`", cells[1]), (section, cells[0])

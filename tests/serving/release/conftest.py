@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.serving.saved_models import save_affine
+from gru_serving.conformance.models import save_affine
 
 
 @pytest.fixture(scope="session")

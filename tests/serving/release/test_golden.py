@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from gru_serving.__main__ import main
-from tests.serving.saved_models import save_affine
+from gru_serving.conformance.models import save_affine
 
 GOOD = {
     "method": "predict",

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from gru_serving.__main__ import main
+from gru_serving.conformance.models import save_affine, save_half_plus_two
 from gru_serving.protos.meta_graph_pb2 import SavedModel
 from gru_serving.release.interface import MODEL_CARD, Interface
 from tests.serving.release.rollout_config import write
-from tests.serving.saved_models import save_affine, save_half_plus_two
 
 FLOAT, STRING = 1, 7
 TEXT = {

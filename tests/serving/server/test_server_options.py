@@ -16,10 +16,10 @@ import tensorflow as tf
 from tensorflow_serving.apis import model_management_pb2, model_service_pb2_grpc
 
 from gru_serving.client import connect
+from gru_serving.conformance.models import Affine
 from gru_serving.errors import ResourceExhausted, ServingError
 from gru_serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
 from gru_serving.protos.services import PROFILER_SERVICE, Stub
-from tests.serving.saved_models import Affine
 from tests.serving.scrape import parsed
 from tests.serving.servers import running, wait_until
 

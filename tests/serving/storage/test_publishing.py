@@ -8,6 +8,7 @@ import pytest
 
 from gru_serving.__main__ import main
 from gru_serving.commands.inspect import main as inspect
+from gru_serving.conformance.models import save_affine
 from gru_serving.errors import NotFound
 from gru_serving.storage.publishing import (
     LOCK,
@@ -17,7 +18,6 @@ from gru_serving.storage.publishing import (
     put_in_place,
     remove_old,
 )
-from tests.serving.saved_models import save_affine
 from tests.serving.servers import REPOSITORY
 
 # Each prints the exceptions that it did not expect.

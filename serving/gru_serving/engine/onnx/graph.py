@@ -191,7 +191,8 @@ def open_graph(path: Path) -> ort.InferenceSession:
 
 def _refused(error: Exception) -> ServingError:
     """The error of a run: the input's fault, or the runtime's."""
-    # The runtime's classes of errors have no public names.
-    input_is_wrong = type(error).__name__ == "InvalidArgument" or isinstance(error, ValueError)
+    # The runtime's classes of errors have no public names. A `Fail` is a kernel's, about shapes.
+    refusals = ("InvalidArgument", "Fail")
+    input_is_wrong = type(error).__name__ in refusals or isinstance(error, ValueError)
     kind = InvalidArgument if input_is_wrong else Internal
     return kind(f"ONNX Runtime: {error}")

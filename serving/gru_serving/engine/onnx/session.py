@@ -179,7 +179,7 @@ class Answer:
         sources = [self._signature.outputs[alias] for alias in aliases]
         if self._outputs and not values.keys() >= {*sources}:
             feeds = {name: values[name] for name in self._inputs}
-            rows = _rows_of(feeds)
+            rows = 1 if self._scalars(feeds) else _rows_of(feeds)
             with Running() as alone:
                 many = alone and rows >= 2 * LEAST_ROWS
                 found = self._in_parts(feeds, rows, watch, deadline, threads if many else 1)
@@ -187,6 +187,10 @@ class Answer:
             for step in self._signature.after:
                 step.numpy(values)
         return [values[source] for source in sources]
+
+    def _scalars(self, feeds: Mapping[str, np.ndarray]) -> bool:
+        """Whether the graph is fed numbers instead of rows, which it may take or refuse."""
+        return not self._rows_per_run and not any(array.ndim for array in feeds.values())
 
     def _in_parts(
         self,

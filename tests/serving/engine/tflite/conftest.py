@@ -5,11 +5,11 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from gru_serving.conformance.models import Affine
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import MODEL_FILE
 from gru_serving.engine.tflite.session import TfliteSession
 from tests.serving.engine.tflite.tflite_files import convert
-from tests.serving.saved_models import Affine
 
 
 @pytest.fixture

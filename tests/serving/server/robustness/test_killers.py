@@ -19,10 +19,11 @@ import pytest
 import tensorflow as tf
 
 from gru_serving.codecs.dtypes import DTYPES
+from gru_serving.conformance.models import ECHOED, Affine
 from gru_serving.engine.runtime import MODEL_FILE
 from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
-from tests.serving.saved_models import ECHOED, Affine, save_grow
+from tests.serving.saved_models import save_grow
 from tests.serving.servers import REPOSITORY, running
 
 PATIENCE = 60.0

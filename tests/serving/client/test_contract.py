@@ -1,4 +1,4 @@
-"""What both transports promise, checked on a real server by the same tests."""
+"""What the client promises over both transports; the server's own rules are the kit's cases."""
 
 import time
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gru_serving.client import connect
-from gru_serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
+from gru_serving.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
 from tests.ports import free_ports
 
 
@@ -56,16 +56,6 @@ def test_scalar_output_and_other_signature(client):
     outputs = client.predict(np.ones((4, 3)), "affine", signature="total")
     assert outputs["total"].shape == ()
     assert outputs["total"] == 12
-
-
-def test_tf1_model_and_a_name_to_be_quoted(client):
-    outputs = client.predict([[1.0], [4.0]], "half/plus:two")
-    np.testing.assert_array_equal(outputs["y"], [[2.5], [4.0]])
-
-
-def test_fed_shape_is_not_compared_with_the_signature(client):
-    # The placeholder says (None, 1); TF Serving's own tests feed a vector.
-    np.testing.assert_array_equal(client.predict([1.0, 2.0], "half/plus:two")["y"], [2.5, 3.0])
 
 
 EXTREMES = {
@@ -139,17 +129,6 @@ def test_status(client):
     assert [s.version for s in client.status("affine", version=1)] == [1]
 
 
-def test_error_of_the_graph(client):
-    with pytest.raises(InvalidArgument, match=r"Matrix size-incompatible: In\[0\]: \[2,4\]"):
-        client.predict({"x": np.ones((2, 4)), "b": np.ones((2, 1))}, "affine")
-
-
-def test_model_still_serves_after_errors(client):
-    with pytest.raises(InvalidArgument):
-        client.predict({"x": np.ones((2, 4)), "b": np.ones((2, 1))}, "affine")
-    assert client.predict(np.ones((1, 3)), "affine", signature="total")["total"] == 3
-
-
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
@@ -215,3 +194,26 @@ def test_many_threads_share_a_client(client):
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(100)))
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "text"),
+    [
+        (lambda client: client.predict([1.0], "nix"), NotFound,
+         "Servable not found for request: Latest(nix)"),
+        (lambda client: client.predict([1.0], "affine", version=2), NotFound,
+         "Servable not found for request: Specific(affine, 2)"),
+        (lambda client: client.predict([1.0], "affine", label="beta"), InvalidArgument,
+         "Unrecognized servable version label: beta"),
+        (lambda client: client.metadata("nix"), NotFound,
+         "Servable not found for request: Latest(nix)"),
+        (lambda client: client.status("nix"), NotFound, "Could not find any versions of model nix"),
+        (lambda client: client.status("affine", version=17), NotFound,
+         "Could not find version 17 of model affine"),
+    ],
+)  # fmt: skip
+def test_refusals_of_the_server_are_errors(client, ask, error, text):
+    with pytest.raises(error) as caught:
+        ask(client)
+    assert type(caught.value) is error
+    assert caught.value.message == text
