@@ -18,7 +18,6 @@ from gru_serving.errors import (
 from gru_serving.missing_extra import require_extra
 from gru_serving.server.process import Server, run_server
 from gru_serving.server.rest.guards import is_loopback
-from gru_serving.server.workers.owner import Owner
 from gru_serving.telemetry.server_log import start_log
 
 log = logging.getLogger(__name__)
@@ -60,7 +59,12 @@ def main(argv: Sequence[str]) -> int:
             log.warning(note)
         if warning := exposure(flags):
             log.warning(warning)
-        run_server(Owner(flags) if flags.workers > 1 else Server(flags), flags)
+        server = Server(flags)
+        if flags.workers > 1:
+            from gru_serving.server.workers.owner import Owner
+
+            server = Owner(flags)
+        run_server(server, flags)
     except ServingError as error:
         print(f"Failed to start server. Error: {error.status}", flush=True)
         return FAILURE_STATUS

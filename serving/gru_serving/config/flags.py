@@ -312,7 +312,7 @@ def _check_workers(flags: Flags) -> None:
     """Check that several processes can do what the flags ask for.
 
     Raises:
-        InvalidArgument: They cannot; names the flag.
+        InvalidArgument: A flag needs a single process; the message names the flag.
     """
     if not 1 <= flags.workers <= _MAX_WORKERS:
         raise InvalidArgument(

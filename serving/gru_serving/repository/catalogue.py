@@ -270,10 +270,10 @@ class Catalogue(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Return when there is something to serve, or after `give_up`.
+        """Wait until there is something to serve, or until `give_up`.
 
         Raises:
-            ServingError: There will not be, with TF Serving's text.
+            ServingError: No version will serve; the message is TF Serving's.
         """
 
     @abstractmethod

@@ -372,7 +372,7 @@ def run_server(server: Server, flags: Flags) -> None:
 
     Args:
         server: Server to run.
-        flags: Its flags.
+        flags: Flags of the server.
 
     Raises:
         ServingError: The server could not start.

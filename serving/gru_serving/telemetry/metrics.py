@@ -126,7 +126,7 @@ class Gauge(Counter):
     kind = "gauge"
 
     def __init__(
-        self, name: str, labels: Sequence[str], of_several: Callable[..., float] = max
+        self, name: str, labels: Sequence[str], of_several: Callable[..., float] = sum
     ) -> None:
         super().__init__(name, labels)
         self._of_several = of_several
@@ -235,8 +235,10 @@ class Metrics:
         self.model_warmup_records_read = Counter(
             ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
         )
-        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
-        self.model_runtime = Gauge("gru_serve:model_runtime", ("model_name", "version", "runtime"))
+        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"), max)
+        self.model_runtime = Gauge(
+            "gru_serve:model_runtime", ("model_name", "version", "runtime"), max
+        )
         batching = ":tensorflow:serving:batching_session:"
         self.queuing_latency = Histogram(
             f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS
@@ -253,8 +255,8 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
-        self.process_open_fds = Gauge("process_open_fds", ())
-        self.process_max_fds = Gauge("process_max_fds", ())
+        self.process_open_fds = Gauge("process_open_fds", (), max)
+        self.process_max_fds = Gauge("process_max_fds", (), max)
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 

@@ -321,7 +321,6 @@ def test_workers_end_with_their_owner(tmp_path):
     ("flags", "said"),
     [
         (["--auth_token_file=/nowhere"], "/nowhere"),
-        (["--ssl_config_file=/nowhere"], "NOT_FOUND: /nowhere; No such file or directory"),
         (["--max_num_load_retries=0"], "servable(s) did not become available: {{{name: m versi"),
     ],
 )

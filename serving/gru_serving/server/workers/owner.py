@@ -46,8 +46,10 @@ from gru_serving.telemetry.metrics import Counter, Gauge, Histogram, Metrics
 log = logging.getLogger(__name__)
 
 _PACKAGES = Path(__file__).resolve().parents[3]
-_STAGE_SECONDS = 10.0
+_STAGE_SECONDS = 60.0
 """Time in which a worker takes a snapshot; it has the versions in memory by then."""
+_END_SECONDS = 10.0
+"""Time for the end of a process once it has nothing to answer any more."""
 _COUNT_SECONDS = 2.0
 _SHORT_LIFE_SECONDS = 30.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -64,7 +66,7 @@ class WorkerProcess:
         serves: Whether its ports are open.
         families: Metrics that it had when it was asked last.
         began: Time of its start, by `time.monotonic()`.
-        peer: Its methods.
+        peer: Connection by which its methods are called.
     """
 
     number: int
@@ -143,7 +145,7 @@ class Fleet:
         """Start the workers; returns when all are there, with closed ports.
 
         Raises:
-            ServingError: One could not start.
+            ServingError: A worker could not start.
         """
         for worker in [self._spawn(number) for number in self._failures]:
             self._wait(worker.joined)
@@ -162,29 +164,31 @@ class Fleet:
         """Load a version in all workers.
 
         Raises:
-            ServingError: One of them could not load it, and none keeps it; or the watch ends it.
+            ServingError: A worker could not load it, and none keeps it; or the watch ends the load.
         """
         number = next(self._numbers)
         asked: dict[WorkerProcess, Future[tuple[str, frozenset[str]]]] = {}
+        gone: set[WorkerProcess] = set()
         try:
-            while True:
+            while len(gone) < self._flags.workers:
                 with self._lock:
-                    missing = [worker for worker in self._members if worker not in asked]
-                    outcomes = [asked[one] for one in self._members if one in asked]
-                    if outcomes and not missing:
+                    members = [worker for worker in self._members if worker not in gone]
+                    missing = [worker for worker in members if worker not in asked]
+                    if members and not missing:
                         self._loaded[number] = directory
-                        return Copies(number, *outcomes[0].result(), self)
-                if asked and not missing:
-                    raise RefusedVersion(
-                        f"every process that loaded {directory} has ended", Code.INTERNAL
-                    )
+                        return Copies(number, *asked[members[0]].result(), self)
                 asked |= {worker: worker.call("load", number, directory) for worker in missing}
-                for answer in [asked[worker] for worker in missing]:
-                    with contextlib.suppress(GoneError):  # its replacement will load it
-                        self._wait(answer, watch.check)
-                if not missing:
+                for worker in missing:
+                    try:
+                        self._wait(asked[worker], watch.check)
+                    except GoneError:  # its replacement will load it
+                        gone.add(worker)
+                if not members:
                     self._stopping.wait(0.1)  # for a replacement
                     watch.check()
+            raise RefusedVersion(
+                f"{len(gone)} processes have ended while they loaded {directory}", Code.INTERNAL
+            )
         except BaseException:
             for worker, answer in asked.items():
                 answer.add_done_callback(partial(_unload_loaded, worker, number))
@@ -241,7 +245,7 @@ class Fleet:
         for worker in processes:
             worker.call("stop")
         ends = time.monotonic() + (
-            self._flags.drain_seconds + ANSWER_SECONDS + UNLOAD_SECONDS + _STAGE_SECONDS
+            self._flags.drain_seconds + ANSWER_SECONDS + UNLOAD_SECONDS + _END_SECONDS
         )
         for worker in processes:
             try:
@@ -256,12 +260,18 @@ class Fleet:
             if self._stopping.is_set():
                 raise Unavailable("the server stops")
             passed = (theirs.fileno(), self._shared.fileno())
+            # A service manager hears of the owner alone.
+            environment = {
+                key: value
+                for key, value in os.environ.items()
+                if key not in ("NOTIFY_SOCKET", "WATCHDOG_USEC")
+            }
             path = os.pathsep.join(filter(None, [str(_PACKAGES), os.environ.get("PYTHONPATH")]))
             try:
                 process = subprocess.Popen(
                     [sys.executable, "-P", "-m", f"{__package__}.worker", *map(str, passed)],
                     stdin=subprocess.DEVNULL,
-                    env={**os.environ, "PYTHONPATH": path},
+                    env={**environment, "PYTHONPATH": path},
                     pass_fds=passed,
                 )
             except OSError as error:

@@ -93,7 +93,7 @@ class Replica(Catalogue):
             What runs it, and the signatures that this leaves to TensorFlow.
 
         Raises:
-            ServingError: It cannot be loaded.
+            ServingError: The version cannot be loaded.
         """
         predictor = self._loader(directory)
         with self.changed:
