@@ -267,6 +267,19 @@ def test_a_worker_that_is_told_to_end_hands_over_and_is_replaced(server):
     assert page(server)[":tensorflow:serving:request_count"]["m", "OK"] - before == CONNECTIONS
 
 
+@pytest.mark.long
+def test_a_stuck_worker_is_ended_and_holds_up_a_new_version_no_longer(tmp_path):
+    with fresh(tmp_path) as server:
+        (one, _) = children(server.process.pid)
+        os.kill(one, signal.SIGSTOP)
+        publish(tmp_path / "m", 2)
+        wait_until(lambda: "has not answered for a minute" in server.log.read_text(), server, 120)
+        wait_until(lambda: "version: 2} in " in server.log.read_text(), server, 60)
+        wait_until(lambda: len(children(server.process.pid)) == 2, server, 60)
+        ((status, text),) = ask_each(server)
+        assert (status, json.loads(text)) == (200, {"predictions": [[2]]})
+
+
 def test_no_other_server_gets_the_ports(server, tmp_path):
     for workers in (1, 2):
         for flag in ("port", "rest_api_port"):

@@ -46,8 +46,9 @@ from gru_serving.telemetry.metrics import Counter, Gauge, Histogram, Metrics
 log = logging.getLogger(__name__)
 
 _PACKAGES = Path(__file__).resolve().parents[3]
-_STAGE_SECONDS = 60.0
-"""Time in which a worker takes a snapshot; it has the versions in memory by then."""
+_WATCH_SECONDS = 10.0
+_PATIENCE_SECONDS = 60.0
+"""Time without an answer after which a worker counts as stuck, and is ended."""
 _END_SECONDS = 10.0
 """Time for the end of a process once it has nothing to answer any more."""
 _COUNT_SECONDS = 2.0
@@ -159,6 +160,7 @@ class Fleet:
         """
         for worker, answer in [(worker, worker.call("serve")) for worker in self._members]:
             self._opened(worker, answer)
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def load(self, directory: Path, watch: LoadWatch) -> Copies:
         """Load a version in all workers.
@@ -213,25 +215,42 @@ class Fleet:
                 return
             self._snapshot, time = pickled, self._time + 1
             staged = {one.call("stage", time, pickled): one for one in self._members}
-            done, late = wait(staged, _STAGE_SECONDS)
-            for answer in {*late, *(one for one in done if one.exception() is not None)}:
-                log.error("Worker %d does not follow; ending it", staged[answer].number)
-                staged[answer].process.kill()
+            for answer in wait(staged).done:
+                if answer.exception() is not None:  # it has ended, or is to: it cannot follow
+                    staged[answer].process.kill()
             self._time = time
             self._clock.advance(time)
 
     def counts(self) -> list[Counter | Histogram]:
         """Return the metrics of the whole server; for a worker that is stuck, its last ones."""
         members = list(self._members)
-        answers = [worker.call("counts") for worker in members]
-        wait(answers, _COUNT_SECONDS)
+        self._count(members, _COUNT_SECONDS)
         whole = Metrics()
         whole.absorb(self._metrics.families())
-        for worker, answer in zip(members, answers, strict=True):
-            if answer.done() and answer.exception() is None:
-                worker.families = answer.result()
+        for worker in members:
             whole.absorb(worker.families)
         return whole.families()
+
+    def _count(self, workers: Sequence[WorkerProcess], seconds: float) -> list[WorkerProcess]:
+        """Note the metrics of workers; returns those that did not answer in time."""
+        answers = {worker: worker.call("counts") for worker in workers}
+        late = wait(answers.values(), seconds).not_done
+        for worker, answer in answers.items():
+            if answer not in late and answer.exception() is None:
+                worker.families = answer.result()
+        return [worker for worker, answer in answers.items() if answer in late]
+
+    def _watch(self) -> None:
+        """End workers that are stuck, and note the metrics of the others, until the server stops.
+
+        A stuck worker would keep its connections, and hold up every change of versions.
+        """
+        while not self._stopping.wait(_WATCH_SECONDS):
+            with self._starting:
+                there = [worker for worker in self._processes if worker.joined.done()]
+            for worker in self._count(there, _PATIENCE_SECONDS):
+                log.error("Worker %d has not answered for a minute; ending it", worker.number)
+                worker.process.kill()
 
     def give_up(self) -> None:
         """Start no workers any more."""
@@ -277,16 +296,17 @@ class Fleet:
             except OSError as error:
                 raise Unavailable(f"cannot start a worker: {error}") from None
             worker = WorkerProcess(number, process)
+            methods: dict[str, Callable[..., Any]] = {
+                "joined": partial(worker.joined.set_result, None),
+                "failed": partial(_fail, worker),
+                "left": partial(setattr, worker, "families"),
+                "reconfigure": self._reconfigure,
+                "counts": self.counts,
+            }
+            with contextlib.suppress(OSError):  # it has ended, which its peer finds
+                ours.send((self._flags, number))
+            worker.peer = Peer(ours, methods, partial(self._ended, worker))
             self._processes.add(worker)
-        ours.send((self._flags, number))
-        methods: dict[str, Callable[..., Any]] = {
-            "joined": partial(worker.joined.set_result, None),
-            "failed": partial(_fail, worker),
-            "left": partial(setattr, worker, "families"),
-            "reconfigure": self._reconfigure,
-            "counts": self.counts,
-        }
-        worker.peer = Peer(ours, methods, partial(self._ended, worker))
         return worker
 
     def _join(self, worker: WorkerProcess) -> None:
