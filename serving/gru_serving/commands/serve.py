@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gru_serving.config.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from gru_serving.errors import (
@@ -18,16 +16,13 @@ from gru_serving.errors import (
     refused_by_system,
 )
 from gru_serving.missing_extra import require_extra
-from gru_serving.server.process import Server
+from gru_serving.server.process import Server, run_server
 from gru_serving.server.rest.guards import is_loopback
 from gru_serving.telemetry.server_log import start_log
 
 log = logging.getLogger(__name__)
 
 FAILURE_STATUS = 255
-# Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
-# begins only when the loop is idle, and then the loop waits for the batch.
-BATCHING_TURN_SECONDS = 0.0005
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,10 +59,12 @@ def main(argv: Sequence[str]) -> int:
             log.warning(note)
         if warning := exposure(flags):
             log.warning(warning)
-        if flags.enable_batching:
-            sys.setswitchinterval(BATCHING_TURN_SECONDS)
-        run = _runner()
-        run(Server(flags).run())
+        server = Server(flags)
+        if flags.workers > 1:
+            from gru_serving.server.workers.owner import Owner
+
+            server = Owner(flags)
+        run_server(server, flags)
     except ServingError as error:
         print(f"Failed to start server. Error: {error.status}", flush=True)
         return FAILURE_STATUS
@@ -101,15 +98,6 @@ def _prefer_classic_polling() -> None:
     quarter more CPU time and latency per request. A setting of the user's is kept.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener,-event_engine_client")
-
-
-def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Return what runs a server: uvloop, or asyncio's loop, which takes 100 us more per request."""
-    try:
-        import uvloop
-    except ImportError:  # as on Windows
-        return asyncio.run
-    return uvloop.run
 
 
 def _versions() -> str:

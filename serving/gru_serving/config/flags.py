@@ -140,6 +140,12 @@ class Flags:
         "loopback names on loopback, otherwise all. Pages of other sites are refused",
         Honour.OURS,
     )
+    workers: int = flag(
+        1,
+        "processes that answer requests behind one address; more than one needs Linux. Each has "
+        "its own copy of every model, and a part of --max_requests_mib",
+        Honour.OURS,
+    )
     drain_seconds: int = flag(
         20, "time for requests in progress after SIGTERM; then they are cancelled", Honour.OURS
     )
@@ -291,10 +297,53 @@ def check(flags: Flags) -> None:
     for name, least in (("drain_seconds", 0), ("rest_keep_alive_seconds", 1)):
         if getattr(flags, name) < least:
             raise InvalidArgument(f"--{name} must be at least {least}; got {getattr(flags, name)}")
+    _check_workers(flags)
     if not 1 <= flags.max_request_mib <= flags.max_requests_mib:
         raise InvalidArgument(
             "--max_request_mib must be between 1 and --max_requests_mib; got "
             f"{flags.max_request_mib} and {flags.max_requests_mib}"
+        )
+
+
+_MAX_WORKERS = 256
+
+
+def _check_workers(flags: Flags) -> None:
+    """Check that several processes can do what the flags ask for.
+
+    Raises:
+        InvalidArgument: A flag needs a single process; the message names the flag.
+    """
+    if not 1 <= flags.workers <= _MAX_WORKERS:
+        raise InvalidArgument(
+            f"--workers must be between 1 and {_MAX_WORKERS}; got {flags.workers}"
+        )
+    if flags.workers == 1:
+        return
+    if sys.platform != "linux":
+        raise InvalidArgument(
+            f"--workers={flags.workers} needs Linux, which shares a port among processes; "
+            "elsewhere run one server per port behind a proxy"
+        )
+    if flags.grpc_socket_path:
+        raise InvalidArgument(
+            f"--grpc_socket_path needs --workers=1: a UNIX socket has one process behind it; got "
+            f"--workers={flags.workers}"
+        )
+    if flags.enable_profiler:
+        raise InvalidArgument(
+            "--enable_profiler needs --workers=1: a profile is of one process; got "
+            f"--workers={flags.workers}"
+        )
+    if flags.access_log == "-":
+        raise InvalidArgument(
+            "--access_log=- needs --workers=1: lines of several processes would mix in a pipe; "
+            f"name a file; got --workers={flags.workers}"
+        )
+    if flags.prediction_log_directory and flags.prediction_log_files < flags.workers:
+        raise InvalidArgument(
+            "--prediction_log_files must be at least --workers, as each process writes a file of "
+            f"its own; got {flags.prediction_log_files} and {flags.workers}"
         )
 
 

@@ -21,7 +21,7 @@ from gru_serving.inference.turns import LONG_BYTES, Turn, Turns
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 from gru_serving.protos.model_pb2 import ModelSpec
-from gru_serving.repository.repository import Repository
+from gru_serving.repository.catalogue import Catalogue
 from gru_serving.telemetry.metrics import Metrics
 from gru_serving.telemetry.request_record import Exchange, RequestRecord
 
@@ -175,7 +175,7 @@ class Inference:
 
     def __init__(
         self,
-        repository: Repository,
+        repository: Catalogue,
         threads: WorkerThreads,
         turns: Turns | None = None,
         metrics: Metrics | None = None,

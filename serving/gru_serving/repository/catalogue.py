@@ -6,6 +6,7 @@ A version is freed when the last request that holds it is done.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -244,29 +245,68 @@ class Lease:
                 self.changed.notify_all()
 
 
-class Catalogue:
+class Catalogue(ABC):
     """Models by name; its methods may be called from several threads.
 
     Args:
         models: Models to serve; None where that is not configured yet.
+        isolate_models: Whether it is enough that some models serve.
 
     Attributes:
-        models: Versions of each model, by its name; to be used under `changed`.
         changed: Condition that is notified of every change of a version.
         configured: Whether it has been said what to serve, even if that is nothing.
     """
 
-    def __init__(self, models: Sequence[ServedModel] | None) -> None:
+    def __init__(self, models: Sequence[ServedModel] | None, isolate_models: bool = False) -> None:
         self.changed = threading.Condition()
         self.configured = models is not None
-        self.models = {model.name: ModelVersions(model) for model in models or ()}
+        self._models = {model.name: ModelVersions(model) for model in models or ()}
+        self._isolate_models = isolate_models
 
-    def change(self, version: Version, state: State, error: ServingError | None = None) -> None:
-        """Record the new state of a version."""
+    @property
+    def models(self) -> dict[str, ModelVersions]:
+        """Versions of each model, by its name; to be used under `changed`."""
+        return self._models
+
+    @abstractmethod
+    def start(self) -> None:
+        """Wait until there is something to serve, or until `give_up`.
+
+        Raises:
+            ServingError: No version will serve; the message is TF Serving's.
+        """
+
+    @abstractmethod
+    def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
+        """Serve these models from now on; returns when those with a new name serve.
+
+        It does not wait for models that another call has replaced meanwhile. Models no longer named
+        are unloaded after that, in the time the manager takes. A refused configuration changes
+        nothing.
+
+        Args:
+            models: Models to serve; an empty list unloads all models.
+
+        Raises:
+            ServingError: The configuration has no models where some were configured, a label on a
+                version that does not serve, or a new model that could not be loaded; the message is
+                TF Serving's.
+        """
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Begin no change any more; loaded versions continue to serve until `close`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free all versions once no request uses them."""
+
+    def ready(self) -> bool:
+        """Whether every model has a version that serves; of isolated ones, whether any has."""
         with self.changed:
-            version.state = state
-            version.error = error
-            self.changed.notify_all()
+            models = [model for model in self.models.values() if not model.retired]
+            serving = [bool(model.in_state(State.AVAILABLE)) for model in models]
+        return any(serving) if self._isolate_models and serving else all(serving)
 
     def acquire(self, name: str, version: int | None = None, label: str | None = None) -> Lease:
         """Hold a version for the time of one request.

@@ -133,7 +133,7 @@ class VersionChanges:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: Repository,
         load: Callable[[Path], Predictor],
         options: RepositoryOptions,
         loaded: Callable[[str, int, Path], None],
@@ -193,6 +193,7 @@ class VersionChanges:
                 # Where a reload came meanwhile, these are the versions of what it replaced.
                 if model.config is config and not model.retired:
                     model.aspire(versions)
+            catalogue.announce()
 
     def refused(self) -> bool:
         """Whether a version was refused since the last scan: another may come in its place."""
@@ -360,8 +361,8 @@ class Repository(Catalogue):
         loaded: Callable[[str, int, Path], None] = lambda *_: None,
         unloaded: Callable[[str, int, Path], None] = lambda *_: None,
     ) -> None:
-        super().__init__(models)
         self._options = options or RepositoryOptions()
+        super().__init__(models, self._options.isolate_models)
         self._managing = threading.Lock()
         self._stopping = threading.Event()
         self._manager: threading.Thread | None = None
@@ -381,6 +382,7 @@ class Repository(Catalogue):
             for model in self.models.values():
                 model.check_labels(model.config.labels, self._options.allow_labels_for_unavailable)
                 model.configure(model.config)
+            self.announce()
         said = time.monotonic()
         while not self._stopping.is_set():
             self._changes.scan()
@@ -409,20 +411,7 @@ class Repository(Catalogue):
             self._manager.start()
 
     def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
-        """Serve these models from now on; returns when those with a new name serve.
-
-        It does not wait for models that another call has replaced meanwhile. Models no longer named
-        are unloaded after that, in the time the manager takes. A refused configuration changes
-        nothing.
-
-        Args:
-            models: Models to serve; an empty list unloads all models.
-
-        Raises:
-            ServingError: The configuration has no models where some were configured, a label on a
-                version that does not serve, or a new model that could not be loaded; the message is
-                TF Serving's.
-        """
+        """See the base class."""
         if models is None:
             if self.configured:
                 raise FailedPrecondition(
@@ -446,6 +435,7 @@ class Repository(Catalogue):
                 if model.retired:
                     new.append(name)
                 model.configure(config)
+            self.announce()
         while not self._stopping.is_set():
             self.poll()
             if self._changes.refused():
@@ -463,6 +453,17 @@ class Repository(Catalogue):
                     return
             self._stopping.wait(max(0.1, self._options.poll_seconds))
 
+    def change(self, version: Version, state: State, error: ServingError | None = None) -> None:
+        """Record the new state of a version."""
+        with self.changed:
+            version.state = state
+            version.error = error
+            self.changed.notify_all()
+            self.announce()
+
+    def announce(self) -> None:
+        """Tell of a change of the catalogue, under `changed`; here there is nobody to be told."""
+
     def give_up(self) -> None:
         """Stop scanning; loaded versions continue to serve until `close`."""
         self._stopping.set()
@@ -473,13 +474,6 @@ class Repository(Catalogue):
         if self._manager is not None:
             self._manager.join()
         self._changes.close()
-
-    def ready(self) -> bool:
-        """Whether every model has a version that serves; of isolated ones, whether any has."""
-        with self.changed:
-            models = [model for model in self.models.values() if not model.retired]
-            serving = [bool(model.in_state(State.AVAILABLE)) for model in models]
-        return any(serving) if self._options.isolate_models and serving else all(serving)
 
     def poll(self) -> None:
         """Scan once and apply all resulting changes; the manager thread repeats this."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gru_serving.config.flags import Flags
-from gru_serving.repository.repository import Repository
+from gru_serving.repository.catalogue import Catalogue
 from gru_serving.server.rest.guards import Hosts, Observed, TokenGuard, cors_headers
 from gru_serving.server.tokens import Tokens
 from gru_serving.telemetry.access_log import AccessLog
@@ -40,7 +40,7 @@ class Additions:
     """
 
     def __init__(
-        self, flags: Flags, repository: Repository, metrics: Metrics | None, refusals: Refusals
+        self, flags: Flags, repository: Catalogue, metrics: Metrics | None, refusals: Refusals
     ) -> None:
         self.refusals = refusals
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None

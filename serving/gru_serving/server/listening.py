@@ -19,30 +19,50 @@ STOPPING = "the server is stopping"
 _QUIET_SECONDS, _MOST_SECONDS = 0.2, 2.0
 
 
-def bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound TCP socket, not yet listening, beside which nobody else can bind the port.
+def bind(host: str, port: int, flag: str, shared: bool = False) -> socket.socket:
+    """A bound TCP socket, not yet listening.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+        flag: Flag that chooses another port, for messages.
+        shared: Whether sockets that are made so as well may bind the port beside it; else nobody.
 
     Raises:
         Unavailable: The port is taken; names the flag that chooses another.
     """
     try:
-        return _bound(host, port)
+        return _bound(host, port, shared)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise port_error(host, port, flag, error) from None
     try:
         # Connections of an earlier server may be all that is left there.
-        return _bound(host, port, beside_old_connections=True)
+        return _bound(host, port, shared, beside_old_connections=True)
     except OSError as error:
         raise port_error(host, port, flag, error) from None
 
 
-def _bound(host: str, port: int, beside_old_connections: bool = False) -> socket.socket:
+def claim(host: str, port: int, flag: str) -> socket.socket:
+    """A socket that keeps a port for the workers of this server, without listening itself.
+
+    Raises:
+        Unavailable: The port is taken, if only by another server with workers.
+    """
+    bind(host, port, flag).close()
+    return bind(host, port, flag, shared=True)
+
+
+def _bound(
+    host: str, port: int, shared: bool, beside_old_connections: bool = False
+) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if beside_old_connections:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         bound.bind((host, port))
     except OSError:

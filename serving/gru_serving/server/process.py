@@ -31,6 +31,7 @@ from gru_serving.inference.service import Inference
 from gru_serving.inference.turns import Turns
 from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
+from gru_serving.repository.catalogue import Catalogue
 from gru_serving.repository.repository import Repository, RepositoryOptions
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
@@ -48,10 +49,19 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
     Raises:
         ServingError: A file that the flags name cannot be read, or asks for the impossible.
     """
-    scheduler = batching = None
+    options, pool = load_options(flags)
+    return VersionLoader(options, metrics, None if pool is None else BatchScheduler(pool))
+
+
+def load_options(flags: Flags) -> tuple[LoadOptions, PoolOptions | None]:
+    """The options for loading versions, and those of the batch threads where there are any.
+
+    Raises:
+        ServingError: A file that the flags name cannot be read, or asks for the impossible.
+    """
+    batching = pool = None
     if flags.enable_batching:
         batching, pool = _batching(flags)
-        scheduler = BatchScheduler(pool)
     repeats = max(1, flags.num_request_iterations_for_warmup)
     options = LoadOptions(
         tags=tuple(flags.saved_model_tags.split(",")),
@@ -67,7 +77,7 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
         runtime=flags.runtime,
         seconds=max(0, flags.load_timeout_seconds),
     )
-    return VersionLoader(options, metrics, scheduler)
+    return options, pool
 
 
 def repository_options(flags: Flags) -> RepositoryOptions:
@@ -181,6 +191,9 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+# Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
+# begins only when the loop is idle, and then the loop waits for the batch.
+BATCHING_TURN_SECONDS = 0.0005
 ANSWER_SECONDS = 2.0
 UNLOAD_SECONDS = 5.0
 
@@ -205,10 +218,8 @@ class Server:
         Raises:
             ServingError: The server could not start.
         """
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        models = _models(self._flags)
+        self._obey_signals()
+        models = self._models()
         metrics_path = _metrics_path(self._flags)
         from gru_serving.server.grpc.listener import GrpcListener
 
@@ -231,7 +242,12 @@ class Server:
         if self._stuck:
             _leave()
 
-    async def _close(self, repository: Repository) -> None:
+    def _obey_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+
+    async def _close(self, repository: Catalogue) -> None:
         """Free the models, without waiting for calls that cannot be interrupted."""
         closed = asyncio.ensure_future(asyncio.to_thread(repository.close))
         await asyncio.wait({closed}, timeout=UNLOAD_SECONDS)
@@ -239,7 +255,7 @@ class Server:
             log.warning("Leaving a load or a run that cannot be interrupted.")
             self._stuck = True
 
-    async def _load(self, repository: Repository) -> bool:
+    async def _load(self, repository: Catalogue) -> bool:
         """Load the first versions; False when told to stop meanwhile."""
         loading = asyncio.ensure_future(asyncio.to_thread(repository.start))
         stopping = asyncio.ensure_future(self._stop.wait())
@@ -256,7 +272,7 @@ class Server:
         await loading
         return True
 
-    def _give_up(self, repository: Repository) -> None:
+    def _give_up(self, repository: Catalogue) -> None:
         """Start no further loads and cancel those in progress."""
         repository.give_up()
         if self._loader is not None:
@@ -264,7 +280,7 @@ class Server:
 
     async def _serve(
         self,
-        repository: Repository,
+        repository: Catalogue,
         grpc: GrpcListener,
         rest: RestListener | None,
         metrics_path: str,
@@ -289,6 +305,7 @@ class Server:
                 if rest is not None:
                     inference = Inference(repository, rest_threads, turns, metrics)
                     await rest.start(inference, metrics, metrics_path, budget, additions)
+                self._opened()
                 await self._stop.wait()
                 log.info(
                     "Stopping: no new requests, up to %d s for those in progress ...",
@@ -311,27 +328,38 @@ class Server:
                 # forever.
                 await asyncio.to_thread(repository.interrupt)
 
-    async def _end_runs(self, repository: Repository) -> None:
+    def _opened(self) -> None:
+        """Note that the ports are open."""
+
+    async def _end_runs(self, repository: Catalogue) -> None:
         """End the requests that take longer than the time to drain."""
         await asyncio.sleep(self._flags.drain_seconds)
         log.warning("Cancelling the requests that are still in progress ...")
         await asyncio.to_thread(repository.interrupt)
 
-    async def _poll_config(self, repository: Repository) -> None:
+    async def _poll_config(self, repository: Catalogue) -> None:
         """Reread and apply the model config file periodically; log failures."""
         seconds = self._flags.model_config_file_poll_wait_seconds
         while self._flags.model_config_file and seconds > 0:
             await asyncio.sleep(seconds)
             try:
                 known = repository.configured_names()
-                models = await asyncio.to_thread(_models, self._flags, known)
+                models = await asyncio.to_thread(self._models, known)
                 await asyncio.to_thread(repository.reconfigure, models)
             except ServingError as error:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
             except Exception:
                 log.exception("reading %s failed; trying again", self._flags.model_config_file)
 
-    def _repository(self, models: list[ServedModel] | None) -> Repository:
+    def _models(self, known: Collection[str] = ()) -> list[ServedModel] | None:
+        """Read the models to serve, of which some are known already."""
+        flags = self._flags
+        if flags.model_config_file:
+            may_log = bool(flags.prediction_log_directory)
+            return read_model_config(flags.model_config_file, may_log, known)
+        return [single_model(flags.model_name, flags.model_base_path)]
+
+    def _repository(self, models: list[ServedModel] | None) -> Catalogue:
         for model in models or ():
             log.info("Starting to serve %s from %s ...", model.name, model.base_path)
         self._loader = loader = version_loader(self._flags, self._metrics)
@@ -339,18 +367,31 @@ class Server:
         return Repository(models, loader, options, loader.note_metadata, loader.forget)
 
 
+def run_server(server: Server, flags: Flags) -> None:
+    """Run a server until it ends.
+
+    Args:
+        server: Server to run.
+        flags: Flags of the server.
+
+    Raises:
+        ServingError: The server could not start.
+    """
+    if flags.enable_batching:
+        sys.setswitchinterval(BATCHING_TURN_SECONDS)
+    try:
+        import uvloop
+    except ImportError:  # then asyncio's loop, which takes 100 us more per request
+        asyncio.run(server.run())
+    else:
+        uvloop.run(server.run())
+
+
 def _leave() -> None:
     """End the process without waiting for its threads, as Python would."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)
-
-
-def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:
-    if flags.model_config_file:
-        may_log = bool(flags.prediction_log_directory)
-        return read_model_config(flags.model_config_file, may_log, known)
-    return [single_model(flags.model_name, flags.model_base_path)]
 
 
 def _metrics_path(flags: Flags) -> str:

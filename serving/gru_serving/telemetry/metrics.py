@@ -6,13 +6,15 @@ every metric, and closes buckets on the side TensorFlow leaves open.
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import Any
 
 from gru_serving.printable import escaped
 from gru_serving.telemetry.request_record import RequestRecord
@@ -49,15 +51,35 @@ class ClientNames:
         return name
 
 
-class Counter:
-    """A number per combination of label values that only grows."""
+class Family:
+    """A metric with all its labels; pickled, it is a copy of its samples.
 
-    kind = "counter"
+    Args:
+        name: Name of the metric.
+        labels: Names of the labels.
+    """
 
     def __init__(self, name: str, labels: Sequence[str]) -> None:
         self.name = name
         self.labels = tuple(labels)
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = {key: value for key, value in vars(self).items() if key != "_lock"}
+            return copy.deepcopy(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+
+class Counter(Family):
+    """A number per combination of label values that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, labels: Sequence[str]) -> None:
+        super().__init__(name, labels)
         self._values: dict[tuple[str, ...], float] = {}
         self._forgotten = 0.0
 
@@ -71,6 +93,13 @@ class Counter:
         with self._lock:
             for values in _matching(self.labels, self._values, labels):
                 self._forgotten += self._values.pop(values)
+
+    def absorb(self, other: Counter) -> None:
+        """Add the samples of the same metric of another process."""
+        with self._lock:
+            for values, number in other._values.items():
+                self._values[values] = self._values.get(values, 0) + number
+            self._forgotten += other._forgotten
 
     def total(self) -> int:
         """The sum over all labels, those of dropped samples included: it never falls."""
@@ -86,9 +115,28 @@ class Counter:
 
 
 class Gauge(Counter):
-    """A number per combination of label values."""
+    """A number per combination of label values.
+
+    Args:
+        name: Name of the metric.
+        labels: Names of the labels.
+        of_several: Function that makes one number of those of several processes.
+    """
 
     kind = "gauge"
+
+    def __init__(
+        self, name: str, labels: Sequence[str], of_several: Callable[..., float] = sum
+    ) -> None:
+        super().__init__(name, labels)
+        self._of_several = of_several
+
+    def absorb(self, other: Counter) -> None:
+        """Join the numbers of another process with these."""
+        with self._lock:
+            for values, number in other._values.items():
+                mine = self._values.get(values, number)
+                self._values[values] = self._of_several((mine, number))
 
     def set(self, number: float, *values: str) -> None:
         """Note the number; one text per label follows it."""
@@ -96,7 +144,7 @@ class Gauge(Counter):
             self._values[values] = number
 
 
-class Histogram:
+class Histogram(Family):
     """Distribution of a value per combination of label values.
 
     Buckets are open above, as TensorFlow's: a value equal to a bound counts in the next bucket.
@@ -113,11 +161,9 @@ class Histogram:
     def __init__(
         self, name: str, labels: Sequence[str], bounds: Sequence[float], digits: int = 6
     ) -> None:
-        self.name = name
+        super().__init__(name, labels)
         self._digits = digits
-        self.labels = tuple(labels)
         self._bounds = tuple(bounds)
-        self._lock = threading.Lock()
         self._counts: dict[tuple[str, ...], list[int]] = {}
         self._sums: dict[tuple[str, ...], float] = {}
 
@@ -129,6 +175,14 @@ class Histogram:
                 counts = self._counts[values] = [0] * (len(self._bounds) + 1)
             counts[bisect_right(self._bounds, value)] += 1
             self._sums[values] = self._sums.get(values, 0.0) + value
+
+    def absorb(self, other: Histogram) -> None:
+        """Add the samples of the same metric of another process."""
+        with self._lock:
+            for values, counts in other._counts.items():
+                mine = self._counts.get(values, [0] * len(counts))
+                self._counts[values] = [sum(pair) for pair in zip(mine, counts, strict=True)]
+                self._sums[values] = self._sums.get(values, 0.0) + other._sums[values]
 
     def forget(self, **labels: str) -> None:
         """Remove the series with these labels, like `Counter.forget`."""
@@ -181,8 +235,10 @@ class Metrics:
         self.model_warmup_records_read = Counter(
             ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
         )
-        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
-        self.model_runtime = Gauge("gru_serve:model_runtime", ("model_name", "version", "runtime"))
+        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"), max)
+        self.model_runtime = Gauge(
+            "gru_serve:model_runtime", ("model_name", "version", "runtime"), max
+        )
         batching = ":tensorflow:serving:batching_session:"
         self.queuing_latency = Histogram(
             f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS
@@ -199,8 +255,8 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
-        self.process_open_fds = Gauge("process_open_fds", ())
-        self.process_max_fds = Gauge("process_max_fds", ())
+        self.process_open_fds = Gauge("process_open_fds", (), max)
+        self.process_max_fds = Gauge("process_max_fds", (), max)
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
@@ -272,6 +328,20 @@ class Metrics:
         for metric in self.families():
             metric.forget(**labels)
 
+    def whole(self) -> Metrics:
+        """Return the metrics of the whole server, of which this process may be a part."""
+        return self
+
+    def absorb(self, families: Iterable[Counter | Histogram]) -> None:
+        """Add the metrics of another process to these."""
+        by_name = {metric.name: metric for metric in self.families()}
+        for other in families:
+            mine: Any = by_name.get(other.name)
+            if mine is None:
+                self.include(copy.deepcopy(other))
+            else:
+                mine.absorb(other)
+
     def lines(self) -> Iterator[str]:
         """All samples by name, in Prometheus' text form; a metric without any shows its type."""
         for metric in sorted(self.families(), key=lambda metric: metric.name):
@@ -328,7 +398,7 @@ class VersionMetrics:
         self._signatures = ClientNames()
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
-        started = Gauge(f"{PREFIX}process_start_time_seconds", ())
+        started = Gauge(f"{PREFIX}process_start_time_seconds", (), min)
         started.set(int(time.time()))
         metrics.include(self._count, self._latency, started)
 

@@ -49,8 +49,12 @@ def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
         thread.join()
 
 
-def start_log() -> None:
-    """Have all messages from INFO on written to stderr."""
+def start_log(process: str = "") -> None:
+    """Have all messages from INFO on written to stderr.
+
+    Args:
+        process: Name of the process before each message, where there are several.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine("%(asctime)s %(levelname).1s %(message)s"))
+    handler.setFormatter(OneLine(f"%(asctime)s %(levelname).1s {process}%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -65,6 +65,7 @@ def test_all_flags_with_their_defaults():
         "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
         "prediction_log_sampling_rate", "rest_keep_alive_seconds", "rest_ssl_config_file",
         "runtime", "servable_versions_always_present", "strict_integers", "trial_load",
+        "workers",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
 
@@ -208,6 +209,18 @@ BASE = "--model_base_path=/m"
          "--rest_api_port must be between 0 and 65535; got 70000"),
         ([BASE, "--port=65536"], "--port must be between 0 and 65535; got 65536"),
         ([BASE, "--rest_api_port=-1"], "--rest_api_port must be between 0 and 65535; got -1"),
+        ([BASE, "--workers=0"], "--workers must be between 1 and 256; got 0"),
+        ([BASE, "--workers=2", "--grpc_socket_path=/s"],
+         "--grpc_socket_path needs --workers=1: a UNIX socket has one process behind it; got "
+         "--workers=2"),
+        ([BASE, "--workers=2", "--enable_profiler"],
+         "--enable_profiler needs --workers=1: a profile is of one process; got --workers=2"),
+        ([BASE, "--workers=2", "--access_log=-"],
+         "--access_log=- needs --workers=1: lines of several processes would mix in a pipe; name a "
+         "file; got --workers=2"),
+        ([BASE, "--workers=4", "--prediction_log_directory=/d", "--prediction_log_files=3"],
+         "--prediction_log_files must be at least --workers, as each process writes a file of its "
+         "own; got 3 and 4"),
         ([BASE, "--trial_load=yes"], "--trial_load must be auto, always or never; got 'yes'"),
     ],
 )  # fmt: skip
@@ -232,6 +245,7 @@ def test_combinations_refused(argv, message):
         [BASE, "--tensorflow_session_parallelism=1", "--tensorflow_inter_op_parallelism=1"],
         [BASE, "--tensorflow_intra_op_parallelism=1", "--tensorflow_inter_op_parallelism=1"],
         [BASE, "--port=65535", "--rest_api_port=0"],
+        [BASE, "--workers=2", "--access_log=f", "--prediction_log_directory=/d"],
     ],
 )
 def test_combinations_that_pass(argv):

@@ -1,6 +1,7 @@
 """Prometheus text: by hand, by Prometheus' own parser, and from the running server."""
 
 import asyncio
+import pickle
 import re
 import time
 
@@ -138,6 +139,37 @@ def test_names_and_labels_of_the_contract():
     }
     found = {one.name: (one.kind, one.labels) for one in Metrics().families()}
     assert {name: found.get(name) for name in expected} == expected
+
+
+def test_metrics_of_several_processes_are_those_of_one(monkeypatch):
+    """Each request counts once, on the page as in sums, whichever process had it."""
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    one, parts = Metrics(), [Metrics(), Metrics(), Metrics()]
+    records = [VersionMetrics(metrics) for metrics in (one, *parts)]
+    for i in range(30):
+        record = RequestRecord("REST", "r")
+        record.model, record.version, record.status = (
+            f"m{i % 2}",
+            i % 4,
+            ("OK", "NOT_FOUND")[i % 5 > 3],
+        )
+        record.seconds = 2.0 ** (i - 20)
+        for metrics, note in ((one, records[0]), (parts[i % 3], records[1 + i % 3])):
+            note(record)
+            metrics.queuing_latency.observe(1.5**i, "pool")
+            metrics.load_attempt_count.add(f"/m/{i % 3}", "success")
+    for metrics in (one, *parts):
+        metrics.model_runtime.set(1, "m", "1", "onnx")
+        metrics.process_open_fds.set(7)
+    parts[1].process_open_fds.set(3)
+    for metrics in (one, parts[0]):
+        metrics.forget(model_path="/m/0")
+    whole = Metrics()
+    for metrics in parts:
+        whole.absorb(pickle.loads(pickle.dumps(metrics.families())))
+    assert whole.render() == one.render()
+    assert whole.total("/tensorflow/cc/saved_model/load_attempt_count") == 30
+    assert parts[2].total("/tensorflow/cc/saved_model/load_attempt_count") == 10
 
 
 def test_total_by_the_name_of_either_world():

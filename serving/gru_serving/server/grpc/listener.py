@@ -61,7 +61,9 @@ class GrpcListener:
         self._server: Any = None
         self._health: Any = None
         self._gate: DrainGate | None = None
-        self._held = bind(flags.bind_address, flags.port, "port") if flags.port else None
+        self._held = (
+            bind(flags.bind_address, flags.port, "port", flags.workers > 1) if flags.port else None
+        )
 
     async def start(
         self, inference: Inference, metrics: Metrics, budget: ByteBudget, additions: Additions
@@ -78,7 +80,7 @@ class GrpcListener:
         if additions.tokens is not None:
             layers.append(TokenGuard(additions.tokens, additions.refusals))
         self._server = grpc.aio.server(
-            interceptors=layers, options=_channel_options(flags.grpc_channel_arguments, budget.one)
+            interceptors=layers, options=_channel_options(flags, budget.one)
         )
         content = flags.enable_serialization_as_tensor_content
         may_log = bool(flags.prediction_log_directory)
@@ -280,14 +282,14 @@ def _credentials(path: str) -> Any:
     )
 
 
-def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:
+def _channel_options(flags: Flags, most: int) -> list[tuple[str, int | str]]:
     # A dictionary: of an option given twice, gRPC would take the first, not the user's.
     options: dict[str, int | str] = {
         "grpc.max_send_message_length": _UNBOUNDED,
         # Packed messages are measured unpacked.
         "grpc.max_receive_message_length": min(most, _UNBOUNDED),
         # Otherwise a second server could start on the same port and take half of the requests.
-        "grpc.so_reuseport": 0,
+        "grpc.so_reuseport": int(flags.workers > 1),
         # Beyond a thousand calls that wait to be read gRPC would cancel some, and all beyond three
         # thousand: clients do not retry these, and no log or metric has them. What a connection
         # brings is bounded by its streams, with the excess waiting in the client, and the calls in
@@ -299,7 +301,7 @@ def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:
         # until it has freed them.
         "grpc.http.overload_protection": 0,
     }
-    for pair in filter(None, text.split(",")):
+    for pair in filter(None, flags.grpc_channel_arguments.split(",")):
         key, _, value = pair.partition("=")
         try:
             options[key] = int(value)

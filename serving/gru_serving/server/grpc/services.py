@@ -400,12 +400,15 @@ class ModelService(Service):
                 "ModelConfigList is currently supported"
             )
         repository = self._inference.repository
-        before = {name: self._metrics.total(name) for name in request.metric_names}
+        names = request.metric_names
+        metrics = self._metrics.whole() if names else self._metrics
+        before = {name: metrics.total(name) for name in names}
         known = repository.configured_names()
         repository.reconfigure(served_models(request.config, self._may_log, known))
         response = ReloadConfigResponse()
+        metrics = self._metrics.whole() if names else self._metrics
         for name, total in before.items():
-            increase = self._metrics.total(name) - total
+            increase = metrics.total(name) - total
             response.metric.add(name=name, int64_value_increase=increase)
         response.status.error_code = Code.OK.value  # type: ignore[assignment]
         return response

@@ -18,7 +18,7 @@ from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.server.playground import PATH
 
 if TYPE_CHECKING:
-    from gru_serving.repository.repository import Repository
+    from gru_serving.repository.catalogue import Catalogue
 
 ASSETS = Path(__file__).parent / "assets"
 FILES = {
@@ -46,7 +46,7 @@ _CARD, _GOLDEN = "model_card.json", "golden.json"
 _MOST_BYTES = 32 << 20
 
 
-def playground_routes(flags: Flags, metrics_path: str, repository: Repository) -> list[Route]:
+def playground_routes(flags: Flags, metrics_path: str, repository: Catalogue) -> list[Route]:
     """The routes, for `gru_serving.server.rest.app.Api`; none unless the flags ask for them.
 
     Args:
@@ -80,7 +80,7 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
     return file
 
 
-def _extra(name: str, repository: Repository) -> Callable[[Request], Response]:
+def _extra(name: str, repository: Catalogue) -> Callable[[Request], Response]:
     """A file of `assets.extra/` of the version that a query names, which must serve; else null."""
 
     def extra(request: Request) -> Response:

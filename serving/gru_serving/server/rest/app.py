@@ -68,7 +68,7 @@ from gru_serving.inference.service import (
     Work,
 )
 from gru_serving.protos.input_pb2 import Input
-from gru_serving.repository.repository import Repository
+from gru_serving.repository.catalogue import Catalogue
 from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.listening import STOPPING, QuietPeriod
 from gru_serving.server.rest.body import (
@@ -420,7 +420,7 @@ def _unquote(part: bytes) -> str:
 
 
 def _pages(
-    repository: Repository, stopping: Callable[[], bool], further: Sequence[Route]
+    repository: Catalogue, stopping: Callable[[], bool], further: Sequence[Route]
 ) -> Starlette:
     """An application of /healthz, /readyz, /models and further routes."""
 
@@ -464,7 +464,8 @@ async def metrics_page(metrics: Metrics, scope: Scope) -> Response:
         shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"
         text = f"Unexpected path: {shown}. Should be {scope['path']}"
         return Response(text, 400, headers)
-    pieces, lines = [], metrics.lines()
+    whole = await asyncio.to_thread(metrics.whole)
+    pieces, lines = [], whole.lines()
     while piece := page(islice(lines, _LINES)):
         pieces.append(piece)
         await asyncio.sleep(0)

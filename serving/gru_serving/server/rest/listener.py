@@ -47,7 +47,9 @@ class RestListener:
         self._flags = flags
         path, flag = flags.rest_ssl_config_file, "rest_ssl_config_file"
         self._tls = tls_context(path, flag) if path else None
-        self._socket = bind(flags.bind_address, flags.rest_api_port, "rest_api_port")
+        self._socket = bind(
+            flags.bind_address, flags.rest_api_port, "rest_api_port", flags.workers > 1
+        )
         self._api: Api | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Future[None] | None = None
