@@ -161,6 +161,12 @@ class Flags:
         "files that have not come through such a load before, always for all, never for none",
         Honour.OURS,
     )
+    trusted_signers: str = flag(
+        "",
+        "PEM files separated by commas: public keys, and certificates of authorities. Versions "
+        "that none of them has signed are refused. Reread for every version",
+        Honour.OURS,
+    )
     runtime: str = flag(
         "auto",
         "what runs models: onnx for ONNX Runtime, tensorflow, or auto for ONNX Runtime where an "

@@ -66,6 +66,7 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
         trial=flags.trial_load,
         runtime=flags.runtime,
         seconds=max(0, flags.load_timeout_seconds),
+        signers=tuple(Path(name) for name in flags.trusted_signers.split(",") if name),
     )
     return VersionLoader(options, metrics, scheduler)
 

@@ -202,6 +202,9 @@ class Metrics:
         self.process_open_fds = Gauge("process_open_fds", ())
         self.process_max_fds = Gauge("process_max_fds", ())
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
+        self.signature_check_count = Counter(
+            "gru_serve:signature_check_count", ("model_path", "outcome")
+        )
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
     @contextmanager
