@@ -15,6 +15,7 @@ _EXTRAS = {
     "matplotlib": "plot",
     "pyarrow": "tables",
     "onnxruntime": "serve-light",
+    "prometheus_client": "serve-light",
     "starlette": "serve-light",
     "tensorflow": "serve",
     "uvicorn": "serve-light",

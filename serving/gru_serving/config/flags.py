@@ -219,6 +219,12 @@ class Flags:
     access_log: str = flag(
         "", "file that gets one line of JSON per request; - for stdout", Honour.OURS
     )
+    tracing: bool = flag(
+        False,
+        "trace requests with OpenTelemetry: the OTEL_* variables say where traces go, which are "
+        "sampled, and the name of the service",
+        Honour.OURS,
+    )
     prediction_log_directory: str = flag(
         "",
         "directory for sampled requests with their answers, as TFRecords of PredictionLog",

@@ -152,6 +152,23 @@ class Histogram:
             yield f"{self.name}_count{labels} {sum(counts)}"
 
 
+class ProcessFigures:
+    """Memory, processor time and descriptors of this process, by prometheus-client's collector."""
+
+    def __init__(self) -> None:
+        from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
+        self._registry = CollectorRegistry()
+        self._text = generate_latest
+        ProcessCollector(registry=self._registry)
+
+    def lines(self) -> Iterator[str]:
+        """The samples, as text; none where the system does not say."""
+        for line in self._text(self._registry).decode().splitlines():
+            if not line.startswith("# HELP"):  # which no other metric has
+                yield line
+
+
 class Metrics:
     """All metrics of a server."""
 
@@ -199,12 +216,12 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
-        self.process_open_fds = Gauge("process_open_fds", ())
-        self.process_max_fds = Gauge("process_max_fds", ())
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
         self.signature_check_count = Counter(
             "gru_serve:signature_check_count", ("model_path", "outcome")
         )
+        self.in_progress = Gauge("gru_serve:requests_in_progress", ("entrypoint",))
+        self.process: ProcessFigures | None = None
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
     @contextmanager
@@ -280,6 +297,8 @@ class Metrics:
         for metric in sorted(self.families(), key=lambda metric: metric.name):
             yield f"# TYPE {metric.name} {metric.kind}"
             yield from metric.lines()
+        if self.process is not None:
+            yield from self.process.lines()
 
     def render(self) -> bytes:
         """Render the page of all metrics."""
@@ -331,9 +350,8 @@ class VersionMetrics:
         self._signatures = ClientNames()
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
-        started = Gauge(f"{PREFIX}process_start_time_seconds", ())
-        started.set(int(time.time()))
-        metrics.include(self._count, self._latency, started)
+        metrics.include(self._count, self._latency)
+        metrics.process = ProcessFigures()
 
     def __call__(self, record: RequestRecord) -> None:
         """Count one request."""
