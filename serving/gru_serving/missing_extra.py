@@ -15,14 +15,20 @@ _EXTRAS = {
     "matplotlib": "plot",
     "pyarrow": "tables",
     "onnxruntime": "serve-light",
+    "prometheus_client": "serve-light",
     "starlette": "serve-light",
     "tensorflow": "serve",
     "uvicorn": "serve-light",
 }
+# What a flag or an argument asks for, whatever the command needs besides.
+_ASKED_FOR = {"OpenSSL": "signing", "model_signing": "signing", "opentelemetry": "otel"}
 _DISTRIBUTIONS = {
+    "OpenSSL": "pyopenssl",
     "google": "protobuf",
     "google_crc32c": "google-crc32c",
     "grpc": "grpcio",
+    "model_signing": "model-signing",
+    "opentelemetry": "opentelemetry-sdk",
 }
 
 
@@ -39,9 +45,10 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
     package = (error.name or "").partition(".")[0]
     if package in ("", *_OWN_PACKAGES):
         return None
+    extra = _ASKED_FOR.get(package) or extra or _EXTRAS.get(package, "client")
     return (
         f"needs {_DISTRIBUTIONS.get(package, package)}, which is not installed; install it with "
-        f"pip install 'keras-gru[{extra or _EXTRAS.get(package, 'client')}]'"
+        f"pip install 'keras-gru[{extra}]'"
     )
 
 

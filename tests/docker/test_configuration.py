@@ -140,12 +140,33 @@ def test_rules_and_panels_name_metrics_of_the_server():
 
 
 def test_every_alert_is_documented_and_tested():
-    (group,) = yaml.safe_load((DOCKER / "prometheus" / "alerts.yml").read_text())["groups"]
+    groups = yaml.safe_load((DOCKER / "prometheus" / "alerts.yml").read_text())["groups"]
     guide = (DOCKER.parent / "docs/reference/gateway.md").read_text()
     tests = (DOCKER / "prometheus" / "alerts_test.yml").read_text()
-    for rule in group["rules"]:
-        assert f"| {rule['alert']} |" in guide
-        assert re.search(rf"alertname: {rule['alert']}\n +exp_alerts", tests)
+    alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
+    assert len(alerts) >= 10
+    for alert in alerts:
+        assert f"| {alert} |" in guide
+        assert re.search(rf"alertname: {alert}\n +exp_alerts", tests)
+
+
+def test_the_dashboard_has_variables_for_model_version_and_instance():
+    """Each panel follows those that its metrics have labels for."""
+    board = json.loads((DOCKER / "grafana" / "dashboards" / "serving.json").read_text())
+    variables = {one["name"]: one for one in board["templating"]["list"]}
+    assert list(variables) == ["instance", "model", "version"]
+    for one in variables.values():
+        assert (one["type"], one["includeAll"], one["allValue"]) == ("query", True, ".*")
+    ids, used = [], set()
+    for panel in board["panels"]:
+        ids.append(panel["id"])
+        for target in panel["targets"]:
+            found = set(re.findall(r"\$(\w+)", target["expr"]))
+            assert found <= variables.keys()
+            assert "instance" in found, target["expr"]
+            used |= found
+    assert used == variables.keys()
+    assert len(ids) == len(set(ids))
 
 
 def test_images_requirements(monkeypatch):

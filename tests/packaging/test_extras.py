@@ -109,7 +109,7 @@ def test_modules_import_with_their_extra(extras, found):
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
         ("gru_training", ("train", "excel", "tensorboard", "mlflow", "wandb")),
-        ("gru_serving", ("all", "text", "tflite")),
+        ("gru_serving", ("all", "otel", "signing", "text", "tflite")),
     ],
 )
 def test_what_is_imported_is_asked_for(package, extras):

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from gru_serving.commands.signing_arguments import add_signing_arguments, signer_of
 from gru_serving.commands.terminal import waiting
 from gru_serving.engine.imports import quiet_stderr
+from gru_serving.errors import InvalidArgument
 from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP
 from gru_serving.storage.publishing import PublishError, remove_old
 from gru_training.termination import remembered_interrupts
@@ -37,10 +39,15 @@ def main(argv: Sequence[str]) -> int:
         "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"
     )
     parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
+    add_signing_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     if arguments.keep is not None and arguments.keep < 1:
         parser.error(f"--keep: expected at least 1; got {arguments.keep}")
+    try:
+        signer = signer_of(arguments)
+    except (InvalidArgument, ValueError) as error:
+        parser.error(str(error))
     with (
         remembered_interrupts(signal.SIGINT, signal.SIGTERM),
         waiting(f"exporting {arguments.run}"),
@@ -48,7 +55,9 @@ def main(argv: Sequence[str]) -> int:
         with quiet_stderr():
             from gru_serving.export.run import ExportError, export_run
         try:
-            exported = export_run(arguments.run, arguments.to, arguments.allow_interface_change)
+            exported = export_run(
+                arguments.run, arguments.to, arguments.allow_interface_change, signer
+            )
             removed = remove_old(arguments.to, arguments.keep) if arguments.keep else []
         except (ExportError, PublishError) as error:
             if arguments.debug:

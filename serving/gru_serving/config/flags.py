@@ -167,6 +167,12 @@ class Flags:
         "files that have not come through such a load before, always for all, never for none",
         Honour.OURS,
     )
+    trusted_signers: str = flag(
+        "",
+        "PEM files separated by commas: public keys, and certificates of authorities. Versions "
+        "that none of them has signed are refused. Reread for every version",
+        Honour.OURS,
+    )
     runtime: str = flag(
         "auto",
         "what runs models: onnx for ONNX Runtime, tensorflow, or auto for ONNX Runtime where an "
@@ -218,6 +224,12 @@ class Flags:
     )
     access_log: str = flag(
         "", "file that gets one line of JSON per request; - for stdout", Honour.OURS
+    )
+    tracing: bool = flag(
+        False,
+        "trace requests with OpenTelemetry: the OTEL_* variables say where traces go, which are "
+        "sampled, and the name of the service",
+        Honour.OURS,
     )
     prediction_log_directory: str = flag(
         "",

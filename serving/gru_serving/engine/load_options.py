@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gru_serving.config.batching_options import BatchingOptions
@@ -78,6 +79,8 @@ class LoadOptions:
             `always` all, `never` none.
         runtime: Runtime of the versions, one of `gru_serving.engine.runtime.RUNTIMES`.
         seconds: Time allowed for one load, in seconds; 0 for no limit.
+        signers: PEM files of the public keys and authorities, one of which must have signed a
+            version; empty where versions need no signature.
     """
 
     tags: Sequence[str] = ("serve",)
@@ -91,3 +94,4 @@ class LoadOptions:
     trial: str = "never"
     runtime: str = "auto"
     seconds: float = 0.0
+    signers: Sequence[Path] = ()

@@ -18,6 +18,7 @@ from gru_serving.engine.model_session import ModelSession
 from gru_serving.errors import FailedPrecondition, InvalidArgument
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.tracing import RequestTrace
 
 AnswerT = TypeVar("AnswerT")
 OtherT = TypeVar("OtherT")
@@ -87,14 +88,18 @@ class PreparedRun(Generic[AnswerT]):
         """
         return self.read(self.session.run(self.feeds, self.fetches, timeout_ms))
 
-    async def run_in_batch(self, timeout_ms: int = 0) -> AnswerT:
+    async def run_in_batch(self, timeout_ms: int = 0, trace: RequestTrace | None = None) -> AnswerT:
         """Run the model together with other requests, for an event loop.
 
         A request that waits for its batch to fill occupies no thread, so batches may hold more
         requests than there are threads.
+
+        Args:
+            timeout_ms: Milliseconds allowed; 0 for no limit.
+            trace: Spans of the request, if it is sampled.
         """
         assert isinstance(self.session, BatchingSession)
-        return self.read(await self.session.run_soon(self.feeds, self.fetches, timeout_ms))
+        return self.read(await self.session.run_soon(self.feeds, self.fetches, timeout_ms, trace))
 
     def then(self, read: Callable[[AnswerT], OtherT]) -> PreparedRun[OtherT]:
         """The same run, with an answer made of this one's."""

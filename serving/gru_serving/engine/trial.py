@@ -251,8 +251,15 @@ class TriedVersions:
             check: Function that is called again and again meanwhile; may raise to end it.
         """
         told = hashlib.sha256()
-        # Neither changes what is loaded.
-        how = replace(options, batching=None, per_model_batching=False, seconds=0.0, trial="never")
+        # None of these changes what is loaded.
+        how = replace(
+            options,
+            batching=None,
+            per_model_batching=False,
+            seconds=0.0,
+            signers=(),
+            trial="never",
+        )
         for part in (platform.python_version(), platform.machine(), repr(how), *_versions()):
             told.update(f"{part}\0".encode())
         try:

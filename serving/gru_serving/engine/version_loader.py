@@ -31,6 +31,7 @@ from gru_serving.engine.trial import Trials, TriedVersions, default_folder
 from gru_serving.engine.warmup import replay
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.storage.digests import check_digests, has_digests
+from gru_serving.storage.signatures import TrustedSigners, UnsignedVersion
 from gru_serving.storage.version_files import Contents, contents_of
 from gru_serving.telemetry.metrics import Metrics
 
@@ -86,6 +87,9 @@ class VersionLoader:
         options: Options for loading versions.
         metrics: Metrics that count loads, runs and batches.
         scheduler: Scheduler of batches; needed where the options ask for batching.
+
+    Raises:
+        InvalidArgument: A file of the trusted signers is not what it should be.
     """
 
     def __init__(
@@ -101,6 +105,7 @@ class VersionLoader:
         self._runtimes: dict[Path, str] = {}
         self._trials = Trials()
         self._tried = TriedVersions(default_folder())
+        self._signers = TrustedSigners(self._options.signers) if self._options.signers else None
 
     def __call__(self, directory: Path) -> Predictor:
         """Check a version, try it, load it, and run its warmup requests.
@@ -117,7 +122,12 @@ class VersionLoader:
         ):
             before = contents_of(directory)
             watch.begin()
-            if checked := has_digests(directory):
+            checked = has_digests(directory)
+            if self._signers is not None:
+                _timed(
+                    lambda: self._check_signature(directory), "Checked the signature of", directory
+                )
+            elif checked:
                 _timed(
                     lambda: check_digests(directory, watch.check), "Checked the files of", directory
                 )
@@ -125,7 +135,7 @@ class VersionLoader:
             if self._is_to_be_tried(directory, checked):
                 known = self._try(directory, before, watch)
             predictor = self._load(directory, watch)
-            if (checked or known) and contents_of(directory) != before:
+            if (checked or known or self._signers) and contents_of(directory) != before:
                 predictor.close()
                 raise Unavailable(f"{directory}: its files changed while it was loaded")
         return predictor
@@ -134,6 +144,18 @@ class VersionLoader:
         """End all loads, those under way as well, with an error: the server stops."""
         self._watches.stop()
         self._trials.close()
+
+    def _check_signature(self, directory: Path) -> None:
+        assert self._signers is not None
+        outcome = "invalid"
+        try:
+            self._signers.check(directory)
+            outcome = "valid"
+        except UnsignedVersion:
+            outcome = "missing"
+            raise
+        finally:
+            self._metrics.signature_check_count.add(str(directory), outcome)
 
     def _is_to_be_tried(self, directory: Path, checked: bool) -> bool:
         trial = self._options.trial
@@ -145,7 +167,7 @@ class VersionLoader:
     def _try(self, directory: Path, before: Contents | None, watch: LoadWatch) -> bool:
         """Try a version with these files; returns whether it came through an earlier trial."""
         # Alone there, requests have no batches to share.
-        options = replace(self._options, trial="never", batching=None, seconds=0.0)
+        options = replace(self._options, trial="never", batching=None, seconds=0.0, signers=())
         key = None
         if self._options.trial == "auto":
             key = self._tried.key(directory, options, watch.check)

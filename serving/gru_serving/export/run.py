@@ -34,6 +34,7 @@ from gru_serving.preprocessing.description import Description
 from gru_serving.release.interface import MODEL_CARD, check_next_version
 from gru_serving.storage.digests import write_digests
 from gru_serving.storage.publishing import PublishError, publisher, put_in_place
+from gru_serving.storage.signatures import Signer
 from gru_training.config import to_dict
 from gru_training.errors import TrainingError
 from gru_training.runs.directory import RunDirectory, TaskRun
@@ -65,7 +66,12 @@ class Exported(NamedTuple):
     notes: Sequence[str]
 
 
-def export_run(path: Path, target: Path, allow_interface_change: bool = False) -> Exported:
+def export_run(
+    path: Path,
+    target: Path,
+    allow_interface_change: bool = False,
+    signer: Signer | None = None,
+) -> Exported:
     """Write a run's model as the next version of a served model.
 
     The version is built beside its place, checked to be portable and pure, compared with the
@@ -76,6 +82,7 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
         target: Base path of the served model; its children are versions.
         allow_interface_change: Whether the version may lack what clients of the highest version
             there rely on.
+        signer: Signer of the version; None for no signature.
 
     Raises:
         ExportError: The run is not whole, the target cannot be written or another process is
@@ -101,6 +108,8 @@ def export_run(path: Path, target: Path, allow_interface_change: bool = False) -
                 check_next_version(target, aside)
             _check(aside, ["tensorflow", "onnx"] if onnx.signatures else ["tensorflow"])
             write_digests(aside)
+            if signer is not None:
+                signer.sign(aside)
             clock.note("checking in a fresh process")
             version = put_in_place(aside, target)
         notes = [*servable.notes(), *(_without_tensorflow(*each) for each in onnx.left.items())]

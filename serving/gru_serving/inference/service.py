@@ -139,7 +139,8 @@ class _Answer(NamedTuple):
     def write(self) -> bytes:
         """The bytes of the answer."""
         (request, work, _, record), outputs, size = self
-        body = work.encode(outputs)
+        with record.phase("encode"):
+            body = work.encode(outputs)
         record.exchange = Exchange(
             request.kind, lambda: work.messages(outputs, body), request.size + size + len(body)
         )
@@ -208,11 +209,11 @@ class Inference:
                 if job.work.run.brief:
                     left = self._run(job)
                 elif not job.work.run.batched:
-                    left = await self.threads.run(self._run, job)
+                    left = await self.threads.run(self._run, job, time.perf_counter())
             else:
                 async with self.turns.take(request.size) as turn:
                     left = await self.threads.run(
-                        self._decode_and_run, request, record, lease, turn
+                        self._decode_and_run, request, record, lease, turn, time.perf_counter()
                     )
             if isinstance(left, _Job):
                 left = await self._run_in_batch(left)
@@ -224,18 +225,26 @@ class Inference:
             return await self.threads.run(left.write)
 
     def _decode(self, request: Request[Any], record: RequestRecord, lease: ExitStack) -> _Job:
-        question = request.parse()
-        (model, version, label), name, content = question
-        record.model, record.signature = model, name
-        held = self.repository.acquire(model, version, label)
-        lease.callback(held.end)
-        record.version, record.signature = held.number, request.api and (name or DEFAULT_SIGNATURE)
-        by = Answering(model, held.number, name)
-        return _Job(request, request.decode(content, held.predictor, by), lease, record)
+        with record.phase("decode"):
+            question = request.parse()
+            (model, version, label), name, content = question
+            record.model, record.signature = model, name
+            held = self.repository.acquire(model, version, label)
+            lease.callback(held.end)
+            record.version = held.number
+            record.signature = request.api and (name or DEFAULT_SIGNATURE)
+            by = Answering(model, held.number, name)
+            return _Job(request, request.decode(content, held.predictor, by), lease, record)
 
     def _decode_and_run(
-        self, request: Request[Any], record: RequestRecord, lease: ExitStack, turn: Turn
+        self,
+        request: Request[Any],
+        record: RequestRecord,
+        lease: ExitStack,
+        turn: Turn,
+        queued: float,
     ) -> _Job | _Answer | bytes:
+        record.waited(queued)
         job = self._decode(request, record, lease)
         turn.end()
         if job.work.run.batched:
@@ -244,16 +253,19 @@ class Inference:
         # It is in a thread already, unless it is long: then it waits for its turn.
         return left.write() if isinstance(left, _Answer) and left.size <= LONG_BYTES else left
 
-    def _run(self, job: _Job) -> _Answer | bytes:
+    def _run(self, job: _Job, queued: float | None = None) -> _Answer | bytes:
         """Run the model; an answer that is neither small nor long is written here as well."""
+        if queued is not None:
+            job.record.waited(queued)
         started = time.perf_counter()
-        outputs = job.work.run.run(job.request.timeout_ms)
+        with job.record.phase("run"):
+            outputs = job.work.run.run(job.request.timeout_ms)
         answer = self._ran(job, outputs, started)
         return answer.write() if job.request.limits.write < answer.size <= LONG_BYTES else answer
 
     async def _run_in_batch(self, job: _Job) -> _Answer:
         started = time.perf_counter()
-        outputs = await job.work.run.run_in_batch(job.request.timeout_ms)
+        outputs = await job.work.run.run_in_batch(job.request.timeout_ms, job.record.trace)
         return self._ran(job, outputs, started)
 
     def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:

@@ -15,6 +15,7 @@ from gru_serving.telemetry.metrics import Metrics, VersionMetrics
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
 from gru_serving.telemetry.refusals import Refusals
 from gru_serving.telemetry.request_record import RequestRecord
+from gru_serving.telemetry.tracing import Identities, Tracing
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -34,6 +35,8 @@ class Additions:
         refusals: Counter of the requests that are refused.
         tokens: Tokens that requests need; None for none.
         observers: Functions that get the record of every request.
+        identities: Ids and traces that requests get; None where nobody wants them.
+        in_progress: Gauge of the requests in progress; None where no metrics are served.
 
     Raises:
         ServingError: A file or a figure is wrong.
@@ -64,6 +67,12 @@ class Additions:
             tags = flags.saved_model_tags.split(",")
             self._loggers.append(PredictionLogger(options, repository.logging, tags, count))
         self.observers += self._loggers
+        self._tracing = Tracing() if flags.tracing else None
+        if self._tracing is not None:
+            self.observers.append(self._tracing.end)
+        self.in_progress = None if metrics is None else metrics.in_progress
+        wanted = self._loggers or self._tracing is not None
+        self.identities = Identities(self._tracing) if wanted else None
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """The REST application with the layers that the flags ask for."""
@@ -73,9 +82,13 @@ class Additions:
             open_paths = OPEN_PATHS if self._playground else ()
             app = TokenGuard(app, self.tokens, self.refusals, self._cors, open_paths)
         app = self._hosts.wrap(app, self.refusals)
-        return Observed(app, self.observers) if self.observers else app
+        if not self.observers:
+            return app
+        return Observed(app, self.observers, self.identities, self.in_progress)
 
     def close(self) -> None:
-        """Flush the logs."""
+        """Flush the logs, and send the last traces."""
         for logger in self._loggers:
             logger.close()
+        if self._tracing is not None:
+            self._tracing.close()

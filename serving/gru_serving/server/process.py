@@ -35,6 +35,7 @@ from gru_serving.repository.catalogue import Catalogue
 from gru_serving.repository.repository import Repository, RepositoryOptions
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
+from gru_serving.server.systemd import READY, STOPPING, feed_watchdog, notify
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
 from gru_serving.telemetry.refusals import Refusals
 
@@ -76,6 +77,7 @@ def load_options(flags: Flags) -> tuple[LoadOptions, PoolOptions | None]:
         trial=flags.trial_load,
         runtime=flags.runtime,
         seconds=max(0, flags.load_timeout_seconds),
+        signers=tuple(Path(name) for name in flags.trusted_signers.split(",") if name),
     )
     return options, pool
 
@@ -129,8 +131,8 @@ _MIN_RELEASED_BYTES = 32 << 20
 _TIMES = 5
 
 
-async def watch_descriptors(metrics: Metrics) -> None:
-    """Keep the gauges of descriptors up to date, for ever, and warn while few are left.
+async def watch_descriptors() -> None:
+    """Warn while few descriptors are left, for ever.
 
     Without a descriptor a connection cannot be accepted: its client sees a reset, or waits.
     """
@@ -145,8 +147,6 @@ async def watch_descriptors(metrics: Metrics) -> None:
             count = len(await asyncio.to_thread(os.listdir, _OPEN_FILES))
         except OSError:  # it takes a descriptor to look
             count = most
-        metrics.process_max_fds.set(most)
-        metrics.process_open_fds.set(count)
         is_full = count > _MAX_OPEN_SHARE * most
         if is_full and not warned:
             log.warning(
@@ -262,6 +262,7 @@ class Server:
         either: set[asyncio.Future[Any]] = {loading, stopping}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not loading.done():
+            notify(STOPPING)
             log.info("Stopping before the models are loaded ...")
             self._give_up(repository)
             await asyncio.wait({loading}, timeout=UNLOAD_SECONDS)
@@ -297,7 +298,8 @@ class Server:
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             trimming = asyncio.ensure_future(give_back_memory())
-            counting = asyncio.ensure_future(watch_descriptors(self._metrics))
+            counting = asyncio.ensure_future(watch_descriptors())
+            feeding = asyncio.ensure_future(feed_watchdog())
             try:
                 metrics = self._metrics
                 inference = Inference(repository, grpc_threads, turns, metrics)
@@ -307,6 +309,7 @@ class Server:
                     await rest.start(inference, metrics, metrics_path, budget, additions)
                 self._opened()
                 await self._stop.wait()
+                notify(STOPPING)
                 log.info(
                     "Stopping: no new requests, up to %d s for those in progress ...",
                     flags.drain_seconds,
@@ -315,6 +318,7 @@ class Server:
                 polling.cancel()
                 trimming.cancel()
                 counting.cancel()
+                feeding.cancel()
                 self._give_up(repository)
                 ending = asyncio.ensure_future(self._end_runs(repository))
                 # Cancelled requests still have to send their error.
@@ -329,7 +333,8 @@ class Server:
                 await asyncio.to_thread(repository.interrupt)
 
     def _opened(self) -> None:
-        """Note that the ports are open."""
+        """Tell the service manager that the ports are open."""
+        notify(READY)
 
     async def _end_runs(self, repository: Catalogue) -> None:
         """End the requests that take longer than the time to drain."""

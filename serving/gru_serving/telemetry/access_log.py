@@ -20,7 +20,7 @@ _MAX_CHARACTERS = 1024
 _EMPTY_ENTRY = 500  # bytes, roughly
 _FIELDS = (
     *("transport", "method", "route", "model", "version", "signature", "status", "http_status"),
-    *("seconds", "request_bytes", "response_bytes", "client"),
+    *("seconds", "request_bytes", "response_bytes", "client", "request_id", "trace_id"),
 )
 
 

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from gru_serving.printable import escaped
 from gru_serving.telemetry.request_record import RequestRecord
@@ -83,7 +83,7 @@ class Counter(Family):
         self._values: dict[tuple[str, ...], float] = {}
         self._forgotten = 0.0
 
-    def add(self, *values: str, by: int = 1) -> None:
+    def add(self, *values: str, by: float = 1) -> None:
         """Count; one value per label."""
         with self._lock:
             self._values[values] = self._values.get(values, 0) + by
@@ -206,6 +206,34 @@ class Histogram(Family):
             yield f"{self.name}_count{labels} {sum(counts)}"
 
 
+class ProcessFigures:
+    """Memory, processor time and descriptors of this process, by prometheus-client's collector."""
+
+    _OF_SEVERAL: ClassVar[dict[str, Callable[..., float]]] = {
+        "process_open_fds": max,
+        "process_max_fds": max,
+        "process_start_time_seconds": min,
+    }
+
+    def __init__(self) -> None:
+        from prometheus_client import CollectorRegistry, ProcessCollector
+
+        self._collector = ProcessCollector(registry=CollectorRegistry())
+
+    def families(self) -> list[Counter]:
+        """Measure the process; empty where the system does not say."""
+        found: list[Counter] = []
+        for metric in self._collector.collect():
+            for sample in metric.samples:
+                if metric.type == "counter":
+                    family = Counter(sample.name, ())
+                else:
+                    family = Gauge(sample.name, (), self._OF_SEVERAL.get(sample.name, sum))
+                family.add(by=sample.value)
+                found.append(family)
+        return found
+
+
 class Metrics:
     """All metrics of a server."""
 
@@ -255,9 +283,12 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
-        self.process_open_fds = Gauge("process_open_fds", (), max)
-        self.process_max_fds = Gauge("process_max_fds", (), max)
         self.refused_count = Counter("gru_serve:refused_count", ("reason",))
+        self.signature_check_count = Counter(
+            "gru_serve:signature_check_count", ("model_path", "outcome")
+        )
+        self.in_progress = Gauge("gru_serve:requests_in_progress", ("entrypoint",))
+        self.process: ProcessFigures | None = None
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
     @contextmanager
@@ -354,7 +385,8 @@ class Metrics:
 
     def families(self) -> list[Counter | Histogram]:
         """The metrics, each with all its labels."""
-        return [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
+        own = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
+        return own if self.process is None else [*own, *self.process.families()]
 
 
 def page(lines: Iterable[str]) -> bytes:
@@ -398,9 +430,8 @@ class VersionMetrics:
         self._signatures = ClientNames()
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
-        started = Gauge(f"{PREFIX}process_start_time_seconds", (), min)
-        started.set(int(time.time()))
-        metrics.include(self._count, self._latency, started)
+        metrics.include(self._count, self._latency)
+        metrics.process = ProcessFigures()
 
     def __call__(self, record: RequestRecord) -> None:
         """Count one request."""

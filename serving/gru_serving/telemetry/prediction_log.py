@@ -21,6 +21,7 @@ from gru_serving.codecs.tfrecord import FOOTER, HEADER, framed
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.logging_config_pb2 import LoggingConfig, LogMetadata, SamplingConfig
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
+from gru_serving.protos.request_identity_pb2 import RequestIdentity
 from gru_serving.telemetry.background_writer import BackgroundWriter
 from gru_serving.telemetry.request_record import RequestRecord
 
@@ -120,6 +121,8 @@ class PredictionLogger:
         if record.version is not None:
             metadata.model_spec.version.value = record.version
         metadata.sampling_config.CopyFrom(self._sampling(record.model))
+        identity = RequestIdentity(request_id=record.request_id, trace_id=record.trace_id)
+        metadata.MergeFromString(identity.SerializeToString())
         message = PredictionLog(log_metadata=metadata)
         part: Any = getattr(message, f"{record.exchange.kind}_log")
         request, response = record.exchange.messages()

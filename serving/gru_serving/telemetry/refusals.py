@@ -18,6 +18,8 @@ class Reason(Enum):
     """Reason for refusing a request; the values are those of the metric's label."""
 
     BUSY = "busy"
+    QUEUE_FULL = "queue_full"
+    TOO_LARGE = "too_large"
     NO_TOKEN = "no_token"
     FOREIGN_HOST = "foreign_host"
     FOREIGN_PAGE = "foreign_page"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gru_serving.telemetry.tracing import RequestTrace
+
+_UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,10 @@ class RequestRecord:
         response_bytes: Size of the answer, counted in the same way.
         seconds: Time from the first byte known to the last one handed over.
         exchange: Request and response messages of an inference.
+        request_id: Id of the request, the client's or one made here; empty where no log wants it.
+        traceparent: Place in a trace, as W3C Trace Context writes it; empty for none.
+        trace: Spans of the request; None where it is not sampled.
+        began: Seconds since the epoch when it was received.
     """
 
     transport: str
@@ -56,8 +67,35 @@ class RequestRecord:
     response_bytes: int = 0
     seconds: float = 0.0
     exchange: Exchange | None = None
+    request_id: str = ""
+    traceparent: str = ""
+    trace: RequestTrace | None = None
     began: float = field(default_factory=time.time)
     _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def trace_id(self) -> str:
+        """Id of the trace that the request belongs to, in hexadecimal; empty for none."""
+        return self.traceparent[3:35]
+
+    @property
+    def began_ns(self) -> int:
+        """Nanoseconds since the epoch when it was received."""
+        return int(self.began * 1e9)
+
+    @property
+    def mention(self) -> str:
+        """Words for a line of the log that concerns the request; empty where it has no id."""
+        return f" (request {self.request_id})" if self.request_id else ""
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """A part of the request's way, which its trace shows if it has one."""
+        return _UNTRACED if self.trace is None else self.trace.phase(name)
+
+    def waited(self, since: float) -> None:
+        """Note that the request waited for a thread, since that `time.perf_counter()`."""
+        if self.trace is not None:
+            self.trace.add("queue", since)
 
     def end(self, observers: Sequence[Callable[[RequestRecord], None]]) -> None:
         """Stop the clock and notify the observers."""

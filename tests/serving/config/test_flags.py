@@ -64,8 +64,8 @@ def test_all_flags_with_their_defaults():
         "max_requests_mib",
         "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
         "prediction_log_sampling_rate", "rest_keep_alive_seconds", "rest_ssl_config_file",
-        "runtime", "servable_versions_always_present", "strict_integers", "trial_load",
-        "workers",
+        "runtime", "servable_versions_always_present", "strict_integers", "tracing",
+        "trial_load", "trusted_signers", "workers",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
 

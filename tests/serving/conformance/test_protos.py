@@ -21,6 +21,7 @@ WITHOUT_PEER = {
     "batching_parameters_pb2",
     "profiler_service_pb2",
     "saved_model_config_pb2",
+    "request_identity_pb2",  # this server's own
 }
 LEFT_OUT = {
     "tensorflow.serving.SessionRunRequest": {"options"},

@@ -85,7 +85,7 @@ class Steps(Request):
         assert self.go.wait(60)
         return {"y": np.zeros(self._answer_size, np.int8)}
 
-    async def run_in_batch(self, timeout_ms):
+    async def run_in_batch(self, timeout_ms, trace):
         self._note("run")
         return {"y": np.zeros(self._answer_size, np.int8)}
 

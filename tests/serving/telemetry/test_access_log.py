@@ -36,6 +36,8 @@ def test_line(tmp_path):
             request_bytes=7,
             response_bytes=9,
             began=1234567890.25,
+            request_id="asked-1",
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
     )
     log(RequestRecord("GRPC", "/s/M", status="NOT_FOUND"))
@@ -55,6 +57,8 @@ def test_line(tmp_path):
         "request_bytes": 7,
         "response_bytes": 9,
         "client": "1.2.3.4:5",
+        "request_id": "asked-1",
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
     }
     assert second["status"] == "NOT_FOUND"
     assert "version" not in second

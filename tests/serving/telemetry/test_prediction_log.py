@@ -10,6 +10,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.logging_config_pb2 import LoggingConfig
+from gru_serving.protos.request_identity_pb2 import RequestIdentity
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
 from gru_serving.telemetry.request_record import Exchange, RequestRecord
 from tests.serving.full_disk import largest_file
@@ -74,6 +75,22 @@ def test_round_trip(tmp_path):
     assert counted == [("m", "OK")] * 5
     (file,) = (tmp_path / "logs").glob("*.tfrecord")
     assert file.stat().st_mode & 0o777 == 0o600  # they contain people's texts
+
+
+def test_ids_are_where_other_readers_do_not_look(tmp_path):
+    options = PredictionLogOptions(tmp_path / "logs", sampling_rate=1)
+    logger = PredictionLogger(options, lambda _: None)
+    one = record()
+    one.request_id, trace = "asked-1", "0af7651916cd43dd8448eb211c80319c"
+    one.traceparent = f"00-{trace}-b7ad6b7169203331-01"
+    logger(one)
+    logger(record())
+    logger.close()
+    first, second = (found.log_metadata for found in logged(tmp_path / "logs"))
+    identity = RequestIdentity.FromString(first.SerializeToString())
+    assert (identity.request_id, identity.trace_id) == ("asked-1", trace)
+    first.DiscardUnknownFields()
+    assert first == second
 
 
 def test_rate_of_the_model_counts(tmp_path):

@@ -22,6 +22,7 @@ import numpy as np
 
 from gru_serving.config.batching_options import BatchingOptions, PoolOptions
 from gru_serving.errors import InvalidArgument, ResourceExhausted, Unavailable
+from gru_serving.telemetry.tracing import RequestTrace
 
 
 class Waiter:
@@ -29,12 +30,14 @@ class Waiter:
 
     Args:
         answered: Future of its event loop; gets a result when the last task has an answer.
+        trace: Spans of the request, if it is sampled.
     """
 
-    __slots__ = ("_others", "answered")
+    __slots__ = ("_others", "answered", "trace")
 
-    def __init__(self, answered: asyncio.Future[None]) -> None:
+    def __init__(self, answered: asyncio.Future[None], trace: RequestTrace | None = None) -> None:
         self.answered = answered
+        self.trace = trace
         self._others: list[None] = []
 
     def expect(self, tasks: int) -> None:
@@ -112,6 +115,11 @@ class Task:
         self._done = threading.Lock()
         self._done.acquire()
 
+    @property
+    def trace(self) -> RequestTrace | None:
+        """Spans of the request, if it is sampled."""
+        return None if self.waiter is None else self.waiter.trace
+
     def release(self) -> None:
         """Let the thread go on that waits: the answer is there."""
         self._done.release()
@@ -169,6 +177,10 @@ def longest_timeout(tasks: Sequence[Task]) -> int:
 Tensors = tuple[Any, ...]
 
 _NO_WAIT = -math.inf
+
+
+class QueueFull(Unavailable):
+    """So many requests wait for a batch that no more are taken."""
 
 
 class BatchQueue:
@@ -328,7 +340,7 @@ class BatchQueue:
         if options.enable_large_batch_splitting:
             capacity = (options.max_enqueued_batches - len(batches)) * limit + room
             if size > capacity:
-                raise Unavailable(
+                raise QueueFull(
                     f"{full}; task size is {size} but scheduling capacity is only {capacity} "
                     f"(num_enqueued_batches={len(batches)}, "
                     f"max_enqueued_batches={options.max_enqueued_batches}, "
@@ -338,7 +350,7 @@ class BatchQueue:
             self.rows and self.rows + size > options.max_enqueued_batches * limit
         ):
             waiting = max(len(batches), sum(map(len, self._shapes.values())))
-            raise Unavailable(
+            raise QueueFull(
                 f"{full}; currently {waiting} batches enqueued and max_enqueued_batches is "
                 f"{options.max_enqueued_batches}"
             )

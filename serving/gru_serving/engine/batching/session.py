@@ -26,6 +26,7 @@ from gru_serving.config.batching_options import BatchingOptions
 from gru_serving.engine.batching.scheduler import (
     BatchQueue,
     BatchScheduler,
+    QueueFull,
     Task,
     Tensors,
     Waiter,
@@ -45,6 +46,8 @@ from gru_serving.errors import (
     ServingError,
 )
 from gru_serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.refusals import Reason, Refusals
+from gru_serving.telemetry.tracing import BatchTraces, RequestTrace
 
 _MAX_RANK = 6
 # Padding may add as much memory as the data, or this much; beyond that, requests run apart.
@@ -241,6 +244,7 @@ class BatchingSession(ModelSession):
         self._scheduler = scheduler
         self._options = options or BatchingOptions()
         self._metrics = metrics or Metrics()
+        self._refusals = Refusals(self._metrics.refused_count)
         self._lock = threading.Lock()
         self._patient = True
         self._queues: dict[tuple[frozenset[Any], frozenset[Any]], BatchQueue] = {}
@@ -273,7 +277,11 @@ class BatchingSession(ModelSession):
         return pending.result()
 
     async def run_soon(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+        self,
+        feeds: Mapping[Any, np.ndarray],
+        fetches: Sequence[Any],
+        timeout_ms: int = 0,
+        trace: RequestTrace | None = None,
     ) -> list[np.ndarray]:
         """Run together with others, like `run`, without blocking an event loop.
 
@@ -281,7 +289,7 @@ class BatchingSession(ModelSession):
         """
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
-        pending = self.submit(feeds, fetches, timeout_ms, Waiter(answered))
+        pending = self.submit(feeds, fetches, timeout_ms, Waiter(answered, trace))
         timer = loop.call_later(timeout_ms * 1e-3, settle, answered) if timeout_ms > 0 else None
         try:
             await answered
@@ -324,7 +332,11 @@ class BatchingSession(ModelSession):
         if route.feeds is not None:
             arrays = [feeds[tensor] for tensor in route.feeds]
         key = self._shape_key(arrays)
-        tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, waiter)
+        try:
+            tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, waiter)
+        except QueueFull as error:
+            self._refusals.note(Reason.QUEUE_FULL, error.message)
+            raise
         return Pending(self._scheduler, route.queue, tasks, route.picks)
 
     @contextlib.contextmanager
@@ -364,6 +376,8 @@ class BatchingSession(ModelSession):
     def _count_waits(self, tasks: Sequence[Task], now: float) -> None:
         for task in tasks:
             self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
+            if task.trace is not None:
+                task.trace.add("queue", task.enqueued, now)
 
     def _route(self, feeds: Tensors, fetches: Tensors) -> Route:
         key = (feeds, fetches)
@@ -437,27 +451,31 @@ class BatchingSession(ModelSession):
         pad = self._options.pad_variable_length_inputs
         self._metrics.padding_size.observe(filled - rows, str(filled))
         self._metrics.processed_batch_size.observe(filled)
-        merged = [
-            merge([task.inputs[i] for task in tasks], filled - rows, pad) for i in range(len(feeds))
-        ]
-        self._metrics.wrapped_run_count.add()
-        outputs = self._session.run(
-            dict(zip(feeds, merged, strict=True)), fetches, longest_timeout(tasks)
-        )
-        for output in outputs:
-            if output.ndim == 0:
-                raise FailedPrecondition("Batched output tensor has 0 dimensions")
-            if len(output) != filled:
-                raise FailedPrecondition(
-                    "Batched output tensor's 0th dimension does not equal the sum of the 0th "
-                    "dimension sizes of the input tensors"
+        traces = BatchTraces([task.trace for task in tasks if task.trace is not None])
+        with traces.batch():
+            merged = [
+                merge([task.inputs[i] for task in tasks], filled - rows, pad)
+                for i in range(len(feeds))
+            ]
+            self._metrics.wrapped_run_count.add()
+            with traces.run(len(tasks), filled):
+                outputs = self._session.run(
+                    dict(zip(feeds, merged, strict=True)), fetches, longest_timeout(tasks)
                 )
-        if len(tasks) == 1 and filled == rows:
-            tasks[0].outputs = outputs
-        else:
-            start = 0
-            for task in tasks:
-                end = start + task.size
-                task.outputs = [output[start:end] for output in outputs]
-                start = end
+            for output in outputs:
+                if output.ndim == 0:
+                    raise FailedPrecondition("Batched output tensor has 0 dimensions")
+                if len(output) != filled:
+                    raise FailedPrecondition(
+                        "Batched output tensor's 0th dimension does not equal the sum of the 0th "
+                        "dimension sizes of the input tensors"
+                    )
+            if len(tasks) == 1 and filled == rows:
+                tasks[0].outputs = outputs
+            else:
+                start = 0
+                for task in tasks:
+                    end = start + task.size
+                    task.outputs = [output[start:end] for output in outputs]
+                    start = end
         wake(tasks)

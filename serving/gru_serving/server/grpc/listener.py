@@ -28,9 +28,10 @@ from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.grpc.services import ModelService, PredictionService, refuse
 from gru_serving.server.listening import STOPPING, QuietPeriod, bind, host_port, tls_context
 from gru_serving.server.tokens import REFUSAL, Tokens
-from gru_serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.metrics import Gauge, Metrics
 from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import RequestRecord
+from gru_serving.telemetry.tracing import Identities
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,9 @@ class GrpcListener:
         flags = self._flags
         layers: list[Any] = []
         if additions.observers:
-            layers.append(Observed(additions.observers))
+            layers.append(
+                Observed(additions.observers, additions.identities, additions.in_progress)
+            )
         if additions.tokens is not None:
             layers.append(TokenGuard(additions.tokens, additions.refusals))
         self._server = grpc.aio.server(
@@ -176,10 +179,19 @@ class Observed(grpc.aio.ServerInterceptor):
 
     Args:
         observers: Functions that get the record when a call is over.
+        identities: Ids and traces that calls get; None for neither.
+        in_progress: Gauge of the calls in progress.
     """
 
-    def __init__(self, observers: Sequence[Callable[[RequestRecord], None]]) -> None:
+    def __init__(
+        self,
+        observers: Sequence[Callable[[RequestRecord], None]],
+        identities: Identities | None = None,
+        in_progress: Gauge | None = None,
+    ) -> None:
         self._observers = observers
+        self._identities = identities
+        self._in_progress = in_progress or Gauge("in_progress", ("entrypoint",))
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """The handler of a call, with a record kept around it."""
@@ -195,6 +207,12 @@ class Observed(grpc.aio.ServerInterceptor):
         async def observed(request: bytes, context: Any) -> Any:
             record = RequestRecord("GRPC", details.method, client=_peer(context))
             record.request_bytes = len(request)
+            if self._identities is not None:
+                metadata = reversed(context.invocation_metadata() or ())
+                given = {key: value for key, value in metadata if key in self._identities.names}
+                # Initial metadata would be a message of its own.
+                context.set_trailing_metadata(self._identities.note(record, given))
+            self._in_progress.add("GRPC")
             try:
                 answer: bytes = await inner(request, context, record)
                 if context.code():  # 0 where none was set
@@ -208,6 +226,7 @@ class Observed(grpc.aio.ServerInterceptor):
                 record.status = _status(context)
                 raise
             finally:
+                self._in_progress.add("GRPC", by=-1)
                 record.end(self._observers)
 
         return grpc.unary_unary_rpc_method_handler(observed)

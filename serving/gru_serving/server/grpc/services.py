@@ -314,7 +314,7 @@ class PredictionService(Service):
             code = Code.OK
             return answer
         except Exception as error:
-            code, answer = _fail(context, error)
+            code, answer = _fail(context, error, record)
             return answer
         finally:
             if call.api:
@@ -426,7 +426,9 @@ def _parse(message_class: type[RequestT], raw: bytes) -> RequestT:
         raise no_request(message_class) from None
 
 
-def _fail(context: Any, error: Exception) -> tuple[Code, bytes]:
+def _fail(
+    context: Any, error: Exception, record: RequestRecord | None = None
+) -> tuple[Code, bytes]:
     """End a call with the status of any exception; what should not have happened is logged.
 
     Returns:
@@ -439,7 +441,8 @@ def _fail(context: Any, error: Exception) -> tuple[Code, bytes]:
     refusal = refused_by_system(error)
     if refusal is not None:
         return refusal.code, refuse(context, refusal)
-    log.error("a gRPC call failed", exc_info=error)
+    mention = "" if record is None else record.mention
+    log.error("a gRPC call failed%s", mention, exc_info=error)
     return Code.INTERNAL, refuse(context, Internal(f"{type(error).__name__}: {error}"))
 
 

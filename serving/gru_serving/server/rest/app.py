@@ -336,7 +336,10 @@ class Api:
                 record.status, status = Code.OK.name, 200
             except Exception as error:
                 if not isinstance(error, ServingError) and refused_by_system(error) is None:
-                    log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
+                    shown = path.decode("utf-8", "replace")
+                    log.exception("%s %s failed%s", method, shown, record.mention)
+                if isinstance(error, BodyTooLarge):
+                    self._refusals.note(Reason.TOO_LARGE, error.message)
                 code, status, answer = _error_answer(error)
                 record.status = code.name
             finally:

@@ -18,8 +18,10 @@ from gru_serving.codecs.rapidjson.writer import error as error_body
 from gru_serving.config.flags import Flags
 from gru_serving.errors import Code, InvalidArgument, ServingError
 from gru_serving.server.tokens import REFUSAL, Tokens
+from gru_serving.telemetry.metrics import Gauge
 from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import RequestRecord
+from gru_serving.telemetry.tracing import Identities
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -57,11 +59,23 @@ class Observed:
     Args:
         app: Application that answers them.
         observers: Functions that get the record when an answer is out.
+        identities: Ids and traces that requests get; None for neither.
+        in_progress: Gauge of the requests in progress.
     """
 
-    def __init__(self, app: ASGIApp, observers: Sequence[Callable[[RequestRecord], None]]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        observers: Sequence[Callable[[RequestRecord], None]],
+        identities: Identities | None = None,
+        in_progress: Gauge | None = None,
+    ) -> None:
         self._app = app
         self._observers = observers
+        self._identities = identities
+        wanted = () if identities is None else identities.names
+        self._names = {name.encode(): name for name in wanted}
+        self._in_progress = in_progress or Gauge("in_progress", ("entrypoint",))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request and record its outcome."""
@@ -74,6 +88,15 @@ class Observed:
             client="{}:{}".format(*scope["client"]) if scope.get("client") else "",
             status="",
         )
+        more: Sequence[tuple[bytes, bytes]] = ()
+        if self._identities is not None:
+            given = {
+                self._names[name]: value.decode("latin-1")
+                for name, value in reversed(scope["headers"])
+                if name in self._names
+            }
+            answer = self._identities.note(record, given)
+            more = [(name.encode(), value.encode()) for name, value in answer]
 
         async def counting_receive() -> Message:
             message = await receive()
@@ -83,13 +106,17 @@ class Observed:
         async def counting_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 record.http_status = message["status"]
+                if more:
+                    message["headers"] = [*message["headers"], *more]
             record.response_bytes += len(message.get("body", b""))
             await send(message)
 
         scope["record"] = record
+        self._in_progress.add("REST")
         try:
             await self._app(scope, counting_receive, counting_send)
         finally:
+            self._in_progress.add("REST", by=-1)
             record.status = record.status or _status(record.http_status)
             record.end(self._observers)
 

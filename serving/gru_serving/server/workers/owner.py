@@ -39,6 +39,7 @@ from gru_serving.server.process import (
     load_options,
     repository_options,
 )
+from gru_serving.server.systemd import STOPPING, feed_watchdog, notify
 from gru_serving.server.workers.peer import Clock, GoneError, Peer
 from gru_serving.server.workers.replica import Snapshot
 from gru_serving.telemetry.metrics import Counter, Gauge, Histogram, Metrics
@@ -486,10 +487,14 @@ class Owner(Server):
             async with contextlib.AsyncExitStack() as closing:
                 closing.push_async_callback(self._close, repository)
                 if await self._load(repository):
+                    self._opened()
                     polling = asyncio.ensure_future(self._poll_config(repository))
+                    fed = asyncio.ensure_future(feed_watchdog())
                     await self._stop.wait()
+                    notify(STOPPING)
                     log.info("Stopping %d workers ...", flags.workers)
                     polling.cancel()
+                    fed.cancel()
                     self._give_up(repository)
                     await asyncio.to_thread(self._fleet.stop)
         log.info("Stopped.")

@@ -29,6 +29,7 @@ def test_access_log_of_rest(equipped):
     stamp = line.pop("time")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", stamp)
     assert re.fullmatch(r"127\.0\.0\.1:\d+", line.pop("client"))
+    assert line.pop("request_id") == answer.headers["x-request-id"]
     assert line == {
         "transport": "REST", "method": "POST", "route": f"{HALF_URL}/versions/1:predict",
         "model": "half/plus:two", "version": 1, "signature": "serving_default", "status": "OK",

@@ -1,6 +1,8 @@
 """Metrics beyond TF Serving's."""
 
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.serving.messages import predict
 from tests.serving.raw_http import HALF_URL
 from tests.serving.server.additions.equipped import bearer
+from tests.serving.servers import cpu_seconds
 
 
 def test_metrics_with_version_and_signature(equipped, stub):
@@ -46,6 +49,15 @@ def test_metrics_with_version_and_signature(equipped, stub):
     for transport in ("GRPC", "REST"):
         key = ("gru_serve:request_latency_count", *labels(transport))
         assert after[key] - before.get(key, 0) == 1
-    assert abs(after[("gru_serve:process_start_time_seconds",)] - time.time()) < 1000
+    # The request for the page is in progress itself.
+    in_progress = {key[1]: value for key, value in after.items() if key[0].endswith("in_progress")}
+    assert in_progress == {("entrypoint", "GRPC"): 0, ("entrypoint", "REST"): 1}
+    status = Path(f"/proc/{equipped.server.process.pid}/status").read_text()
+    resident = int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+    assert 0.5 < after[("process_resident_memory_bytes",)] / resident < 2
+    cpu = cpu_seconds(equipped.server.process.pid)
+    assert before[("process_cpu_seconds",)] <= after[("process_cpu_seconds",)] <= cpu + 0.1
+    assert 10 < after[("process_open_fds",)] < after[("process_max_fds",)]
+    assert abs(after[("process_start_time_seconds",)] - time.time()) < 1000
     logged = (":tensorflow:serving:request_log_count", ("model_name", "text"), ("status", "OK"))
     assert after.get(logged, 0) >= 0
