@@ -72,7 +72,10 @@ def text_signatures(
     split = tokenizer(preprocessor.cleaned, preprocessor.reading)
 
     def read(source: str, last: int | None) -> list[Step]:
-        return [Tokenize(source, "pieces", split, last), LookUp("pieces", "token_ids", words)]
+        return [
+            Tokenize(source, "pieces", split, last),
+            LookUp("pieces", "token_ids", words, preprocessor.backoff),
+        ]
 
     texts = read("text", preprocessor.max_tokens)
     shown = [*texts, ShowTokens("pieces", "tokens", split)]
