@@ -4,9 +4,9 @@ Besides what every run holds (`gru_training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
-text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), what their tokens
-                           are (`gru_training.words.tokens.Reading`), and whether unknown words are
-                           read as known ones (`gru_serving.preprocessing.texts.Words`)
+text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), what their
+                           tokens are (`gru_training.words.tokens.Reading`), and whether unknown
+                           words are read as known ones (`gru_serving.preprocessing.texts.Words`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose
                            weights it began with: gru_training.sentiment.warm_start
 vocabulary.txt             one token per line; the line number from 0 is the id
