@@ -86,8 +86,6 @@ def test_page_runs(page, place, tmp_path):
             (place / "served.config").write_text(_served(place))
             flags = [f"--port={shell.port}", f"--rest_api_port={shell.rest_port}"]
             flags.append(f"--model_config_file={place / 'served.config'}")
-            if "--attribution" in text_of(page):  # TensorFlow would be loaded by the first request
-                flags.append("--runtime=tensorflow")
             shell.serve(flags)
         for block in found:
             if _is_config(block):

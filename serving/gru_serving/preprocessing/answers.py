@@ -241,3 +241,60 @@ class HidePadding(SharedStep, kind="hide_padding"):
         """Set it to zero."""
         kept = ops.cast(values[self.ids] != 0, "float32")[..., None]
         values[self.source] = values[self.source] * kept
+
+
+_NAMES_SHOWN = 8
+"""Names in the refusal of one that is unknown."""
+
+
+@dataclass(frozen=True)
+class FindLabel(SharedStep, kind="find_label"):
+    """The classes or labels that a caller names, as their numbers.
+
+    Attributes:
+        source: Name (B,) of a class or label in each row, or an empty text for none.
+        target: Number (B,) int64 of each, -1 for none.
+        names: The C classes or labels.
+    """
+
+    source: str
+    target: str
+    names: tuple[str, ...]
+
+    def do(self, values: Values, ops: Any) -> None:
+        """Look them up; those that are unknown are refused."""
+        given = values[self.source]
+        place, _ = ops.places(given[:, None], ("", *self.names))  # (B, C + 1)
+        found = place >= 0
+        unknown = ~ops.any(found, axis=1)
+        named = ", ".join(self.names[:_NAMES_SHOWN])
+        more = ", ..." if len(self.names) > _NAMES_SHOWN else ""
+        said = f"{self.source}: expected an empty text or one of {named}{more}; got "
+        numbers = ops.range(-1, len(self.names))
+        values[self.target] = ops.sum(ops.where(found, numbers, 0 * numbers), axis=1)
+        known = ops.all(~unknown)
+        ops.require(
+            values,
+            self.target,
+            known,
+            lambda: [said, ops.joined(given[:, None], ops.first(unknown)[0])],
+        )
+
+
+@dataclass(frozen=True)
+class NameLabel(SharedStep, kind="name_label"):
+    """Numbers of classes or labels to their names.
+
+    Attributes:
+        source: Number (B,) of a class or label in each row.
+        target: Name (B,) of each.
+        names: The C classes or labels.
+    """
+
+    source: str
+    target: str
+    names: tuple[str, ...]
+
+    def do(self, values: Values, ops: Any) -> None:
+        """Name them."""
+        values[self.target] = ops.take(ops.texts(self.names), values[self.source])

@@ -25,6 +25,12 @@ PADDING, UNKNOWN = 0, 1
 RESERVED = ("[PAD]", "[UNK]")
 """Names of ids 0 and 1 in files; no text yields such a token, brackets stand alone."""
 
+ATTACHED = "##"
+"""Mark before tokens that stand behind no blank, where this is to be told."""
+_LEAST_BEGINNING = 4
+"""Fewest letters by which an unknown word is taken for a known one that begins alike."""
+_MOST_ENDING = 6
+"""Most letters of an unknown word that may be another's, and no more than three in ten."""
 _POINTS = 0x110000
 """Number of code points of Unicode."""
 _ENTITY = b"&"
@@ -522,30 +528,78 @@ class Words(DataFile):
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
 
-    def look_up(self, rows: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return ids (B, T) int32 of rows of tokens, padded with 0 at the end; T is at least 1."""
+    def look_up(self, rows: Sequence[Sequence[str]], backoff: bool = False) -> np.ndarray:
+        """Return word ids.
+
+        With back-off an unknown word is read as a known one: as the same word with or without
+        `ATTACHED`, else as the first one with the longest common beginning.
+
+        Args:
+            rows: B rows of tokens.
+            backoff: Whether unknown words are read as known ones.
+
+        Returns:
+            (B, T) int32, padded with 0 at the end; T is at least 1.
+        """
         ids = np.full((len(rows), max(map(len, rows), default=0) or 1), PADDING, np.int32)
         known = self._ids.get
         for row, tokens in zip(ids, rows, strict=True):
             row[: len(tokens)] = [known(token, UNKNOWN) for token in tokens]
+            if backoff:
+                for place in np.flatnonzero(row[: len(tokens)] == UNKNOWN):
+                    row[place] = self._alike(tokens[int(place)])
         return ids
 
-    def graph(self, tokens: Any) -> Any:
-        """Return ids (B, None) int32 of tokens (B, None), by operations of TensorFlow."""
+    def _alike(self, token: str) -> int:
+        """Return the id of a known word that begins as an unknown one does."""
+        word = token.removeprefix(ATTACHED) or token
+        for ending in range(_MOST_ENDING + 1):
+            left = len(word) - ending
+            if ending and (left < _LEAST_BEGINNING or 10 * ending > 3 * len(word)):
+                break
+            found = self._beginnings.get(word[:left])
+            if found is not None:
+                return found
+        return UNKNOWN
+
+    def graph(self, tokens: Any, backoff: bool = False) -> Any:
+        """Return the same of tokens (B, None) as (B, None) int32, by operations of TensorFlow."""
         import tensorflow as tf
 
-        return tf.cast(tf.ragged.map_flat_values(self.table.lookup, tokens), tf.int32)
+        flat = tokens.flat_values
+        ids = self.table.lookup(flat)
+        if backoff:
+            places = tf.where(tf.equal(ids, UNKNOWN))  # (U, 1)
+            alike = self._alike_in_graph(tf.gather_nd(flat, places))
+            ids = tf.tensor_scatter_nd_update(ids, places, alike)
+        return tokens.with_flat_values(tf.cast(ids, tf.int32))
+
+    def _alike_in_graph(self, tokens: Any) -> Any:
+        """Return ids (U,) int64 of known words that begin as unknown ones (U,) do."""
+        import tensorflow as tf
+
+        words = tf.strings.regex_replace(tokens, f"^{ATTACHED}(.)", r"\1")
+        length = tf.strings.length(words, unit="UTF8_CHAR")
+        ids = tf.fill(tf.shape(words), tf.constant(UNKNOWN, tf.int64))
+        for ending in reversed(range(_MOST_ENDING + 1)):
+            left = tf.maximum(length - ending, 0)
+            beginning = tf.strings.substr(words, tf.zeros_like(left), left, unit="UTF8_CHAR")
+            found = self.beginnings_table.lookup(beginning)
+            if ending:
+                may_be = (left >= _LEAST_BEGINNING) & (10 * ending <= 3 * length)
+                found = tf.where(may_be, found, UNKNOWN)
+            ids = tf.where(tf.equal(found, UNKNOWN), ids, found)
+        return ids
 
     @cached_property
     def table(self) -> Any:
         """Table of TensorFlow; a module that uses it holds it to be saved."""
-        import tensorflow as tf
+        return _table(self.tokens[len(RESERVED) :], range(len(RESERVED), len(self.tokens)))
 
-        with tf.init_scope():  # it must outlive the graph in which it may be made
-            words = tf.constant(self.tokens[len(RESERVED) :], tf.string)
-            ids = tf.range(len(RESERVED), len(self.tokens), dtype=tf.int64)
-            initial = tf.lookup.KeyValueTensorInitializer(words, ids)
-            return tf.lookup.StaticHashTable(initial, default_value=UNKNOWN)
+    @cached_property
+    def beginnings_table(self) -> Any:
+        """Table of TensorFlow for the back-off, to be held like `table`."""
+        return _table([*self._beginnings], [*self._beginnings.values()])
 
     def text(self) -> str:
         """Return one word per line."""
@@ -559,6 +613,27 @@ class Words(DataFile):
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {token: place for place, token in enumerate(self.tokens) if place > UNKNOWN}
+
+    @cached_property
+    def _beginnings(self) -> dict[str, int]:
+        """The first word that begins so, by beginning; whole words stand for themselves."""
+        found, whole = dict[str, int](), dict[str, int]()
+        for token, place in self._ids.items():
+            word = token.removeprefix(ATTACHED) or token
+            whole.setdefault(word, place)
+            for length in range(_LEAST_BEGINNING, len(word)):
+                found.setdefault(word[:length], place)
+        return found | whole
+
+
+def _table(keys: Sequence[str], values: Sequence[int]) -> Any:
+    """Make a table from texts to ids, unknown ones to `UNKNOWN`."""
+    import tensorflow as tf
+
+    with tf.init_scope():  # it must outlive the graph in which it may be made
+        ids = tf.constant(list(values), tf.int64)
+        initial = tf.lookup.KeyValueTensorInitializer(tf.constant(list(keys), tf.string), ids)
+        return tf.lookup.StaticHashTable(initial, default_value=UNKNOWN)
 
 
 def padded_in_graph(tokens: Any, by: Any) -> Any:
@@ -604,23 +679,27 @@ class LookUp(Step, kind="look_up"):
         source: Tokens (B, None).
         target: Ids (B, T) int32, padded with 0 at the end, T at least 1.
         words: Known words.
+        backoff: Whether unknown words are read as known ones that begin alike.
     """
 
     source: str
     target: str
     words: Words
+    backoff: bool = False
 
     def numpy(self, values: Values) -> None:
         """Look tokens up."""
-        values[self.target] = self.words.look_up(values[self.source])
+        values[self.target] = self.words.look_up(values[self.source], self.backoff)
 
     def graph(self, values: Values) -> None:
         """Look tokens up."""
-        values[self.target] = padded_in_graph(self.words.graph(values[self.source]), PADDING)
+        ids = self.words.graph(values[self.source], self.backoff)
+        values[self.target] = padded_in_graph(ids, PADDING)
 
     def resources(self) -> Sequence[Any]:
-        """Return the table of the words."""
-        return [self.words.table]
+        """Return the tables of the words."""
+        more = [self.words.beginnings_table] if self.backoff else []
+        return [self.words.table, *more]
 
 
 @dataclass(frozen=True)

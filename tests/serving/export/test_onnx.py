@@ -56,9 +56,9 @@ def strings(*texts):
 def test_everything_is_in_graphs(exports):
     for name, streams in (("one", True), ("both", False)):
         described = Description.read(exports.version(name))
-        assert described.left.keys() == {"attribution"}  # gradients
+        assert described.left == {}
         assert described.signatures.keys() == {
-            *("serving_default", "classify", "gates"),
+            *("serving_default", "classify", "gates", "attribution"),
             *(("step",) if streams else ()),
         }
         card = exports.version(name) / "assets.extra" / "model_card.json"
@@ -79,6 +79,16 @@ def test_gates_are_shown_alike(pair):
     assert answer["tokens"].shape == answer["scores"].shape[:2]
     compare(pair, {"text": strings(*texts)}, "gates", output_filter=["tokens"])
     compare(pair, {"text": strings(b"")}, "gates")
+
+
+@pytest.mark.slow_cases
+def test_attributions_are_alike(pair):
+    texts = ["漢don’t &amp; <b>".encode(), b"\xff.", b"", b"Not bad , not good .", b"a"]
+    for label in (b"", b"negative"):
+        asked = {"text": strings(*texts), "label": strings(*[label] * len(texts))}
+        answer = compare(pair, asked, "attribution")
+        assert answer["tokens"].shape == answer["attribution"].shape
+        assert not label or set(answer["label"]) == {label}
 
 
 def test_steps_are_taken_alike(pair):
@@ -118,6 +128,9 @@ def serialized(**feature):
         ("serving_default", {"text": strings(b"a").reshape(())}),
         ("serving_default", {"text": np.float32([1])}),
         ("gates", {"text": strings(b"a").reshape(1, 1)}),
+        ("attribution", {"text": strings(b"a", b"b"), "label": strings(b"", b"bug")}),
+        ("attribution", {"text": strings(b"a", b"b"), "label": strings(b"")}),
+        ("attribution", {"text": strings(b"a"), "label": strings(b"").reshape(1, 1)}),
         ("classify", {"inputs": strings(serialized(text="a")).reshape(1, 1)}),
         ("classify", {"inputs": strings(serialized(text="a"), serialized(other="a"))}),
         ("classify", {"inputs": strings(serialized(text="a"), serialized(text=1))}),

@@ -1,5 +1,7 @@
 """Logits to answers: without TensorFlow as by its operations, and as a report decides."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gru_serving.preprocessing.answers import HidePadding, RepeatNames
+from gru_serving.errors import InvalidArgument
+from gru_serving.preprocessing.answers import FindLabel, HidePadding, NameLabel, RepeatNames
 from gru_serving.preprocessing.description import Files, Step
 from gru_training.sentiment.decision import Decision, Scale
 from gru_training.sentiment.served.head import RAW_SCORES, ClassHead, LabelsHead, NumberHead
@@ -74,6 +77,34 @@ def test_the_class_answered_has_the_greatest_expected_utility(head):
         eligible = [k for k in range(4) if not step.thresholds or row[k] >= step.thresholds[k]]
         best = max(eligible or range(4), key=lambda k: worth[k])
         assert label.decode() == NAMES[best]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    given_names=st.lists(st.sampled_from(["", *NAMES, "Grusse", "bil", "x "]), max_size=6),
+    names=st.sampled_from([NAMES, (*NAMES, *"abcdefg")]),
+)
+def test_labels_are_found_and_named(given_names, names):
+    find, name = kept([FindLabel("label", "place", names), NameLabel("place", "again", names)])
+    asked = np.array([text.encode() for text in given_names], object)
+    unknown = [text for text in given_names if text and text not in names]
+    found, graph = {"label": asked}, {"label": tf.constant(given_names, tf.string)}
+    if unknown:
+        more = ", ..." if len(names) > 8 else ""
+        said = f"one of {', '.join(names[:8])}{more}; got {unknown[0]}"
+        with pytest.raises(InvalidArgument, match=re.escape(f"{said}]")):
+            find.numpy(found)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"got {unknown[0]}"):
+            find.graph(graph)
+        return
+    places = [names.index(text) if text else -1 for text in given_names]
+    for values, do in ((found, "numpy"), (graph, "graph")):
+        getattr(find, do)(values)
+        assert np.asarray(values["place"]).dtype == np.int64
+        assert np.asarray(values["place"]).tolist() == places
+        values["place"] = values["place"] * 0 + 1
+        getattr(name, do)(values)
+        assert np.asarray(values["again"]).tolist() == [names[1].encode()] * len(places)
 
 
 def test_padding_is_hidden():

@@ -69,7 +69,7 @@ def test_tokens(split, data):
 @given(data=rows)
 def test_ids_and_tokens_as_they_stand_in_texts(split, data):
     read, _ = split
-    steps = [Tokenize("text", "pieces", read, 7), LookUp("pieces", "ids", WORDS)]
+    steps = [Tokenize("text", "pieces", read, 7), LookUp("pieces", "ids", WORDS, True)]
     array = np.array([*data, b""], object)
     found, graph = both([*steps, ShowTokens("pieces", "tokens", read)], {"text": array})
     np.testing.assert_array_equal(found["ids"], graph["ids"].numpy())
@@ -139,3 +139,41 @@ def test_a_step_of_another_release_is_named():
 def test_steps_go_to_json_and_back():
     steps = [Cut((("<!--", "-->"),), " "), Replace("a", "b"), *tokenizer(True, "spaced").steps]
     assert [TextStep.from_json(step.to_json(), None) for step in steps] == steps
+
+
+FORMS = Words(
+    ["[PAD]", "[UNK]", "testing", "great", "##is", "überraschung", "##tested", "a", "##", "tests"]
+)
+ALPHABET = st.text("tesing##über", max_size=12)
+
+
+@many
+@given(rows=st.lists(st.lists(ALPHABET, max_size=8), max_size=6))
+def test_unknown_words_are_read_as_alike_ones_in_both(rows):
+    tokens = tf.ragged.constant(rows, ragged_rank=1, dtype=tf.string)
+    for backoff in (False, True):
+        ids = FORMS.look_up(rows, backoff)
+        expected = [row[: len(tokens)].tolist() for row, tokens in zip(ids, rows, strict=True)]
+        assert FORMS.graph(tokens, backoff).to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("token", "word"),
+    [
+        ("testing", "testing"),
+        ("##great", "great"),  # the same word elsewhere
+        ("is", "##is"),
+        ("test", "testing"),  # the first one that begins so
+        ("tester", "##tested"),
+        ("testbeds", "[UNK]"),  # half of it is another's
+        ("überraschend", "überraschung"),
+        ("teste", "##tested"),  # more letters in common than with the first
+        ("##a", "a"),
+        ("ab", "[UNK]"),  # too short to tell
+        ("###", "[UNK]"),
+        ("", "[UNK]"),
+    ],
+)
+def test_an_unknown_word_is_read_as(token, word):
+    ((found,),) = FORMS.look_up([[token]], backoff=True)
+    assert FORMS.tokens[found] == word

@@ -13,8 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from gru_serving.preprocessing.texts import RESERVED
 from gru_training.errors import ConfigError
 from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.decision import Decision
 from gru_training.sentiment.network.model import build_sentiment_model, combine, fit_shares
 from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.sentiment.served.head import ClassHead
 from gru_training.sentiment.served.onnx import GraphWriter
 from gru_training.words import ngrams
 from gru_training.words.ngrams import NgramLogits, fit_ngrams
@@ -203,6 +205,9 @@ def test_the_layer_answers_as_the_model(classes, order, unit_length, tmp_path):
     np.testing.assert_array_equal(loaded(padded), network(padded))
 
 
+HEAD = ClassHead(tuple("abc"), 1.0, Decision())
+
+
 @pytest.mark.parametrize("unit_length", [False, True])
 def test_the_graph_of_onnx_answers_as_the_network(unit_length):
     keras.utils.set_random_seed(0)
@@ -214,7 +219,7 @@ def test_the_graph_of_onnx_answers_as_the_network(unit_length):
     padded = np.zeros((41, 9), np.int32)  # the last row is empty
     for place, row in enumerate(validation.ids):
         padded[place, : len(row)] = row
-    session = InferenceSession(GraphWriter(both, 9).answer().SerializeToString())
+    session = InferenceSession(GraphWriter(both, 9, HEAD).answer().SerializeToString())
     for ids in (padded, padded[:, :1]):
         (logits,) = session.run(None, {"token_ids": ids})
         np.testing.assert_allclose(logits, both(ids), atol=1e-5)

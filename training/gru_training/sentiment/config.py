@@ -92,9 +92,10 @@ class SentimentDataConfig:
     """Tell words and signs behind a blank from those without one; default: for data of your own, if
     the network reads in both directions and has no vectors from elsewhere."""
     max_vocabulary: int = 20000
-    """Words kept, the most frequent first; all others are read as unknown."""
+    """Words kept, the most frequent first; all others are read as unknown, or in data of your own
+    as kept ones that begin alike."""
     min_count: int = 1
-    """Words seen less often in the training texts are read as unknown."""
+    """Words seen less often in the training texts are not kept."""
     max_tokens: int = 400
     """Maximum number of tokens read; of a longer text the last ones are read."""
 

@@ -353,8 +353,9 @@ def _write_words(
     ngrams: FittedNgrams | None,
 ) -> None:
     """Write how texts are read, the classes, and which texts were learned from."""
-    cleaned, reading = texts.preprocessor.cleaned, texts.preprocessor.reading
-    writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
+    read = texts.preprocessor
+    rules = {"cleaned": read.cleaned, "reading": read.reading, "backoff": read.backoff}
+    writer.write_json(TEXT_RULES, rules)
     texts.words.vocabulary.save(writer.path / "vocabulary.txt")
     writer.write_json("classes.json", list(data.classes))
     learned = data.learned_texts

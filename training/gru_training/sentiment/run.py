@@ -4,8 +4,9 @@ Besides what every run holds (`gru_training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
-text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), and what their
-                           tokens are (`gru_training.words.tokens.Reading`)
+text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), what their
+                           tokens are (`gru_training.words.tokens.Reading`), and whether unknown
+                           words are read as known ones (`gru_serving.preprocessing.texts.Words`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose
                            weights it began with: gru_training.sentiment.warm_start
 vocabulary.txt             one token per line; the line number from 0 is the id
@@ -146,9 +147,14 @@ class SentimentRun(TaskRun):
         """Rule by which texts are cut into tokens; whole words in runs of earlier versions."""
         return cast("Reading", self._text_rules["reading"])
 
+    @property
+    def backoff(self) -> bool:
+        """Whether unknown words are read as known ones; not in runs of earlier versions."""
+        return bool(self._text_rules["backoff"])
+
     @cached_property
     def _text_rules(self) -> dict[str, Any]:
-        rules: dict[str, Any] = {"cleaned": False, "reading": "words"}
+        rules: dict[str, Any] = {"cleaned": False, "reading": "words", "backoff": False}
         if not (self.path / TEXT_RULES).is_file():
             return rules
         values = self._json(TEXT_RULES)
@@ -180,7 +186,11 @@ class SentimentRun(TaskRun):
         from gru_training.words.vocabulary import TextPreprocessor
 
         return TextPreprocessor(
-            self.vocabulary, self.config.data.max_tokens, self.cleaned, self.reading
+            self.vocabulary,
+            self.config.data.max_tokens,
+            self.cleaned,
+            self.reading,
+            self.backoff,
         )
 
     def load_model(self) -> "keras.Model":

@@ -69,6 +69,9 @@ def prepare_texts(
 ) -> PreparedTexts:
     """Learn the words of the training texts, and read texts as ids of these.
 
+    In data of one's own an unknown word is read as a known one that begins alike: few rows lack
+    many forms of their words.
+
     Args:
         data: Rows of the training.
         config: Settings of the training.
@@ -82,7 +85,9 @@ def prepare_texts(
     cleaned = data.own if config.data.cleaning is None else config.data.cleaning
     reading = text_reading(data, config)
     words = learn_words(data, cleaned, reading)
-    preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
+    preprocessor = TextPreprocessor(
+        words.vocabulary, config.data.max_tokens, cleaned, reading, backoff=data.own
+    )
     rows = {
         name: TokenRows(token_ids(preprocessor, part.texts), part.labels, part.weights)
         for name, part in data.parts().items()

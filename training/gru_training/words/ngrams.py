@@ -22,9 +22,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import normalize
 
-from gru_serving.preprocessing.texts import PADDING, RESERVED
+from gru_serving.preprocessing.texts import ATTACHED, PADDING, RESERVED
 from gru_training.errors import ConfigError
-from gru_training.words.tokens import ATTACHED
 from gru_training.words.vocabulary import TokenRows, members_of, word_counts
 
 

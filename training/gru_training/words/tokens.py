@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gru_serving.preprocessing.texts import (
+    ATTACHED,
     FindTokens,
     Lower,
     Replace,
@@ -23,9 +24,6 @@ from gru_training.words.cleaning import BLANKS, cleaning_steps
 
 BEGIN = "▁"
 """Mark of the beginning of a run without blanks, while tokens are looked for."""
-ATTACHED = "##"
-"""Mark before tokens that stand behind no blank, where this is to be told."""
-
 NEW_LINE = "␤"
 """Stands for a line break among characters: files of vocabularies have a token in each line."""
 

@@ -153,6 +153,7 @@ class TextPreprocessor(tf.Module):
         max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
         reading: Rule by which texts are cut into tokens.
+        backoff: Whether unknown words are read as known ones that begin alike.
     """
 
     def __init__(
@@ -161,11 +162,14 @@ class TextPreprocessor(tf.Module):
         max_tokens: int,
         cleaned: bool = False,
         reading: Reading = "words",
+        backoff: bool = False,
     ):
         super().__init__(name="text_preprocessor")
         self.max_tokens, self.cleaned, self.reading = max_tokens, cleaned, reading
+        self.backoff = backoff
         self._tokenizer = partial(tokenizer, cleaned, reading)  # not one that is tracked
-        self._words, self._table = partial(vocabulary.graph), vocabulary.table
+        self._words = partial(vocabulary.graph, backoff=backoff)
+        self._tables = [vocabulary.table, *([vocabulary.beginnings_table] if backoff else [])]
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """The tokens that are read, (B, None) ragged string, of texts (B,) string.

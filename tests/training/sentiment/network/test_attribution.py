@@ -4,10 +4,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from onnxruntime import InferenceSession
 
 from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.decision import Decision
 from gru_training.sentiment.network.model import build_sentiment_model, combine, shares_of
 from gru_training.sentiment.network.steps import Attribution
+from gru_training.sentiment.served.head import ClassHead, LabelsHead
+from gru_training.sentiment.served.onnx import GraphWriter
 from gru_training.words.ngrams import NgramModel, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 from tests import oracle
@@ -130,6 +134,67 @@ def test_three_words_share_a_trigram():
     for ids, scores in (([4, 3, 5, 9], [0, 3, 2, 2]), ([3, 5], [1, 0]), ([3], [1])):
         found = attribution(np.array([ids], np.int32), weights)[0]
         np.testing.assert_allclose(found, scores, atol=1e-6)
+
+
+COSTS = ((0.0, -5.0, -1.0), (-1.0, 0.0, -3.0), (-1.0, -9.0, 0.0))
+HEADS = {
+    "class": ClassHead(tuple("abc"), 1.5, Decision()),
+    "costs": ClassHead(tuple("abc"), 1.0, Decision((0.1, 0.5, 0.2), COSTS)),
+    "none eligible": ClassHead(tuple("abc"), 1.0, Decision(thresholds=(0.99999,) * 3)),
+    "labels": LabelsHead(tuple("abc"), 0.7, Decision(thresholds=(0.2, 0.9, 0.5))),
+}
+
+
+@pytest.mark.slow_cases
+@pytest.mark.parametrize(
+    ("pooling", "bidirectional", "head", "squares"),
+    [
+        ("max", True, "class", True),
+        ("mean", True, "costs", False),
+        ("attention", True, "none eligible", True),
+        ("last", False, "labels", False),
+        ("last", True, "class", None),
+    ],
+)
+def test_the_graph_of_onnx_explains_alike(pooling, bidirectional, head, squares):
+    """Written-out gradients beside TensorFlow's, of each text alone and beside padding."""
+    built, head = model(pooling, bidirectional), HEADS[head]
+    if squares is not None:
+        keys = np.unique(RNG.integers(2, V + V**2 + V**3, 900))
+        ngrams = NgramModel(
+            V,
+            keys,
+            RNG.normal(size=(len(keys), C)).astype(np.float32),
+            RNG.normal(size=C).astype(np.float32),
+            order=3,
+            squares=RNG.uniform(0.5, 2, len(keys)).astype(np.float32) if squares else None,
+        )
+        built = combine(built, ngrams, (0.5, 2.0))
+    graph = GraphWriter(built, IDS.shape[1], head).attribution()
+    session, attribution = InferenceSession(graph.SerializeToString()), Attribution(built)
+    for ids in (
+        *IDS[:, np.newaxis],
+        *(row[np.newaxis] for row in ROWS),
+        np.zeros((1, 2), np.int32),
+    ):
+        logits = built(ids).numpy()
+        for place in (-1, 2):
+            feeds = {"token_ids": ids, "place": np.array([place])}
+            found = dict(
+                zip(
+                    ("attribution", "value", "baseline", "explained"),
+                    session.run(None, feeds),
+                    strict=True,
+                )
+            )
+            explained = head.foremost(logits).numpy() if place < 0 else [place]
+            assert found["explained"].tolist() == list(explained)
+            weights = head.contrast(explained).numpy()
+            expected = attribution(ids, weights)
+            np.testing.assert_allclose(found["attribution"], expected, atol=1e-5)
+            np.testing.assert_allclose(found["value"], (logits * weights).sum(axis=1), atol=1e-5)
+            baseline = (attribution.baseline(ids).numpy() * weights).sum(axis=1)
+            np.testing.assert_allclose(found["baseline"], baseline, atol=1e-5)
 
 
 def test_a_text_without_words_has_no_scores():

@@ -84,7 +84,7 @@ def _of_texts(trained: TrainedClassifier) -> list[str]:
     found = []
     if unknown > _MAX_UNKNOWN_SHARE and not trained.config.model.subwords:
         found.append(
-            f"{unknown:.1%} of the words in the validation rows occur in no training row: try "
+            f"{unknown:.1%} of the words in the validation rows are unknown to the model: try "
             "`--set subwords=yes`."
         )
     if cut > _CUT_SHARE:

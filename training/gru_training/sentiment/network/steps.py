@@ -176,6 +176,12 @@ POINTS = 32
 """Number of points of the line at which the gradient is taken."""
 
 
+def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (P,) float32 between 0 and 1, and their weights in an integral, by Gauss-Legendre."""
+    places, areas = np.polynomial.legendre.leggauss(points)  # of the interval from -1 to 1
+    return ((places + 1) / 2).astype(np.float32), (areas / 2).astype(np.float32)
+
+
 class Attribution:
     """Scores of words, in units of the weighted logits; B texts, T tokens, C classes.
 
@@ -195,9 +201,7 @@ class Attribution:
         self._share, self._ngram_share = shares_of(model)
         found = [layer for layer in model.layers if isinstance(layer, NgramLogits)]
         self._ngrams = found[0] if found else None
-        places, areas = np.polynomial.legendre.leggauss(points)  # of the interval from -1 to 1
-        self._points = ((places + 1) / 2).astype(np.float32)
-        self._areas = (areas / 2).astype(np.float32)
+        self._points, self._areas = quadrature(points)
 
     def __call__(self, token_ids: Any, weights: Any) -> Any:
         """The share of each word in a weighted sum of the logits.

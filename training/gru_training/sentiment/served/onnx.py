@@ -6,7 +6,6 @@ The same graph, in a run, is what `gru-train predict` answers from without Tenso
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,194 +19,27 @@ from gru_training.runs.directory import RunWriter
 from gru_training.scoring.class_columns import BOUNDS, class_columns
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.network.model import InChunks, WordDropout
-from gru_training.sentiment.network.pooling import (
-    AttentionPooling,
-    LastPooling,
-    MaskedMaxPooling,
-    MaskedMeanPooling,
-    Pooling,
-    pooling_layer,
-)
+from gru_training.sentiment.network.pooling import Pooling
 from gru_training.sentiment.network.steps import SentimentSteps, directions_of
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.head import RAW_SCORES
+from gru_training.sentiment.served.head import RAW_SCORES, Head
+from gru_training.sentiment.served.onnx_attribution import add_attribution
+from gru_training.sentiment.served.onnx_pooling import POOLINGS, PoolingGraph
 from gru_training.sentiment.served.scorer import DIGEST, GRAPH, TOKENS, graph_scorer, model_digest
 from gru_training.words import onnx_layers
 from gru_training.words.tokens import tokenizer
 from keras_gru import GRU
-from keras_gru.convert.onnx_graph import FLOAT, INT64, OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import FLOAT, OnnxGraph, Value
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
-
-_LEAST_FLOAT = float(np.finfo(np.float32).min)
-
-
-class PoolingGraph:
-    """One pooling over a sequence in a graph.
-
-    Args:
-        graph: Graph to add to.
-        layer: The pooling.
-        sequence: (B, T, D).
-        mask: bool (B, T), false at steps to pass over, which are the last ones of each row.
-    """
-
-    def __init__(self, graph: OnnxGraph, layer: Pooling, sequence: str, mask: str) -> None:
-        self._graph, self._layer, self._sequence, self._mask = graph, layer, sequence, mask
-        self._columns = graph.add("Unsqueeze", mask, graph.constant([2]))  # (B, T, 1)
-        self._shown = graph.add("Cast", self._columns, to=FLOAT)
-        self._zero = graph.constant(float32(0))
-        self._axis = graph.constant([1])
-
-    def pool(self) -> str:
-        """Pool the sequence into one vector per row, (B, D)."""
-        g, layer = self._graph, self._layer
-        if isinstance(layer, MaskedMaxPooling):
-            greatest = g.add("ReduceMax", self._lowered(), axes=[1], keepdims=0)
-            return str(g.add("Where", self._any(), greatest, self._zero))
-        if isinstance(layer, LastPooling):
-            return self._last(layer)
-        return self._ratio(*self._totals(self._weights()[0]))
-
-    def so_far(self, most_steps: int) -> str:
-        """Pool for each step as if it were the last, (B, T, D).
-
-        Args:
-            most_steps: Upper bound of T.
-        """
-        g, layer = self._graph, self._layer
-        if isinstance(layer, MaskedMaxPooling):
-            return self._where_begun(self._running_maximum(self._lowered(), most_steps))
-        if isinstance(layer, LastPooling):
-            return self._where_begun(self._sequence)
-        weights = self._weights()[0]
-        axis = g.constant(np.int64(1))
-        total = g.add("CumSum", g.add("Mul", self._sequence, weights), axis)
-        return self._ratio(total, g.add("CumSum", weights, axis))
-
-    def resume(self, carry: str, features: int) -> tuple[str, str]:
-        """The pooled (B, D) of what was and what comes, and the new carry (B, size)."""
-        g, layer = self._graph, self._layer
-        if isinstance(layer, MaskedMaxPooling):
-            pooled, count = self._split(carry, [features, 1])
-            greatest = g.add("ReduceMax", self._lowered(), axes=[1], keepdims=0)
-            begun = g.add("Greater", count, self._zero)
-            seen = g.add("Where", begun, g.add("Max", pooled, greatest), greatest)
-            pooled = g.add("Where", self._any(), seen, pooled)
-            count = g.add("Add", count, g.add("ReduceSum", self._shown, self._axis, keepdims=0))
-            return pooled, g.add("Concat", pooled, count, axis=-1)
-        if isinstance(layer, LastPooling):
-            pooled = g.add("Where", self._any(), self._last(layer), carry)
-            return pooled, pooled
-        weights, greatest = self._weights()
-        total, norm = self._totals(weights)
-        if not isinstance(layer, AttentionPooling):
-            carry = g.add("Add", carry, g.add("Concat", total, norm, axis=-1))
-            return self._ratio(*self._split(carry, [features, 1])), carry
-        before, norm_before, greatest_before = self._split(carry, [features, 1, 1])
-        fresh = g.add("Equal", norm_before, self._zero)
-        nothing = g.add("Equal", norm, self._zero)
-        highest = g.add("Max", greatest, greatest_before)
-        highest = g.add("Where", fresh, greatest, highest)
-        highest = g.add("Where", nothing, greatest_before, highest)
-        old = g.add("Exp", g.add("Sub", greatest_before, highest))
-        old = g.add("Where", fresh, self._zero, old)
-        new = g.add("Exp", g.add("Sub", greatest, highest))
-        new = g.add("Where", nothing, self._zero, new)
-        total = g.add("Add", g.add("Mul", before, old), g.add("Mul", total, new))
-        norm = g.add("Add", g.add("Mul", norm_before, old), g.add("Mul", norm, new))
-        return self._ratio(total, norm), g.add("Concat", total, norm, highest, axis=-1)
-
-    def _weights(self) -> tuple[str, str]:
-        """Weigh each step, (B, T, 1), 0 where masked; also give the top attention score, (B, 1)."""
-        g, layer = self._graph, self._layer
-        if isinstance(layer, MaskedMeanPooling):
-            return self._shown, ""
-        if not isinstance(layer, AttentionPooling):
-            raise ValueError(f"Layer {layer.name!r} is of a kind that is not written as ONNX")
-        scores = g.add("MatMul", self._sequence, g.weight(layer.score))
-        scores = g.add("Where", self._columns, scores, g.constant(float32(_LEAST_FLOAT)))
-        greatest = g.add("ReduceMax", scores, axes=[1], keepdims=1)
-        weights = g.add("Mul", g.add("Exp", g.add("Sub", scores, greatest)), self._shown)
-        return weights, g.add("Squeeze", greatest, self._axis)
-
-    def _totals(self, weights: str) -> tuple[str, str]:
-        """Weighted sum (B, D) and sum of the weights (B, 1)."""
-        g = self._graph
-        total = g.add("ReduceSum", g.add("Mul", self._sequence, weights), self._axis, keepdims=0)
-        return total, g.add("ReduceSum", weights, self._axis, keepdims=0)
-
-    def _ratio(self, total: str, norm: str) -> str:
-        g = self._graph
-        empty = g.add("Equal", norm, self._zero)
-        return str(g.add("Div", total, g.add("Where", empty, g.constant(float32(1)), norm)))
-
-    def _lowered(self) -> str:
-        """The sequence, with the least number where it is masked."""
-        lowest = self._graph.constant(float32(_LEAST_FLOAT))
-        return str(self._graph.add("Where", self._columns, self._sequence, lowest))
-
-    def _any(self) -> str:
-        """Whether a row has a step, (B, 1)."""
-        g = self._graph
-        return str(
-            g.add("Greater", g.add("ReduceMax", self._shown, axes=[1], keepdims=0), self._zero)
-        )
-
-    def _where_begun(self, pooled: str) -> str:
-        g = self._graph
-        seen = g.add("CumSum", self._shown, g.constant(np.int64(1)))
-        return str(g.add("Where", g.add("Greater", seen, self._zero), pooled, self._zero))
-
-    def _running_maximum(self, steps: str, most: int) -> str:
-        """Compute a running maximum by doublings: ONNX has a running sum, but no such maximum."""
-        g = self._graph
-        lowest = g.constant(float32(_LEAST_FLOAT))
-        zero = g.constant([0])
-        length = g.add("Shape", steps, start=1, end=2)
-        for doubling in range(math.ceil(math.log2(max(most, 2)))):
-            reach = 2**doubling
-            moved = g.add("Pad", steps, g.constant([0, reach, 0, 0, 0, 0]), lowest)
-            moved = g.add("Slice", moved, zero, length, self._axis)
-            steps = g.add("Max", steps, moved)
-        return steps
-
-    def _last(self, layer: LastPooling) -> str:
-        g = self._graph
-        count = g.add("ReduceSum", g.add("Cast", self._columns, to=INT64), self._axis, keepdims=0)
-        place = g.add("Max", g.add("Sub", count, g.constant([1])), g.constant([0]))  # (B, 1)
-        pooled = g.add("GatherND", self._sequence, place, batch_dims=1)
-        if layer.bidirectional:
-            first = g.add("Gather", self._sequence, g.constant(np.int64(0)), axis=1)
-            ahead, _ = g.add("Split", pooled, count=2, axis=-1)
-            _, back = g.add("Split", first, count=2, axis=-1)
-            pooled = g.add("Concat", ahead, back, axis=-1)
-        return str(g.add("Where", self._any(), pooled, self._zero))
-
-    def _split(self, values: str, sizes: Sequence[int]) -> Any:
-        return self._graph.add(
-            "Split", values, self._graph.constant(sizes), count=len(sizes), axis=1
-        )
-
-
-def add_pooling(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """A pooling as a layer of a model."""
-    (value,) = values
-    if value.mask is None or value.mask not in graph.prefixes:
-        raise ValueError(f"Layer {layer.name!r} must get rows padded at the end to become ONNX")
-    return [Value(PoolingGraph(graph, layer, value.name, value.mask).pool(), 2)]
 
 
 def _unchanged(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
     return [values[0]]
 
 
-_POOLINGS = {
-    type(pooling_layer(kind, False, "pooling")): add_pooling
-    for kind in ("max", "mean", "attention", "last")
-}
-_WRITERS = {**WRITERS, **onnx_layers.WRITERS, **_POOLINGS, WordDropout: _unchanged}
+_WRITERS = {**WRITERS, **onnx_layers.WRITERS, **POOLINGS, WordDropout: _unchanged}
 _OPERATIONS = {**ALL_OPERATIONS, **onnx_layers.MASKS}
 
 
@@ -217,15 +49,11 @@ class GraphWriter:
     Args:
         model: Network from word ids (B, T) to logits (B, C).
         max_tokens: Number of tokens that are read; of longer texts the last ones.
-
-    Attributes:
-        attribution: Reason why there is no graph of this network.
+        head: Head of the run.
     """
 
-    attribution = "it takes gradients, which ONNX has no operations for"
-
-    def __init__(self, model: keras.Model, max_tokens: int) -> None:
-        self._model, self._max_tokens = model, max_tokens
+    def __init__(self, model: keras.Model, max_tokens: int, head: Head) -> None:
+        self._model, self._max_tokens, self._head = model, max_tokens, head
         self._classes = int(model.output_shape[-1])
         steps = SentimentSteps(model)
         self._streams = steps.streams
@@ -270,6 +98,13 @@ class GraphWriter:
             graph.output(name, stacked(graph, kind, 2), "float32", gate_shape)
         graph.output(RAW_SCORES, logits, "float32", (None, None, self._classes))
         return graph.model("gates")
+
+    def attribution(self) -> Any:
+        """The shares of one text's words in its answer, see `Attribution`."""
+        graph, ids = self._begun()
+        embedded = self._embed(graph, ids)
+        add_attribution(graph, self._model, self._layers, self._head, embedded, ids)
+        return graph.model("attribution")
 
     def step(self) -> Any:
         """Read on from a state."""
@@ -335,7 +170,7 @@ def write_graph(writer: RunWriter, model: Any) -> None:
     """
     run = SentimentRun(writer.path)
     try:
-        graph = GraphWriter(model, run.config.data.max_tokens).answer()
+        graph = GraphWriter(model, run.config.data.max_tokens, run.head()).answer()
     except ValueError:
         return
     graph.metadata_props.add(key=DIGEST, value=model_digest(run))

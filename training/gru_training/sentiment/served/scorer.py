@@ -88,7 +88,7 @@ class GraphScorer:
         self._head = run.head()
         self._tokens = Tokenizer.parse((run.path / TOKENS).read_text("utf-8"))
         self._words = Words.parse((run.path / "vocabulary.txt").read_text("utf-8"))
-        self._max_tokens = run.config.data.max_tokens
+        self._max_tokens, self._backoff = run.config.data.max_tokens, run.backoff
         self._background = ThreadPoolExecutor(1)
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
@@ -112,7 +112,10 @@ class GraphScorer:
             rows = [
                 self._tokens(text)[-self._max_tokens :] for text in texts[start : start + SLICE]
             ]
-            ids, lengths = self._words.look_up(rows), np.array(list(map(len, rows)), np.int64)
+            ids, lengths = (
+                self._words.look_up(rows, self._backoff),
+                np.array(list(map(len, rows)), np.int64),
+            )
             yield ids[np.arange(ids.shape[1]) < lengths[:, np.newaxis]], lengths
 
 

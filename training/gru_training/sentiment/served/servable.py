@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from gru_serving.preprocessing.answers import HidePadding
-from gru_serving.preprocessing.checks import RequireShape
+from gru_serving.preprocessing.answers import FindLabel, HidePadding, NameLabel
+from gru_serving.preprocessing.checks import RequireRows, RequireShape
 from gru_serving.preprocessing.description import Signature, Step
 from gru_serving.preprocessing.examples import ParseExample
 from gru_serving.preprocessing.operations import encoded
@@ -36,8 +36,6 @@ from gru_training.servable import (
 from gru_training.words.tokens import tokenizer
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 from keras_gru import portable
-
-_NAMES_SHOWN = 8
 
 
 def text_signatures(
@@ -74,7 +72,10 @@ def text_signatures(
     split = tokenizer(preprocessor.cleaned, preprocessor.reading)
 
     def read(source: str, last: int | None) -> list[Step]:
-        return [Tokenize(source, "pieces", split, last), LookUp("pieces", "token_ids", words)]
+        return [
+            Tokenize(source, "pieces", split, last),
+            LookUp("pieces", "token_ids", words, preprocessor.backoff),
+        ]
 
     texts = read("text", preprocessor.max_tokens)
     shown = [*texts, ShowTokens("pieces", "tokens", split)]
@@ -82,6 +83,11 @@ def text_signatures(
     outputs = {name: name for name in head.outputs}
     examples, of_examples = head.examples()
     number = head.kind == "number"
+    named = (
+        RequireShape("label", (None,)),
+        RequireRows("label", "text"),
+        FindLabel("label", "place", head.names),
+    )
     explained = ("tokens", "attribution", "value", "baseline", *(() if number else ("label",)))
     gates = ("tokens", "update_gate", "reset_gate", "state", "scores")
     found = {
@@ -96,7 +102,13 @@ def text_signatures(
             {name: name for name in gates},
             1 if by_row else None,
         ),
-        "attribution": Signature(shown, "attribution", (), {name: name for name in explained}),
+        "attribution": Signature(
+            shown if number else [*named, *shown],
+            "attribution",
+            () if number else (NameLabel("explained", "label", head.names),),
+            {name: name for name in explained},
+            1,
+        ),
     }
     if streaming_size:
         checked = [RequireShape("state", (None, streaming_size)), *read("token", None)]
@@ -140,39 +152,25 @@ def _networks(
         "answer": Network(lambda token_ids: {RAW_SCORES: logits(token_ids)}, names),
         "gates": Network(gates, names),
         "step": Network(step, [*names, "state"]),
-        "attribution": Network(explain, names if head.kind == "number" else [*names, "label"]),
+        "attribution": Network(explain, names if head.kind == "number" else [*names, "place"]),
     }
 
 
 def _explain(
-    logits_of: Any, attribution: Attribution, head: Head, token_ids: Any, label: Any = None
+    logits_of: Any, attribution: Attribution, head: Head, token_ids: Any, place: Any = None
 ) -> dict[str, Any]:
-    """The outputs of the signature `attribution` for word ids (B, T)."""
+    """The numbers of the signature `attribution` for word ids (B, T); numbers (B,) of classes."""
     logits = logits_of(token_ids)
-    place = head.foremost(logits) if label is None else _chosen(label, logits, head)
-    weights, middle = head.contrast(place), np.float32(head.middle)
-    outputs = {
+    explained = head.foremost(logits)
+    if place is not None:
+        explained = tf.where(place < 0, explained, place)
+    weights, middle = head.contrast(explained), np.float32(head.middle)
+    return {
         "attribution": attribution(token_ids, weights),
         "value": tf.reduce_sum(logits * weights, axis=1) + middle,
         "baseline": tf.reduce_sum(attribution.baseline(token_ids) * weights, axis=1) + middle,
+        "explained": explained,
     }
-    if label is not None:
-        outputs["label"] = tf.gather(tf.constant(head.names, tf.string), place)
-    return outputs
-
-
-def _chosen(label: Any, logits: Any, head: Head) -> Any:
-    """The numbers of labels, (B,); what is answered where they are empty."""
-    found = tf.equal(label[:, tf.newaxis], tf.constant(head.names, tf.string))
-    given = tf.not_equal(label, "")
-    unknown = given & ~tf.reduce_any(found, axis=1)
-    got = tf.strings.reduce_join(tf.boolean_mask(label, unknown)[:1])
-    more = ", ..." if len(head.names) > _NAMES_SHOWN else ""
-    named = ", ".join(head.names[:_NAMES_SHOWN]) + more
-    message = tf.strings.join([f"label: expected an empty text or one of {named}; got ", got])
-    known = tf.debugging.Assert(~tf.reduce_any(unknown), [message], name="known")
-    with tf.control_dependencies([known]):
-        return tf.where(given, tf.argmax(found, axis=1), head.foremost(logits))
 
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
@@ -292,7 +290,7 @@ class SentimentServable(Servable):
 
     def onnx(self) -> OnnxModel:
         """The networks as graphs of ONNX."""
-        writer = GraphWriter(self._model, self._preprocessor.max_tokens)
+        writer = GraphWriter(self._model, self._preprocessor.max_tokens, self._head)
         return written(self.module.described(), writer)
 
     def card(self) -> dict[str, Any]:

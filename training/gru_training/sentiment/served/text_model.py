@@ -21,6 +21,7 @@ class WordIds(keras.layers.Layer):
         max_tokens: Number of tokens that are kept; of longer texts the last ones.
         cleaned: Whether texts are cleaned before.
         reading: Kind of the tokens.
+        backoff: Whether unknown words are read as known ones that begin alike.
     """
 
     def __init__(
@@ -29,14 +30,15 @@ class WordIds(keras.layers.Layer):
         max_tokens: int,
         cleaned: bool = False,
         reading: Reading = "words",
+        backoff: bool = False,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.words, self.max_tokens = list(tokens), max_tokens
-        self.cleaned, self.reading = cleaned, reading
+        self.cleaned, self.reading, self.backoff = cleaned, reading, backoff
         with tf.init_scope():  # the table must outlive the graph in which the layer may be made
             vocabulary = Vocabulary(self.words)
-            self._preprocessor = TextPreprocessor(vocabulary, max_tokens, cleaned, reading)
+            self._preprocessor = TextPreprocessor(vocabulary, max_tokens, cleaned, reading, backoff)
         self.built = True
 
     def call(self, text: Any) -> Any:
@@ -55,6 +57,7 @@ class WordIds(keras.layers.Layer):
             "max_tokens": self.max_tokens,
             "cleaned": self.cleaned,
             "reading": self.reading,
+            "backoff": self.backoff,
         }
 
 
@@ -66,7 +69,7 @@ def build_text_model(run: SentimentRun) -> keras.Model:
     tokens = run.vocabulary.tokens[len(RESERVED) :]
     text = keras.Input((), dtype="string", name="text")
     word_ids = WordIds(
-        tokens, run.config.data.max_tokens, run.cleaned, run.reading, name="word_ids"
+        tokens, run.config.data.max_tokens, run.cleaned, run.reading, run.backoff, name="word_ids"
     )
     logits = run.load_model()(word_ids(text))
     if run.kind == "number":
