@@ -20,6 +20,7 @@ from gru_serving.telemetry.metrics import (
     Counter,
     Histogram,
     Metrics,
+    ProcessFigures,
     VersionMetrics,
 )
 from gru_serving.telemetry.request_record import RequestRecord
@@ -141,11 +142,12 @@ def test_names_and_labels_of_the_contract():
     assert {name: found.get(name) for name in expected} == expected
 
 
-def test_metrics_of_several_processes_are_those_of_one(monkeypatch):
+def test_metrics_of_several_processes_are_those_of_one():
     """Each request counts once, on the page as in sums, whichever process had it."""
-    monkeypatch.setattr(time, "time", lambda: 1e9)
     one, parts = Metrics(), [Metrics(), Metrics(), Metrics()]
     records = [VersionMetrics(metrics) for metrics in (one, *parts)]
+    for metrics in (one, *parts):
+        metrics.process = None  # its figures change from one look to the next
     for i in range(30):
         record = RequestRecord("REST", "r")
         record.model, record.version, record.status = (
@@ -160,8 +162,6 @@ def test_metrics_of_several_processes_are_those_of_one(monkeypatch):
             metrics.load_attempt_count.add(f"/m/{i % 3}", "success")
     for metrics in (one, *parts):
         metrics.model_runtime.set(1, "m", "1", "onnx")
-        metrics.process_open_fds.set(7)
-    parts[1].process_open_fds.set(3)
     for metrics in (one, parts[0]):
         metrics.forget(model_path="/m/0")
     whole = Metrics()
@@ -170,6 +170,20 @@ def test_metrics_of_several_processes_are_those_of_one(monkeypatch):
     assert whole.render() == one.render()
     assert whole.total("/tensorflow/cc/saved_model/load_attempt_count") == 30
     assert parts[2].total("/tensorflow/cc/saved_model/load_attempt_count") == 10
+
+
+def test_figures_of_several_processes():
+    """Memory and processor time add up; of descriptors those of the process with the most count."""
+    families = ProcessFigures().families()
+    whole = Metrics()
+    for _ in range(2):
+        whole.absorb(families)
+    once = {one.name: next(one.lines()) for one in families}
+    twice = {one.name: next(one.lines()) for one in whole.families() if one.name in once}
+    for name in ("process_resident_memory_bytes", "process_cpu_seconds_total"):
+        assert float(twice[name].split()[1]) == 2 * float(once[name].split()[1]) > 0
+    for name in ("process_open_fds", "process_max_fds", "process_start_time_seconds"):
+        assert twice[name] == once[name]
 
 
 def test_total_by_the_name_of_either_world():
