@@ -11,7 +11,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -139,9 +138,9 @@ class Fleet:
         self._loaded: dict[int, Path] = {}
         self._snapshot = b""
         self._time = 0
-        self._shared = tempfile.TemporaryFile()  # noqa: SIM115
-        self._shared.truncate(8)
-        self._clock = Clock(self._shared.fileno())
+        self._shared = os.memfd_create("clock")
+        os.ftruncate(self._shared, 8)
+        self._clock = Clock(self._shared)
 
     def start(self) -> None:
         """Start the workers; returns when all are there, with closed ports.
@@ -279,7 +278,7 @@ class Fleet:
         with theirs, self._starting:
             if self._stopping.is_set():
                 raise Unavailable("the server stops")
-            passed = (theirs.fileno(), self._shared.fileno())
+            passed = (theirs.fileno(), self._shared)
             # A service manager hears of the owner alone.
             environment = {
                 key: value
