@@ -71,8 +71,9 @@ class Worker(Server):
         self._connection = connection
         self._peer: Peer | None = None
         self._metrics = WorkerMetrics(self._ask)
-        # The owner has tried the version.
-        self._loader = loader = version_loader(replace(flags, trial_load="never"), self._metrics)
+        # The owner has tried the version, and checked who signed it.
+        trusting = replace(flags, trial_load="never", trusted_signers="")
+        self._loader = loader = version_loader(trusting, self._metrics)
         self._replica = Replica(loader, clock, self._ask, flags.isolate_models)
         self._serving: Future[None] = Future()
 
