@@ -24,18 +24,19 @@ from gru_serving.errors import Unavailable
 from gru_serving.named_files import write_whole
 
 _OWN = "gru-serve"
-_EXAMPLES = """in three steps:
+_EXAMPLES = """examples:
   gru-serve conformance --make-models /tmp/kit
-      writes the models that the cases need, and prints the command lines that start a server of
-      them: this project's, and the container of TensorFlow Serving
   gru-serve conformance --grpc localhost:8500 --rest http://localhost:8501 --models /tmp/kit
-      asks the server all cases, over both transports
-  gru-serve conformance ... --report report.html --json server.json
-      the same, with a page to read and a file to compare with that of another server: `diff`
+  gru-serve conformance --rest http://localhost:8501 --report report.html --json server.json
 
-A server of another kind needs models of the same names that answer likewise. Only one transport is
-asked where only one address is given; --models is the folder of the models as the server sees it
-(/models in a container), for the cases that change what it serves.
+The first writes the models that the cases need, and prints the command lines that start a server of
+them: this project's, and the container of TensorFlow Serving. The second asks that server all cases
+over both transports. The third asks one transport, and writes a page to read and a file to compare
+with that of another server: `diff`.
+
+A server of another kind needs models of the same names that answer likewise. --models
+is their folder as the server sees it (/models in a container), for the cases that change what it
+serves.
 
 verdicts:
   same                   the answer is TensorFlow Serving's

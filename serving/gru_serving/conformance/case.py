@@ -44,6 +44,12 @@ class Case:
     transport: str
     wants: dict[str, Any] = field(hash=False)
 
+    @property
+    def asked(self) -> str:
+        """The request, as far as it is one, on a line."""
+        keys = ("rest", "body") if self.transport == "rest" else ("grpc", "request")
+        return " ".join(self.wants[key] for key in keys if key in self.wants)
+
 
 def read_cases(folder: Path = CASES) -> list[Case]:
     """Read all cases of a folder, sorted by file.

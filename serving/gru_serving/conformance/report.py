@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from gru_serving.conformance.case import RELEASE
+from gru_serving.conformance.case import RELEASE, Case
+from gru_serving.conformance.differences import shown
 from gru_serving.conformance.kit import DEVIATES, DOCUMENTED, NOT_OFFERED, SAME, Outcome, counts
 from gru_serving.page import page
 
 _MARKS = {SAME: "same", DOCUMENTED: "documented", DEVIATES: "deviates", NOT_OFFERED: "absent"}
 _STYLE = (
-    "body{max-width:76em}table{border-collapse:collapse;width:100%;font-size:.9em}"
+    "body{max-width:76em}h2{font-size:1.05em}table{table-layout:fixed;border-collapse:collapse;width:100%;font-size:.9em}"
     "th,td{text-align:left;vertical-align:top;padding:.3em .8em .3em 0;overflow-wrap:anywhere;"
     "border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}"
     "td.number,th.number{text-align:right}code{font-size:.9em}details{margin:.3em 0}"
@@ -39,15 +40,14 @@ def report_page(outcomes: Sequence[Outcome], server: str, seconds: float) -> str
     ]
     for topic in topics:
         rows = [outcome for outcome in outcomes if outcome.case.topic == topic]
-        wrong = [row for row in rows if row.verdict != SAME]
-        title = f"{topic}: {len(rows) - len(wrong)} of {len(rows)} the same"
-        opened = " open" if wrong else ""
-        parts.append(f"<h2>{html.escape(title)}</h2>")
-        parts.append(
-            f"<details{opened}><summary>{len(wrong)} others</summary>{_table(wrong)}</details>"
-        )
         same = [row for row in rows if row.verdict == SAME]
-        parts.append(f"<details><summary>{len(same)} the same</summary>{_table(same)}</details>")
+        others = [row for row in rows if row.verdict != SAME]
+        title = f"{topic}: {len(same)} of {len(rows)} the same"
+        parts.append(f"<h2>{html.escape(title)}</h2>")
+        for some, opened, words in ((others, " open", "others"), (same, "", "the same")):
+            if some:
+                summary = f"<summary>{len(some)} {words}</summary>"
+                parts.append(f"<details{opened}>{summary}{_table(some)}</details>")
     return page(f"Conformance of {server}", _STYLE, "".join(parts))
 
 
@@ -67,9 +67,11 @@ def _table(outcomes: Sequence[Outcome]) -> str:
         case = outcome.case
         file, _, place = case.source.partition(": ")
         source = f"<code>{html.escape(file)}</code> {html.escape(place)}"
+        asked = shown(case.asked) if isinstance(case, Case) and case.asked else ""
         reason = f"<br><b>{html.escape(outcome.reason)}</b>" if outcome.reason else ""
         rows.append(
-            f"<tr><td>{html.escape(case.name)}<br><span class={_MARKS[outcome.verdict]}>"
+            f"<tr><td>{html.escape(case.name)}<br><small><code>{html.escape(asked)}</code></small>"
+            f"<br><span class={_MARKS[outcome.verdict]}>"
             f"{outcome.verdict}</span><td>{html.escape(case.rule)}<br><small>{source}</small>"
             f"<td><code>{html.escape(outcome.said)}</code>{reason}"
         )

@@ -46,6 +46,7 @@ def test_report_and_outcomes(few_cases, tmp_path, capsys):
     assert "color-scheme:light dark" in shown
     assert not re.search(r"<script|<link|src=|href=|url\(", shown)
     assert "Specific(affine, &lt;3&gt;)" in shown
+    assert "POST /v1/models/affine/versions/2:predict {}" in shown
     assert shown.count("<tr><td>") == 3
 
 
