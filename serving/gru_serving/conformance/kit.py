@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gru_serving.conformance.case import Case, read_cases
-from gru_serving.conformance.courses import COURSES, Course, NotOfferedError
+from gru_serving.conformance.scenarios import SCENARIOS, Scenario, NotOfferedError
 from gru_serving.conformance.differences import difference, fits, shown
 from gru_serving.conformance.server import GrpcAnswer, HttpAnswer, Server
 
@@ -41,28 +41,28 @@ class Outcome:
     """What a server said to a case.
 
     Attributes:
-        case: Case or course.
+        case: Case or scenario.
         verdict: One of `VERDICTS`.
         said: Answer of the server, on one line.
         reason: Difference from TF Serving's answer, or why the case was not offered.
         seconds: Seconds that the case took.
     """
 
-    case: Case | Course
+    case: Case | Scenario
     verdict: str
     said: str
     reason: str = ""
     seconds: float = 0.0
 
 
-def all_cases() -> list[Case | Course]:
+def all_cases() -> list[Case | Scenario]:
     """Return all cases, those that change what the server serves last."""
-    return [*read_cases(), *COURSES]
+    return [*read_cases(), *SCENARIOS]
 
 
 def ask(
     server: Server,
-    cases: Iterable[Case | Course],
+    cases: Iterable[Case | Scenario],
     deviations: Mapping[str, str],
     told: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
@@ -70,7 +70,7 @@ def ask(
 
     Args:
         server: Server to ask.
-        cases: Cases and courses.
+        cases: Cases and scenarios.
         deviations: Reason of each documented deviation, by the name of the case.
         told: Function that is given every outcome as it comes.
     """
@@ -134,10 +134,10 @@ def _documented(name: str, deviations: Mapping[str, str]) -> str | None:
     return next((why for pattern, why in deviations.items() if fits(pattern, name)), None)
 
 
-def _judged(server: Server, case: Case | Course) -> tuple[str, str, str]:
+def _judged(server: Server, case: Case | Scenario) -> tuple[str, str, str]:
     if not server.speaks(case.transport):
         return NOT_OFFERED, "", f"--{case.transport} was not given"
-    if isinstance(case, Course):
+    if isinstance(case, Scenario):
         try:
             reason, said = case.run(server)
         except NotOfferedError as error:

@@ -30,8 +30,8 @@ class NotOfferedError(Exception):
 
 
 @dataclass(frozen=True)
-class Course:
-    """A case whose course is a function; the other attributes are those of a `Case`.
+class Scenario:
+    """A case that is performed by a function; the other attributes are those of a `Case`.
 
     Attributes:
         name: Unique name.
@@ -239,45 +239,45 @@ def _post(
     return head + length + headers + b"\r\n" + body
 
 
-def _courses() -> Iterator[Course]:
+def _scenarios() -> Iterator[Scenario]:
     http = "util/net_http/server/internal/evhttp_server.cc: EvHTTPServer"
     body = "util/net_http/server/internal/evhttp_request.cc: EvHTTPRequest::ReadRequestBytes"
     grpc_server = "model_servers/server.cc: Server::BuildAndStart"
     large = "A body may have any size: 200,000 rows are answered row by row."
-    yield Course("a large body (rest)", "transport", large, body, "rest", _large(0))
-    yield Course("a large body in chunks (rest)", "transport", large, body, "rest", _large(3))
-    yield Course(
+    yield Scenario("a large body (rest)", "transport", large, body, "rest", _large(0))
+    yield Scenario("a large body in chunks (rest)", "transport", large, body, "rest", _large(3))
+    yield Scenario(
         "nested far too deep in a key that is ignored (rest)", "transport",
         "The JSON parser is iterative: 500,000 nested lists in an ignored key do no harm.",
         "util/json_tensor.cc: ParseJson", "rest", _deep,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "any host and any origin (rest)", "transport",
         "Requests are answered whatever their Host and Origin are.", http, "rest", _foreign_host,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "three calls over one connection (rest)", "transport",
         "A connection of HTTP/1.1 stays open between requests.", http, "rest", _kept_alive,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "HTTP/1.0 (rest)", "transport", "A request of HTTP/1.0 is answered.", http, "rest",
         _written(_post(b"", b"HTTP/1.0"), b"200 OK"),
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "Expect: 100-continue (rest)", "transport",
         "A client that waits to be told may go on.", http, "rest",
         _written(_post(b"Expect: 100-continue\r\n"), b"100 Continue"),
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "requests side by side, which may share batches (rest)", "batching",
         "Every request of a batch gets the answer to its own rows.",
         "batching/batching_session.cc: BatchingSession::SplitOutputTensors", "rest", _side_by_side,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "a message beyond 4 MiB, and its answer (grpc)", "transport",
         "Messages may have up to 2^31-1 bytes, both ways.", grpc_server, "grpc", _large_message,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "a long text of an error is cut (grpc)", "transport",
         "The text of a status has at most 1024 bytes, and then ...TRUNCATED.",
         "model_servers/grpc_status_util.cc: ToGRPCStatus", "grpc", _long_text,
@@ -286,25 +286,25 @@ def _courses() -> Iterator[Course]:
         *(("", "SERVING"), ("ModelService", "SERVING"), ("PredictionService", "SERVING")),
         ("NoSuchService", "NOT_FOUND"),
     ):
-        yield Course(
+        yield Scenario(
             f"health of {service or 'the server'} (grpc)", "transport",
             "With --enable_grpc_healthcheck_service, grpc.health.v1 knows three names.",
             grpc_server, "grpc", _health(service, wanted),
         )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "reflection (grpc)", "transport", "Reflection lists both services.", grpc_server, "grpc",
         _reflection,
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "a service that is not registered (grpc)", "transport",
         "SessionService is a proto only: its method is UNIMPLEMENTED.", grpc_server, "grpc",
         _status_of("/tensorflow.serving.SessionService/SessionRun", b"", "UNIMPLEMENTED"),
     )  # fmt: skip
-    yield Course(
+    yield Scenario(
         "bytes that are no request (grpc)", "transport",
         "A message that gRPC cannot parse is INTERNAL.", grpc_server, "grpc",
         _status_of("/tensorflow.serving.PredictionService/Predict", b"\xff\xff\xff", "INTERNAL"),
     )  # fmt: skip
 
 
-COURSES = tuple(_courses())
+SCENARIOS = tuple(_scenarios())
