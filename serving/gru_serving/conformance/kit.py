@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gru_serving.conformance.case import Case, read_cases
-from gru_serving.conformance.scenarios import SCENARIOS, Scenario, NotOfferedError
 from gru_serving.conformance.differences import difference, fits, shown
+from gru_serving.conformance.scenarios import SCENARIOS, NotOfferedError, Scenario
 from gru_serving.conformance.server import GrpcAnswer, HttpAnswer, Server
 
 SAME, DOCUMENTED, DEVIATES, NOT_OFFERED = (
