@@ -77,6 +77,23 @@ def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
     assert "servable" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "flag", "message"),
+    [
+        ("opentelemetry", "--tracing", "needs opentelemetry-sdk, which is not installed; "
+         "install it with pip install 'keras-gru[otel]'"),
+        ("model_signing", "--trusted_signers=key.pub", "needs model-signing, which is not "
+         "installed; install it with pip install 'keras-gru[signing]'"),
+    ],
+)  # fmt: skip
+def test_what_a_flag_asks_for_is_named_before_a_model_is_loaded(module, flag, message, tmp_path):
+    flags = ("--port=1", "--model_name=m", f"--model_base_path={tmp_path}", flag)
+    done = run_without(module, "gru_serving", "serve", *flags)
+    assert done.stderr.splitlines()[-1] == f"gru-serve serve: {message}"
+    assert done.returncode == 2
+    assert "Loading" not in done.stderr
+
+
 @pytest.mark.slow
 def test_a_model_says_that_it_needs_tensorflow(tmp_path):
     """The server itself does without it: models of ONNX may be all that it serves."""

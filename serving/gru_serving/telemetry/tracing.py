@@ -33,6 +33,7 @@ _ID = re.compile(r"[!-~]{1,128}")
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]*)?"
 )
+_DRAWN = 64
 _FAULTS = {
     *(Code.UNKNOWN.name, Code.DEADLINE_EXCEEDED.name, Code.UNIMPLEMENTED.name),
     *(Code.INTERNAL.name, Code.UNAVAILABLE.name, Code.DATA_LOSS.name),
@@ -205,13 +206,25 @@ class Tracing:
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         from opentelemetry import propagate
+        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
         from opentelemetry.trace import NoOpTracer, SpanKind, get_current_span
 
+        class OneTrace(RandomIdGenerator):
+            """The ids of spans of one trace, which its sampling was decided for."""
+
+            def __init__(self, trace_id: int) -> None:
+                self._trace_id = trace_id
+
+            def generate_trace_id(self) -> int:
+                return self._trace_id
+
+        self._one_trace = OneTrace
         self._provider = _configured() if provider is None else provider
         self._tracer: Any = self._provider.get_tracer("gru_serving")
         self._is_off = isinstance(self._tracer, NoOpTracer)  # OTEL_SDK_DISABLED
         self._new_id = self._provider.id_generator.generate_trace_id
         self._decide: Any = self._provider.sampler.should_sample
+        self._drawn: list[int] = []
         self._extract, self._current = propagate.extract, get_current_span
         self._kind = SpanKind.SERVER
         self._context = _no_context()
@@ -226,21 +239,37 @@ class Tracing:
         """
         if self._is_off:
             return
-        context, trace_id = self._context, 0
+        context = self._context
         if given and not self.fields.isdisjoint(given):
             context = self._extract(given, context)
-            trace_id = self._current(context).get_span_context().trace_id
-        name = record.method.removeprefix("/")
-        trace_id = trace_id or self._new_id()
-        # Most requests end here; a span of the SDK's would cost them several times as much.
-        if not self._decide(context, trace_id, name, self._kind).decision.is_recording():
+            trace_id = self._current(context).get_span_context().trace_id or self._new_id()
+            if not self._samples(context, trace_id):
+                return
+        elif not (trace_id := self._next_root()):
             return
-        tracer = _tracer_of(self._tracer, trace_id)
+        tracer: Any = copy(self._tracer)
+        tracer.id_generator = self._one_trace(trace_id)
+        name = record.method.removeprefix("/")
         span = tracer.start_span(name, context, self._kind, start_time=record.began_ns)
         place = span.get_span_context()
         flags = int(place.trace_flags)
         record.traceparent = f"00-{place.trace_id:032x}-{place.span_id:016x}-{flags:02x}"
         record.trace = RequestTrace(tracer, span)
+
+    def _next_root(self) -> int:
+        """The trace id of the next request that belongs to no trace yet; 0 if it is not sampled.
+
+        The sampler is asked for many requests in a row: for each in turn, that would take several
+        times as long as its own work, and a span that drops itself longer still.
+        """
+        if not self._drawn:
+            ids = [self._new_id() for _ in range(_DRAWN)]
+            self._drawn = [one if self._samples(self._context, one) else 0 for one in ids]
+        return self._drawn.pop()
+
+    def _samples(self, context: Context, trace_id: int) -> bool:
+        decided = self._decide(context, trace_id, "request", self._kind)
+        return bool(decided.decision.is_recording())
 
     def end(self, record: RequestRecord) -> None:
         """End the span of a request, with what its record says."""
@@ -295,19 +324,6 @@ def _configured() -> TracerProvider:
         raise InvalidArgument(f"--tracing, by the OTEL_* variables: {error}") from None
     provider: Any = trace.get_tracer_provider()
     return provider  # type: ignore[no-any-return]
-
-
-def _tracer_of(tracer: Any, trace_id: int) -> Tracer:
-    """A tracer whose root spans belong to a trace of this id."""
-    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-
-    class OneTrace(RandomIdGenerator):
-        def generate_trace_id(self) -> int:
-            return trace_id
-
-    own: Any = copy(tracer)
-    own.id_generator = OneTrace()
-    return own  # type: ignore[no-any-return]
 
 
 def _no_context() -> Context:

@@ -2,13 +2,17 @@
 
 import asyncio
 import concurrent.futures
+import gzip
+import http.server
 import json
+import threading
 import uuid
 
 import grpc
 import httpx
 import numpy as np
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
@@ -202,6 +206,50 @@ def test_an_id_that_is_none_is_replaced(traced, given):
     answer = httpx.get(url, headers=sent, trust_env=False)
     assert answer.headers["x-request-id"] != given
     assert len(answer.headers["x-request-id"]) == 32
+
+
+class HttpReceiver(http.server.BaseHTTPRequestHandler):
+    """A collector that takes OTLP over HTTP, and keeps the spans in its server's list."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
+        for one in request.resource_spans:
+            self.server.spans += [span for scope in one.scope_spans for span in scope.spans]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_the_variables_choose_protocol_and_sampler(models, tmp_path):
+    """Over HTTP; of the requests here only one belongs to a trace that its client samples."""
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), HttpReceiver) as receiver,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        receiver.spans = []
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{receiver.server_port}"
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        patch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        patch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+        patch.setenv("OTEL_SERVICE_NAME", "mine")
+        flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}", "--tracing")
+        with running(tmp_path / "log", *flags) as server:
+            traced = Traced(server, None, None)
+            alone = traced.ask("rest", "affine")
+            assert "traceparent" not in alone
+            assert len(alone["x-request-id"]) == 32
+            unsampled = f"00-{uuid.uuid4().hex}-{PARENT}-00"
+            assert traced.ask("grpc", "affine", traceparent=unsampled)["traceparent"] == unsampled
+            traced.ask("grpc", "affine", traceparent=f"00-{TRACE}-{PARENT}-01")
+        receiver.shutdown()
+    assert {span.trace_id.hex() for span in receiver.spans} == {TRACE}
+    assert {"decode", "queue", "run", "encode"} < {span.name for span in receiver.spans}
 
 
 def test_an_exporter_that_is_none_ends_the_start(models):

@@ -208,8 +208,10 @@ class Observed(grpc.aio.ServerInterceptor):
             record = RequestRecord("GRPC", details.method, client=_peer(context))
             record.request_bytes = len(request)
             if self._identities is not None:
-                metadata = reversed(context.invocation_metadata() or ())
-                given = {key: value for key, value in metadata if key in self._identities.names}
+                names = self._identities.names
+                # The context's own list would be made anew from C.
+                metadata = details.invocation_metadata or ()
+                given = {key: value for key, value in reversed(metadata) if key in names}
                 # Initial metadata would be a message of its own.
                 context.set_trailing_metadata(self._identities.note(record, given))
             self._in_progress.add("GRPC")

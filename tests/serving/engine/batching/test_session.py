@@ -16,6 +16,7 @@ from gru_serving.errors import (
     InvalidArgument,
     Unavailable,
 )
+from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask, enqueued, hold
 from tests.waiting import wait_until
 
@@ -179,8 +180,9 @@ def test_an_idle_thread_keeps_nothing_in_memory(make):
     wait_until(freed)
 
 
-def test_full_queue(make, callers):
-    session, gate = make(max_batch_size=2, max_enqueued_batches=3)
+def test_full_queue(make, callers, caplog):
+    metrics = Metrics()
+    session, gate = make(metrics=metrics, max_batch_size=2, max_enqueued_batches=3)
     hold(callers, session, gate)
     waiting = [ask(callers, session, [[n], [n]]) for n in range(3)]
     wait_until(lambda: enqueued(session) == 6)
@@ -190,6 +192,8 @@ def test_full_queue(make, callers):
         "The batch scheduling queue to which this task was submitted is full; currently 3 batches "
         "enqueued and max_enqueued_batches is 3"
     )
+    assert 'gru_serve:refused_count{reason="queue_full"} 1' in set(metrics.lines())
+    assert caplog.messages == [f"Refused 1 request(s), queue_full: {caught.value}"]
     # Requests of another kind have a queue of their own.
     other = ask(callers, session, [[9]], ("y", "x"))
     gate.open.set()
