@@ -103,6 +103,7 @@ def row(one: PackageSet, asked: argparse.Namespace) -> dict[str, Any]:
         for n, of in enumerate(COVERED)
     }
     best = min(found.values())
+    shares = json.loads((path / "combination.json").read_text("utf-8"))["shares"]
     return {
         "name": one.name,
         "rows": len(table),
@@ -112,9 +113,7 @@ def row(one: PackageSet, asked: argparse.Namespace) -> dict[str, Any]:
         "rivals": found,
         "ratio": own / best if best else 0.0,
         "coverage": coverage,
-        "without_networks": json.loads((path / "combination.json").read_text("utf-8"))[
-            "without_networks"
-        ],
+        "networks": any(share["network"] and share["weight"] for share in shares),
         "seconds": seconds,
     }
 
@@ -163,7 +162,7 @@ def _line(one: Mapping[str, Any]) -> str:
         *(f"{one['rivals'][name]:.3f}" for name in RIVALS),
         f"{one['ratio']:.3f}",
         ", ".join(f"{share:.0%}" for share in one["coverage"].values()),
-        "no" if one["without_networks"] else "yes",
+        "yes" if one["networks"] else "no",
         f"{one['seconds']:.0f} s" if one["seconds"] > 1 else "–",
     ]
     return "| " + " | ".join(cells) + " |"

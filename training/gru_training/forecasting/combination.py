@@ -42,6 +42,7 @@ from gru_training.forecasting.network import build_forecaster, initialise_linear
 from gru_training.forecasting.plan import (
     InitialWeights,
     Plan,
+    few_windows,
     independent_windows,
     linear_data,
     measured_errors,
@@ -112,6 +113,7 @@ def as_record(plan: Plan, trained: Trained) -> dict[str, Any]:
         "network_lookback": plan.network_lookback,
         "training_lookback": plan.training_lookback,
         "criterion": trained.criterion,
+        "few_windows": few_windows(plan.data),
         "shares": [asdict(share) for share in trained.shares],
         "transforms": dict(plan.transforms),
     }
@@ -465,8 +467,19 @@ def _weigh(
         *(each(read.astype(np.float64)) for each in linear),
     ]
     errors = measured_errors(forecasts, windows, data)
-    criterion = criterion_of(plan.config.model.loss, data, windows)
-    return stacking_weights(errors, independent_windows(data), criterion), errors, criterion
+    criterion, independent = (
+        criterion_of(plan.config.model.loss, data, windows),
+        independent_windows(data),
+    )
+    alone, networks = np.array(plan.weights), answers.shape[-1]
+    if few_windows(data):
+        return np.append(np.zeros(networks), alone), errors, criterion
+    if plan.folds == 1:
+        return stacking_weights(errors, independent, criterion), errors, criterion
+    # Simple forecasters are weighed by more windows than these, and stay as they are to each other.
+    both = np.column_stack([errors[:, :networks], errors[:, networks:] @ alone])
+    weights = stacking_weights(both, independent, criterion)
+    return np.append(weights[:-1], weights[-1] * alone), errors, criterion
 
 
 def _shares(

@@ -1,4 +1,4 @@
-"""Forecasters that are linear in the window, fitted in closed form: ridge and smoothing.
+"""Forecasters that are linear in the window: ridge regressions, smoothing and the theta method.
 
 They map windows from which their last value is subtracted, so that a value added to the whole
 window is added to the forecast. All that fitting needs is the Gram matrix of the training windows,
@@ -9,16 +9,23 @@ Exponential smoothing has level, trend and season, all additive (Hyndman et al. 
 with Exponential Smoothing: The State Space Approach", section 2.3), begun anew in each window: the
 states, and so the forecasts, are then linear in the window. The squared error over all training
 windows follows from their Gram matrix, and hundreds of parameters are tried at the cost of a few.
+Short series have also `gru_training.forecasting.smoothing`.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gru_training.forecasting.sets import longest_lookback
+from gru_training.forecasting.smoothing import (
+    Smoothing,
+    Theta,
+    choose_smoothing,
+    choose_theta,
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class LinearForecaster:
     """(L, H), the same for all columns, or (K, L, H); from windows with their last value subtracted
     to forecasts with the same value subtracted."""
     season: int = 1
-    """Steps of a season, for exponential smoothing."""
+    """Steps of a season, for exponential smoothing, ETS and theta."""
     penalty: float = 0.0
     """Penalty of a ridge regression."""
 
@@ -406,7 +413,7 @@ def _first_states(season: int, lookback: int) -> tuple[np.ndarray, np.ndarray, n
     return first - trend * (middle + 1), trend, seasonal
 
 
-RIDGE = "ridge"
+RIDGE, ETS, THETA = "ridge", "ETS", "theta"
 PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
 _SEASONS = (1, 2, 3, 4, 7, 14, 30)
 _LOOKBACKS = (96, 336, 720)
@@ -416,8 +423,13 @@ _SMOOTHED_SEASONS, _FARTHEST = 6, 2000
 """Seasons that smoothing reads. A ridge regression tries as many steps, up to the farthest: where
 smoothing makes the delivered model read them, the baseline to beat reads them, too."""
 _MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
-"""Beyond which no column has a ridge regression to itself."""
-_LONGEST_SMOOTHED = 160
+"""Columns, and steps of a ridge regression, beyond which no column has a matrix to itself."""
+_LEAST_SMOOTHED, _LONGEST_SMOOTHED = 4, 160
+_SHORT = 1000
+"""Training rows up to which ETS and the theta method count; of more, ridge regressions learn what
+they know."""
+_STEPS_AHEAD = 8
+"""Steps ahead by which the ETS of a single column is chosen."""
 
 
 @dataclass(frozen=True)
@@ -465,25 +477,38 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
 
 
 def fit_components(
-    data: LinearData, most: int | None = None, own: bool = True
-) -> list[LinearForecaster]:
-    """The last value, the last season, ridge regressions and exponential smoothing.
+    folds: Sequence[LinearData], most: int | None = None, own: bool = True
+) -> list[tuple[LinearForecaster, ...]]:
+    """The last value, the last season, ridge regressions, smoothing and the theta method.
 
     Args:
-        data: Series to fit on and to choose by.
+        folds: Rows to fit on and windows after them to choose by, the most rows last.
         most: The most steps that may be read; by default as many as the training rows allow.
         own: Whether to fit also a ridge regression with a matrix for each column.
+
+    Returns:
+        Each of them as it is fitted in every fold.
     """
+    data, columns = folds[-1], folds[-1].values.shape[1]
     tried = lookbacks(data.season, data.horizon, data.train, most)
-    forecasters = [repeat_last(data.horizon)]
+    found = [(repeat_last(data.horizon),) * len(folds)]
     if most is None or data.season <= most:
-        forecasters.append(repeat_season(data.season, data.horizon))
-    return [*forecasters, *_ridges(data, tried, own), *_smoothings(data, most)]
+        found.append((repeat_season(data.season, data.horizon),) * len(folds))
+    found += _ridges(folds, tried, own)
+    short = data.train <= _SHORT and columns <= _MOST_OWN_COLUMNS
+    if not short or columns == 1:
+        found += zip(*(_smoothings(fold, most) for fold in folds), strict=False)
+    if short and _room(folds[0], most) >= _LEAST_SMOOTHED:
+        for name in (ETS, THETA):
+            found.append(tuple(_by_column(name, fold, _room(fold, most)) for fold in folds))
+    return found
 
 
 def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
     """The same kind of forecaster, of the same length, fitted on other rows."""
     lookback, own = forecaster.lookback, forecaster.own
+    if forecaster.name in (ETS, THETA):
+        return _by_column(forecaster.name, data, lookback)
     if forecaster.name not in (RIDGE, SMOOTHING):
         return forecaster
     grams = _centred(_grams(data, lookback, own), lookback)
@@ -492,29 +517,81 @@ def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster
     return _ridge(_solver(grams, lookback)(forecaster.penalty), forecaster.penalty, own)
 
 
-def _ridges(data: LinearData, tried: list[int], may_own: bool) -> list[LinearForecaster]:
-    """The best one for all columns together, and the best with a matrix for each."""
-    found: list[LinearForecaster] = []
-    K = data.values.shape[1]
-    windows = data.windows(tried[-1])
-    last = windows[:, -1:]
-    # Laid out once as all of them read it.
-    read, ahead = (
-        np.ascontiguousarray(np.moveaxis(values - last, 2, 0))
-        for values in (windows, data.futures())
-    )
+def _room(data: LinearData, most: int | None) -> int:
+    """The steps that ETS and the theta method read."""
+    wanted = max(_SMOOTHED_SEASONS * data.season, min(_LONGEST_SMOOTHED, 8 * data.horizon))
+    return min(most or data.train, data.train - data.horizon, wanted)
+
+
+def _by_column(name: str, data: LinearData, lookback: int) -> LinearForecaster:
+    """Fit ETS or the theta method, with a matrix for each column.
+
+    Args:
+        name: Name of the method.
+        data: Series to fit on.
+        lookback: Steps read, L; of a column with fewer values as many as it has.
+    """
+    columns = []
+    for column in data.values[: data.train].T:
+        seen = np.flatnonzero(np.isfinite(column))
+        columns.append(filled(column[seen[0] : seen[-1] + 1]) if len(seen) else np.zeros(2))
+    season = data.season if lookback >= 2 * data.season else 1
+    chosen = _parameters(name, columns, season, data.horizon)
+    kernels = np.zeros((len(columns), lookback, data.horizon))
+    for matrix, column, parameters in zip(kernels, columns, chosen, strict=True):
+        steps = min(lookback, max(len(column), _LEAST_SMOOTHED))
+        matrix[-steps:] = parameters.kernel(steps, data.horizon)
+    detail = f"look-back {lookback}"
+    if len(columns) > 1:
+        return LinearForecaster(name, f"{detail}, for each column by itself", kernels, data.season)
+    shown = chosen[0]._asdict()
+    detail += "".join(f", {key} {value:.3g}" for key, value in shown.items() if value)
+    return LinearForecaster(name, detail, kernels[0], data.season)
+
+
+def _parameters(
+    name: str, columns: Sequence[np.ndarray], season: int, horizon: int
+) -> Sequence[Smoothing | Theta]:
+    """Choose parameters of ETS or the theta method for each column."""
+    if name == THETA:
+        return choose_theta(columns, season)
+    # Beside others one step ahead tells more: what is chosen by many steps varies more.
+    farthest = horizon if len(columns) == 1 else 1
+    ahead = np.linspace(1, farthest, min(farthest, _STEPS_AHEAD)).round().astype(int)
+    return choose_smoothing(columns, season, ahead.tolist())
+
+
+def _ridges(
+    folds: Sequence[LinearData], tried: list[int], may_own: bool
+) -> list[tuple[LinearForecaster, ...]]:
+    """The best one for all columns together, and the best with a matrix for each, in each fold."""
+    found = list[tuple[LinearForecaster, ...]]()
+    K = folds[0].values.shape[1]
+    pairs = []
+    for fold in folds:  # laid out once as all of them read it
+        windows = fold.windows(tried[-1])
+        both = windows - windows[:, -1:], fold.futures() - windows[:, -1:]
+        pairs.append([np.ascontiguousarray(np.moveaxis(each, 2, 0)) for each in both])
     for own in (False, True) if may_own and 1 < K <= _MOST_OWN_COLUMNS else (False,):
-        best: tuple[float, LinearForecaster] | None = None
+        best: tuple[float, tuple[LinearForecaster, ...]] | None = None
         for lookback in tried:
             if own and lookback > _LONGEST_OWN:
                 continue
-            of_length = _centred(_grams(data, lookback, own), lookback)
-            solved = _solver(of_length, lookback)
+            solvers = []
+            for fold in folds:
+                steps = lookback
+                if fold is not folds[-1]:
+                    steps = min(lookback, longest_lookback(fold.train, fold.horizon))
+                solvers.append(_solver(_centred(_grams(fold, steps, own), steps), steps))
             for penalty in PENALTIES:
-                ridge = _ridge(solved(penalty), penalty, own)
-                error = float(np.nanmean((ridge.beyond_last(read) - ahead) ** 2))
+                ridges = tuple(_ridge(solved(penalty), penalty, own) for solved in solvers)
+                squares = [
+                    (ridge.beyond_last(read) - ahead).ravel() ** 2
+                    for ridge, (read, ahead) in zip(ridges, pairs, strict=True)
+                ]
+                error = float(np.nanmean(np.concatenate(squares)))
                 if best is None or error < best[0]:
-                    best = error, ridge
+                    best = error, ridges
         if best is not None:
             found.append(best[1])
     return found

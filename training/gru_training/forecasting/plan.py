@@ -1,5 +1,9 @@
 """The plan of a training, decided by the series: transform, look-back, simple forecasters.
 
+Of a single column with few validation windows, simple forecasters are also compared in folds before
+these (rolling origins, Tashman 2000, "Out-of-sample tests of forecasting accuracy"), and networks
+have no weight where these are fewer than a handful.
+
 Weights of a combination follow from what its components forecast for windows they did not learn:
 stacking after Breiman (1996), "Stacked regressions", with weights of at least zero that sum to one.
 The fewer independent windows there are to tell the components apart, the closer the weights are to
@@ -7,6 +11,8 @@ those that follow from the size of each one's errors alone (Bates and Granger 19
 of forecasts"). What they are to make small is the loss that is asked for.
 """
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +27,7 @@ from gru_training.forecasting.data import ForecastingData, never_negative, prepa
 from gru_training.forecasting.intervals import pooled_offsets
 from gru_training.forecasting.linear import RIDGE, LinearData, LinearForecaster, fit_components
 from gru_training.forecasting.losses import COUNT_LOSSES, Criterion, SquaredError, criterion_of
+from gru_training.forecasting.series_check import window_origins
 from gru_training.forecasting.sets import longest_lookback
 from gru_training.forecasting.windows import Windows
 
@@ -92,6 +99,11 @@ _MAX_RELATIVE_LOSS = 0.98
 """Share of the interval loss that a transform must leave at most, to be chosen for it."""
 _MAX_ZERO_SHARE = 0.01
 """Share of zeros among values that are never negative, from which on zero is a bound."""
+_ENOUGH_WINDOWS, _MOST_FOLDS, _FEWEST_ROWS = 8, 8, 12
+"""Independent windows to weigh simple forecasters by, as far as there are rows for them; folds that
+they are taken of; and rows to fit on."""
+_HANDFUL = 5
+"""Independent windows below which networks are given no weight."""
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
 """Validation windows, and values in them, that are compared on."""
 _MAX_LOOKBACK = 720
@@ -121,11 +133,13 @@ class _Tried(NamedTuple):
     candidates: list[LinearForecaster]
     weights: np.ndarray
     loss: float
-    """Loss on validation windows, with these weights, by the configured criterion."""
+    """Loss on the windows of all folds, with these weights, by the configured criterion."""
     interval_loss: float
     """Mean pinball loss on validation windows, with these weights."""
     criterion: str
     """Name of the loss for people."""
+    folds: int
+    """Number of folds that the weights follow from."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,10 @@ class Plan:
     initial: InitialWeights
     candidates: tuple[LinearForecaster, ...] = ()
     """Simple forecasters to combine with; none: the network stands alone."""
+    weights: tuple[float, ...] = ()
+    """Weights of the simple forecasters without networks."""
+    folds: int = 1
+    """Number of folds that these weights follow from; 1: the validation windows alone."""
     transforms: tuple[tuple[str, float], ...] = ()
     """Transforms that were tried, and the loss of the simple forecasters together under each."""
     criterion: str = ""
@@ -189,11 +207,14 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
     settings = replace(config.data, transform=best, lookback=max([training, *used]))
     data = prepare(series, settings, initial.scale)
     model = config.model.for_series(network, data.season, len(data.shape.targets))
+    kept = [each.lookback <= data.shape.lookback for each in candidates]
     return Plan(
         replace(config, data=settings, model=model),
         data,
         initial,
-        tuple(each for each in candidates if each.lookback <= data.shape.lookback),
+        tuple(itertools.compress(candidates, kept)),
+        tuple(weights[kept].tolist()),
+        tried[best].folds,
         tuple((name, of.loss) for name, of in tried.items()),
         tried[best].criterion,
         network,
@@ -267,6 +288,37 @@ def independent_windows(data: ForecastingData) -> float:
     return (end - begin) / data.shape.horizon
 
 
+def few_windows(data: ForecastingData) -> bool:
+    """Whether the validation windows are too few to show that networks help.
+
+    Windows of other columns at the same time count as in
+    `gru_training.forecasting.series_check.Support.independent`.
+    """
+    return independent_windows(data) * math.sqrt(len(data.shape.targets)) < _HANDFUL
+
+
+def rolling_folds(data: ForecastingData) -> list[LinearData]:
+    """Rows to fit simple forecasters on, and windows after them to weigh these by.
+
+    The last fold is that of the training and validation part. Where its windows are few, folds
+    before it end within the training part of a single column, each with all windows until the next.
+    """
+    last, (begin, end) = linear_data(data), data.borders.part("validation")
+    horizon, season, columns = data.shape.horizon, data.season, len(data.shape.targets)
+    missing = math.ceil(_ENOUGH_WINDOWS * horizon) - (end - begin)
+    first = max(begin - missing, begin // 2, 3 * season + horizon, _FEWEST_ROWS)
+    count = min((begin - first) // horizon, _MOST_FOLDS)
+    if columns > 1 or missing <= 0 or count < 1:
+        return [last]
+    folds, targets = [], data.standardised_targets
+    ends = np.linspace(first, begin, count + 1).round().astype(int)
+    for rows, until in itertools.pairwise(ends.tolist()):
+        origins = window_origins(targets, rows, min(until + horizon - 1, end), 1, horizon)
+        if len(origins) and np.isfinite(targets[:rows]).any():
+            folds.append(replace(last, train=rows, origins=origins))
+    return [*folds, last]
+
+
 def measured_errors(
     forecasts: Sequence[np.ndarray], windows: Windows, data: ForecastingData
 ) -> np.ndarray:
@@ -312,24 +364,33 @@ def _tried(
 ) -> _Tried:
     """Simple forecasters under a transform, and what they achieve together."""
     data = prepare(series, replace(config.data, transform=transform), scale)
-    linear, windows = linear_data(data), compared_windows(data)
-    found = fit_components(linear, config.data.lookback, own=not series.panel)
-    read = linear.windows(max(each.lookback for each in found))
-    forecasts = [each(read) for each in found]
-    errors = measured_errors(forecasts, windows, data)
-    criterion = criterion_of(config.model.loss, data, windows)
-    weights = stacking_weights(errors, independent_windows(data), criterion)
+    windows, folds = compared_windows(data), rolling_folds(data)
+    fitted = fit_components(folds, config.data.lookback, own=not series.panel)
+    errors, criteria, weights = [], [], []
+    for number, fold in enumerate(folds):
+        of_fold = replace(windows, origins=fold.origins)
+        read = fold.windows(max(each[number].lookback for each in fitted))
+        forecasts = [each[number](read) for each in fitted]
+        errors.append(measured_errors(forecasts, of_fold, data))
+        criteria.append(criterion_of(config.model.loss, data, of_fold))
+        until = data.borders.part("validation")[1] if fold is folds[-1] else folds[number + 1].train
+        independent = (until - fold.train) / data.shape.horizon
+        weights.append(independent * stacking_weights(errors[-1], independent, criteria[-1]))
+    together = np.sum(weights, axis=0)
+    together /= together.sum()
+    losses = [of.loss(each @ together) for of, each in zip(criteria, errors, strict=True)]
     return _Tried(
-        found,
-        weights,
-        criterion.loss(errors @ weights),
+        [each[-1] for each in fitted],
+        together,
+        float(np.average(losses, weights=[len(each) for each in errors])),
         _interval_loss(
-            sum(each * weight for each, weight in zip(forecasts, weights.tolist(), strict=True)),
+            sum(each * weight for each, weight in zip(forecasts, together.tolist(), strict=True)),
             windows,
             data,
             config.model.levels,
         ),
-        criterion.name,
+        criteria[-1].name,
+        len(folds),
     )
 
 

@@ -137,7 +137,10 @@ def _delivered(metrics: Mapping[str, Any]) -> str:
         network = _network_weight(combination)
         parts = "networks and simple forecasters" if network else "simple forecasters"
         text = f"Delivered is the weighted mean of {parts} that does best on the validation windows"
-        text += "." if network else ": there, networks add nothing."
+        reason = "they are too few to show that networks help"
+        if not combination["few_windows"]:
+            reason = "there, networks add nothing"
+        text += "." if network else f": {reason}."
     own = metrics["model"]["test"][measure]
     better = {
         name: floor["test"][measure]

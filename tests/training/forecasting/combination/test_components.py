@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
 from gru_training.forecasting.linear import (
+    ETS,
     PENALTIES,
     RIDGE,
+    SMOOTHING,
+    THETA,
     LinearData,
     LinearForecaster,
     fit_components,
@@ -38,7 +43,7 @@ def test_the_simple_ones():
 
 def test_ridge_is_that_of_scikit_learn_with_the_penalty_and_length_that_validate_best():
     values = waves()
-    found = next(each for each in fit_components(data(values)) if each.name == RIDGE)
+    found = next(each for (each,) in fit_components([data(values)]) if each.name == RIDGE)
     errors = {}
     for lookback in lookbacks(SEASON, HORIZON, TRAIN):
         inputs, outputs = [], []
@@ -74,7 +79,7 @@ def test_ridge_tries_what_smoothing_reads_of_a_long_season():
 
 @pytest.mark.parametrize("most", [3, 10, None])
 def test_none_reads_more_than_is_allowed(most):
-    found = fit_components(data(waves()), most)
+    found = [each for (each,) in fit_components([data(waves())], most)]
     assert {each.name for each in found} >= {"last value", RIDGE}
     if most is not None:
         assert max(each.lookback for each in found) <= most
@@ -84,8 +89,40 @@ def test_series_that_begin_late_or_have_holes():
     values = waves(3)
     values[:150, 1] = np.nan
     values[60:64, 2] = np.nan
-    for each in fit_components(data(values)):
+    for (each,) in fit_components([data(values)]):
         assert np.isfinite(each.kernel).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "train", "found"),
+    [
+        (1, 180, {SMOOTHING, ETS, THETA}),
+        (3, 180, {ETS, THETA}),
+        (40, 180, {SMOOTHING}),
+        (1, 1100, {SMOOTHING}),
+    ],
+)
+def test_short_series_have_methods_of_their_own(columns, train, found):
+    values = waves(columns, train + 60)
+    series = LinearData(values, train, np.arange(train, train + 40), SEASON, HORIZON)
+    names = {each.name for (each,) in fit_components([series])}
+    assert names - {RIDGE, "last value", "seasonal naive"} == found
+
+
+def test_every_fold_has_what_is_fitted_on_its_own_rows():
+    values = waves(1)
+    last = data(values)
+    first = replace(last, train=90, origins=np.arange(90, 120))
+    changed = values.copy()
+    changed[90:] = 0.0
+    found, *alone = (
+        fit_components(folds) for folds in ([first, last], [replace(first, values=changed)], [last])
+    )
+    for fold, each_alone in enumerate(alone):
+        for both, (single,) in zip(found, each_alone, strict=True):
+            assert both[fold].name == single.name
+            if single.name != RIDGE:  # chosen by the windows of all folds
+                np.testing.assert_array_equal(both[fold].kernel, single.kernel)
 
 
 def test_a_weighted_sum_is_one_matrix():

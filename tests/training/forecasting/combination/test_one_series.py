@@ -26,7 +26,7 @@ def test_of_several_networks():
     model = combined(SHAPE, networks, kernel, 0.2)
     for weight in model.trainable_weights:  # heads on top of a regression begin with zeros
         weight.assign(np.random.default_rng(2).normal(0, 0.3, weight.shape))
-    found = one_series_model(model, CONFIG, SHAPE, {"shares": shares, "network_lookback": 12})
+    found = one_series_model(model, CONFIG, SHAPE, {"shares": shares, "network_lookback": 12}, True)
     windows = np.random.default_rng(3).normal(size=(6, 12, 4)).astype(np.float32)
     for column in range(4):
         np.testing.assert_allclose(
@@ -34,6 +34,16 @@ def test_of_several_networks():
             model(windows)[..., column, :],
             atol=1e-5,
         )
+
+
+def test_of_matrices_for_each_series_it_takes_the_mean():
+    kernel = np.random.default_rng(1).normal(0, 0.2, (4, 12, 3)).astype(np.float32)
+    model, record = combined(SHAPE, [], kernel, 1.0), {"shares": [], "network_lookback": 12}
+    found = one_series_model(model, CONFIG, SHAPE, record, True)
+    window = np.random.default_rng(3).normal(size=(6, 12, 1)).astype(np.float32)
+    each = model(np.repeat(window, 4, axis=2)).numpy()
+    np.testing.assert_allclose(found(window)[..., 0, :], each.mean(axis=2), atol=1e-5)
+    assert one_series_model(model, CONFIG, SHAPE, record, False) is None
 
 
 EMBEDDED = ForecasterConfig(units=6, segment=4, channel_embedding=True)
@@ -66,7 +76,9 @@ def test_an_unknown_series_has_the_vector_of_unknown_ones():
     model = varied(build_forecaster(EMBEDDED, SHAPE, (0.5,), name="network_1", ids=4))
     shares = [{"network": "network_1", "weight": 1.0, "residual": False}]
     many = combined(SHAPE, [(model, 1.0)], None, 0.0)
-    found = one_series_model(many, EMBEDDED, SHAPE, {"shares": shares, "network_lookback": 12})
+    found = one_series_model(
+        many, EMBEDDED, SHAPE, {"shares": shares, "network_lookback": 12}, True
+    )
     vectors = model.get_layer("segment_gru").channel
     assert vectors.shape == (5, 3)
     vectors.assign(np.tile(vectors.numpy()[4], (5, 1)))
@@ -84,4 +96,4 @@ def test_columns_of_one_table_have_no_vector_for_others():
     shares = [{"network": "network_1", "weight": 1.0, "residual": False}]
     many = combined(SHAPE, [(model, 1.0)], None, 0.0)
     record = {"shares": shares, "network_lookback": 12}
-    assert one_series_model(many, EMBEDDED, SHAPE, record) is None
+    assert one_series_model(many, EMBEDDED, SHAPE, record, False) is None

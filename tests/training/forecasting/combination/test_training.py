@@ -164,6 +164,11 @@ def test_growing_seasons_are_learned_as_logarithms(tmp_path):
     assert tried["log1p"] < 0.98 * tried["none"]
     _, quantiles = run.test_answers(5)
     assert (quantiles >= 0).all()
+    # Two seasons are a handful of windows: networks have no weight, and are not trained again.
+    shares = run.combination["shares"]
+    assert run.combination["few_windows"]
+    assert not any(share["weight"] for share in shares if share["network"])
+    assert {share["name"] for share in shares} >= {"ETS", "theta"}
     model, floors = run.metrics["model"]["test"]["mse"], run.metrics["baselines"]
     assert model < floors["exponential smoothing"]["test"]["mse"]
     assert isinstance(keras.models.load_model(run.path / "model.keras"), keras.Model)

@@ -73,6 +73,7 @@ def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
     metrics["combination"] = {
         "shares": shares,
         "criterion": "mean squared error",
+        "few_windows": False,
         "transforms": {"none": 0.1},
     }
     metrics["model"]["test"]["mse"] = 0.25
@@ -83,6 +84,8 @@ def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
     assert "there, networks add nothing." in first
     assert "**Better on the test windows** (MSE 0.2500): last value (0.2000), each alone" in first
     assert "ridge" not in first
+    metrics["combination"]["few_windows"] = True
+    assert "they are too few to show that networks help." in write_markdown(metrics).split("\n")[2]
     shares[0]["weight"], shares[1]["weight"] = 0.6, 0.4
     metrics["baselines"]["last value"]["test"]["mse"] = 0.3
     first = write_markdown(metrics).split("\n")[2]

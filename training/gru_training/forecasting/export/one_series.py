@@ -1,7 +1,8 @@
 """The signature `one_series`: a forecaster of many series asked for one that it never saw.
 
-It exists where no matrix is for one column alone, and the networks know no series by name, or have
-a learned vector for those that they do not know.
+It exists where the networks know no series by name, or have a learned vector for those that they do
+not know. Of matrices that each series has by itself it takes the mean, but not of columns of one
+table, which are unlike.
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ def one_series_model(
     config: ForecasterConfig,
     shape: ForecastShape,
     combination: Mapping[str, Any] | None,
+    panel: bool,
 ) -> keras.Model | None:
     """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), where it exists.
 
@@ -40,6 +42,7 @@ def one_series_model(
         config: Settings of its networks.
         shape: Shape of the model.
         combination: Record of the combination in the run; None: a network stands alone.
+        panel: Whether the series stood in long form.
     """
     if combination is None or not config.channel_independent or len(shape.targets) < 2:
         return None
@@ -47,9 +50,11 @@ def one_series_model(
     kernel, share = None, 0.0
     if "linear" in names:
         linear = model.get_layer("linear")
-        if linear.own:
-            return None
         kernel, share = np.asarray(linear.get_weights()[0]), float(linear.share)
+        if linear.own:
+            if not panel:
+                return None
+            kernel = kernel.mean(axis=0)
     single = ForecastShape(shape.lookback, shape.horizon, 1, (0,))
     reads = replace(single, lookback=int(combination["network_lookback"]))
     plain = replace(config, linear_skip=False)
@@ -122,7 +127,7 @@ class OneSeries(NamedTuple):
 
 def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
     """Make the forecaster of unknown series, if the model of the run tells none apart."""
-    single = one_series_model(model, run.config.model, run.shape, run.combination)
+    single = one_series_model(model, run.config.model, run.shape, run.combination, run.series.panel)
     if single is None or run.series.calendar.columns:
         return None
     preprocessor = run.preprocessor()
