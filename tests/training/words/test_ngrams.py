@@ -121,6 +121,28 @@ def part(every, first):
     return TokenRows(every.ids[first::2], every.labels[first::2])
 
 
+def test_classes_weigh_the_same_where_folds_say_that_it_helps():
+    """One row in twelve is of a class whose word others have, too: odds alone never answer it."""
+
+    def drawn(count, seed):
+        rng = np.random.default_rng(seed)
+        labels = (rng.random(count) < 1 / 12).astype(np.int32)
+        told = rng.random(count) < np.where(labels, 0.6, 0.15)
+        ids = [np.append(rng.integers(3, V, 4), 2 if word else 3).astype(np.int32) for word in told]
+        return TokenRows(ids, labels)
+
+    def recall(labels, logits):
+        right = logits.argmax(axis=1) == labels
+        return float(np.mean([right[labels == k].mean() for k in (0, 1)]))
+
+    train, validation, test = drawn(300, 0), drawn(60, 1), drawn(2000, 2)
+    ones = [replace(part, weights=np.ones(len(part.ids))) for part in (train, validation)]
+    even = fit_ngrams(train, validation, 2, WITHOUT_PIECES, recall).final
+    given = fit_ngrams(*ones, 2, WITHOUT_PIECES, recall).final
+    reached, least = (recall(test.labels, of.logits(test.ids)) for of in (even, given))
+    assert reached > least + 0.03
+
+
 def test_pieces_of_words_help_where_words_are_rare():
     """Each of 200 words of two stems stands in two or three rows, and stands for its stem."""
     tokens = [*RESERVED, *(f"##{stem}{n:03}" for stem in ("klarin", "trubos") for n in range(100))]

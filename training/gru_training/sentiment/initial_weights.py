@@ -20,7 +20,7 @@ from gru_training.sentiment.warm_start import learned_digests, starting_run, wit
 from gru_training.words.embedding import WordEmbedding, word_pieces
 from gru_training.words.ngrams import word_ratios
 from gru_training.words.tokens import Reading
-from gru_training.words.vocabulary import TokenRows, index_tokens
+from gru_training.words.vocabulary import TokenRows, Vocabulary, index_tokens
 
 _SOURCE_FILES = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
@@ -66,11 +66,14 @@ class InitialWeights(ABC):
         """
 
     @abstractmethod
-    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
+    def set_weights(
+        self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
+    ) -> None:
         """Give a network its weights.
 
         Args:
             model: Network of `build_sentiment_model`, of these words and settings.
+            vocabulary: Words of the network, as `words` learns them.
             target: Target of the data.
             train: Rows to learn from.
         """
@@ -103,8 +106,11 @@ class NewWeights(InitialWeights):
         """Learn the words of the training texts, and vectors where the settings ask for them."""
         return sentiment_words(data, self.config, folder, progress, cleaned, reading)
 
-    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
+    def set_weights(
+        self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
+    ) -> None:
         """Leave the weights as they were drawn, but for the ratios of `--word-ratios`."""
+        del vocabulary
         if self.config.model.word_ratios:
             layer = model.get_layer("embedding")
             trained = _trained_words(layer)
@@ -149,15 +155,17 @@ class RunWeights(InitialWeights):
         vectors = pieces = None
         if isinstance(self._embedding, WordEmbedding):
             if self._embedding.fixed is not None:
-                vectors = _with_new_rows(self._embedding.fixed.numpy(), len(vocabulary))
+                vectors = self._embedding.fixed.numpy()[self._former_ids(vocabulary)]
             if self._embedding.pieces is not None:
                 pieces = word_pieces(vocabulary.tokens)
         return SentimentWords(vocabulary, vectors, len(vocabulary), pieces)
 
-    def set_weights(self, model: keras.Model, target: Target, train: TokenRows) -> None:
+    def set_weights(
+        self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
+    ) -> None:
         """Give a network the weights of the run.
 
-        New words begin with the unknown word's vector, as which they were read before. Outputs of
+        New words begin with the vector of what they were read as before. Outputs of
         classes or labels that the run knows are those of the run, by their names; the logit of a
         new one begins with its log odds in the training rows, whatever the text.
         """
@@ -166,7 +174,7 @@ class RunWeights(InitialWeights):
                 continue
             old = self._model.get_layer(layer.name)
             if layer.name == "embedding":
-                _set_vectors(layer, old)
+                _set_vectors(layer, old, self._former_ids(vocabulary))
             elif layer.name == "logits" and target.kind != "number":
                 self._set_outputs(layer, old, target, train.labels)
             else:
@@ -184,6 +192,13 @@ class RunWeights(InitialWeights):
                 "dropped_classes": [name for name in known if name not in classes],
             }
         }
+
+    def _former_ids(self, vocabulary: Vocabulary) -> np.ndarray:
+        """Find the ids of the run by which it read the words of a larger vocabulary, (V,)."""
+        known = len(self.run.vocabulary)
+        further = vocabulary.tokens[known:]
+        read = self.run.vocabulary.look_up([further], self.run.backoff)[0, : len(further)]
+        return np.concatenate([np.arange(known), read])
 
     def _set_outputs(
         self,
@@ -216,19 +231,15 @@ def _log_odds(members: np.ndarray) -> np.ndarray:
     return np.asarray(np.log((count + 1) / (len(members) - count + 1)), np.float32)
 
 
-def _with_new_rows(table: np.ndarray, rows: int) -> np.ndarray:
-    """Word vectors (V, D) with those of new words, the unknown word's: (rows, D)."""
-    further = np.broadcast_to(table[UNKNOWN], (rows - len(table), table.shape[1]))
-    return np.concatenate([table, further])
-
-
-def _set_vectors(layer: Any, old: Any) -> None:
+def _set_vectors(layer: Any, old: Any, ids: np.ndarray) -> None:
+    """Give each word the vector that an earlier layer has of its id there, (V,)."""
     if not isinstance(layer, WordEmbedding):
-        layer.embeddings.assign(_with_new_rows(old.embeddings.numpy(), layer.input_dim))
+        layer.embeddings.assign(old.embeddings.numpy()[ids])
         return
-    for name in ("fixed", "trained"):
-        table = getattr(layer, name)
-        if table is not None:
-            table.assign(_with_new_rows(getattr(old, name).numpy(), table.shape[0]))
+    if layer.fixed is not None:
+        layer.fixed.assign(old.fixed.numpy()[ids])
+    if layer.trained is not None:  # ids beyond its words share the unknown word's vector
+        known = np.where(ids < old.trained_words, ids, UNKNOWN)
+        layer.trained.assign(old.trained.numpy()[known[: layer.trained.shape[0]]])
     if layer.pieces is not None:
         layer.piece_vectors.assign(old.piece_vectors)

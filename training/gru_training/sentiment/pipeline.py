@@ -213,7 +213,7 @@ def fit_network(
         pieces,
         config.pretraining.vectors_use if config.pretraining.vectors else "both",
     )
-    initial.set_weights(model, target, texts.rows["train"])
+    initial.set_weights(model, vocabulary, target, texts.rows["train"])
     batches = LengthBucketedBatches(
         rows.train.ids,
         rows.train.labels,

@@ -178,7 +178,8 @@ def fit_ngrams(
     if few:
         penalties = {False: _INVERSE_PENALTIES_OF_FEW, True: _INVERSE_PENALTIES_OF_TFIDF}
     counted = _Counted(tokens, order, MOST_WEIGHTS // classes)
-    return _choose(train, validation, few, counted, penalties, fit, score)
+    weigh = _balanced if train.labels.ndim == 1 and train.weights is None else None
+    return _choose(train, validation, few, counted, penalties, fit, score, weigh)
 
 
 def fit_ngram_numbers(
@@ -335,6 +336,7 @@ def _choose(
     penalties: Mapping[bool, Sequence[float]],
     fit: _Fit,
     score: Score,
+    weigh: Callable[[TokenRows], TokenRows] | None = None,
 ) -> FittedNgrams:
     """Choose the penalty of either weights, whether pieces count with it, and the best of these.
 
@@ -350,6 +352,7 @@ def _choose(
         penalties: Penalties to try, by whether n-grams have TF-IDF weights; else `fit` weighs them.
         fit: Function that fits the regression.
         score: Score of labels and logits; more is better.
+        weigh: Function that weighs rows, which few rows are tried with in the end, too.
     """
     size, order = len(counted.tokens), counted.order
     folds = _folds(train.labels) if few else None
@@ -366,12 +369,12 @@ def _choose(
     keys, held = counts(train)
 
     def tried(
-        penalty: float, tfidf: bool, made: _Features, x: sp.csr_matrix
+        penalty: float, tfidf: bool, made: _Features, x: sp.csr_matrix, rows: TokenRows = train
     ) -> tuple[float, NgramModel]:
-        model = made.model(keys, fit(x, train, penalty, tfidf), penalty, counted)
+        model = made.model(keys, fit(x, rows, penalty, tfidf), penalty, counted)
         logits = model.logits(validation.ids)
         if folds is not None:
-            others = _out_of_fold(x, train, folds, lambda x, rows: fit(x, rows, penalty, tfidf))
+            others = _out_of_fold(x, rows, folds, lambda x, some: fit(x, some, penalty, tfidf))
             logits = np.concatenate([others, logits])
         return score(labels, logits), model
 
@@ -386,11 +389,15 @@ def _choose(
         if few:
             made = features(keys, held, tfidf, True)
             found.append((*tried(best[2], tfidf, made, made.of(held)), best[2]))
-    _, trained, penalty = max(found, key=lambda one: one[0])
+    least, trained, penalty = max(found, key=lambda one: one[0])
     if not few:
         return FittedNgrams(trained, trained)
-    tfidf = trained.squares is not None
-    rows = _together(train, validation)
+    tfidf, rows = trained.squares is not None, _together(train, validation)
+    if weigh is not None:
+        made = features(keys, held, tfidf, trained.with_pieces)
+        reached, weighed = tried(penalty, tfidf, made, made.of(held), weigh(train))
+        if reached > least:
+            trained, rows = weighed, weigh(rows)
     all_keys, all_held = counts(rows)
     made = features(all_keys, all_held, tfidf, trained.with_pieces)
     fitted = fit(made.of(all_held), rows, penalty, tfidf)
@@ -423,6 +430,12 @@ def _out_of_fold(
     restored = np.empty((len(folds), parts[0].shape[1]))
     restored[np.concatenate(places)] = np.concatenate(parts)
     return restored
+
+
+def _balanced(rows: TokenRows) -> TokenRows:
+    """Weigh rows of classes so that all classes count the same."""
+    counts = np.bincount(rows.labels)
+    return TokenRows(rows.ids, rows.labels, 1 / counts[rows.labels])
 
 
 def _some(rows: TokenRows, places: np.ndarray) -> TokenRows:

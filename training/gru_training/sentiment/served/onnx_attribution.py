@@ -44,7 +44,7 @@ def add_attribution(
         graph: Graph to add to; gets the input `place` (1,) int64, the class to explain, below 0
             for the one answered, unless there is a number only.
         model: The classifier, from word ids (B, T) to logits.
-        layers: Its layers of GRUs.
+        layers: Layers of GRUs of the classifier, in order.
         head: Head of the run.
         embedded: The words' vectors (1, T, D), with their mask.
         ids: Word ids (1, T).
