@@ -15,6 +15,7 @@ _EXTRAS = {
     "matplotlib": "plot",
     "pyarrow": "tables",
     "onnxruntime": "serve-light",
+    "ray": "ray",
     "starlette": "serve-light",
     "tensorflow": "serve",
     "uvicorn": "serve-light",

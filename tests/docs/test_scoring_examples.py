@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +14,14 @@ import pytest
 
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.task import TASK
+from tests.serving.ray.cluster import two_nodes
 from tests.training.conftest import tiny_sentiment_run
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
+ROWS = int(os.environ.get("KERAS_GRU_ROWS", "100_000"))
+"""Rows of the tables that are scored while a node is killed."""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,28 @@ def test_dask(run, tickets, tmp_path):
     pytest.importorskip("dask.dataframe")
     assert "label" in example("score_with_dask.py", run.path, tickets, tmp_path / "scored")
     check(run, tickets, tmp_path / "scored")
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`")  # Ray's own
+def test_ray_with_a_node_that_is_killed(run, tmp_path):
+    texts = [row.text for row in run.test_predictions()]
+    source, scored = tmp_path / "rows", tmp_path / "scored"
+    source.mkdir()
+    for part in range(20):
+        ids = range(part * ROWS // 20, (part + 1) * ROWS // 20)
+        table = pa.table({"id": ids, "text": [texts[i % len(texts)] for i in ids]})
+        pq.write_table(table, source / f"{part}.parquet")
+    with two_nodes() as cluster, ThreadPoolExecutor() as threads:
+        environment = {"RAY_ADDRESS": cluster.address}
+        ran = threads.submit(
+            example, "score_with_ray.py", run.path, source, scored, environment=environment
+        )
+        wait_until(lambda: ran.done() or len(list(scored.glob("*.parquet"))) > 1, 300)
+        assert not ran.done(), ran.result()
+        cluster.kill_node()
+        ran.result()
+    check(run, source, scored)
 
 
 @pytest.mark.long

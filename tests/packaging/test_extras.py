@@ -74,6 +74,7 @@ def modules(*rooms, without=()):
 
 EXPORT = ("gru_serving.export", "gru_serving.commands.export")
 TABLES = ("gru_serving.commands.files.score_file",)
+RAY = ("gru_serving.ray", "gru_serving.commands.deploy_ray")
 SERVING, TRAINING = PACKAGES["gru_serving"], PACKAGES["gru_training"]
 CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "protos", "release",
                                       "storage", "telemetry")]  # fmt: skip
@@ -84,13 +85,14 @@ CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", 
     ("extras", "found"),
     [
         ((), ["gru_serving.__main__", "gru_serving.errors", "gru_training.__main__"]),
-        (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES))),
+        (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES, *RAY))),
         (("layer",), modules(PACKAGES["keras_gru"])),
         (("tables",), [*TABLES, *modules(TRAINING / "scoring", TRAINING / "tables")]),
-        (("serve",), modules(SERVING, without=(*EXPORT, *TABLES))),
+        (("serve",), modules(SERVING, without=(*EXPORT, *TABLES, *RAY))),
+        (("ray",), RAY),
         (("train",), [*modules(TRAINING, SERVING / "export"), "gru_serving.commands.export"]),
     ],
-    ids=["base", "client", "layer", "tables", "serve", "train"],
+    ids=["base", "client", "layer", "tables", "serve", "ray", "train"],
 )
 def test_modules_import_with_their_extra(extras, found):
     with_extra = installed_with(*extras)
@@ -108,7 +110,7 @@ def test_modules_import_with_their_extra(extras, found):
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
         ("gru_training", ("train", "excel", "tensorboard", "mlflow", "wandb")),
-        ("gru_serving", ("all", "text", "tflite")),
+        ("gru_serving", ("all", "ray", "text", "tflite")),
     ],
 )
 def test_what_is_imported_is_asked_for(package, extras):
