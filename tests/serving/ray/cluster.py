@@ -37,7 +37,7 @@ class TwoNodes:
     def kill_node(self):
         """Kill the second node and all in it, after all has stood still for a moment."""
         raylet = self._second.all_processes["raylet"][0].process.pid
-        stopped = [pid for pid in _children(raylet) if _is_replica(pid)]
+        stopped = [pid for pid in children(raylet) if _is_replica(pid)]
         _hang(stopped)
         self._cluster.remove_node(self._second, allow_graceful=False)
         for pid in stopped:  # it may have missed the end of its node
@@ -52,12 +52,15 @@ class TwoNodes:
         _hang([victim])
         _kill(victim)
 
+    def raylets(self):
+        """Process numbers of the nodes; what Ray starts are their children."""
+        return [
+            one.all_processes["raylet"][0].process.pid for one in self._cluster.list_all_nodes()
+        ]
+
     def replicas(self):
         """Process numbers of the replicas."""
-        nodes = [
-            node.all_processes["raylet"][0].process.pid for node in self._cluster.list_all_nodes()
-        ]
-        return [pid for node in nodes for pid in _children(node) if _is_replica(pid)]
+        return [pid for node in self.raylets() for pid in children(node) if _is_replica(pid)]
 
 
 @contextmanager
@@ -93,7 +96,7 @@ def _add_node(cluster, tries=3, **options):
         return _add_node(cluster, tries - 1, **options)
 
 
-def _children(parent):
+def children(parent):
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             if path.read_text().rpartition(")")[2].split()[1] == str(parent):
