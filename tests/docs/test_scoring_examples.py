@@ -93,7 +93,7 @@ def test_ray_with_a_node_that_is_killed(run, tmp_path):
     for part in range(20):
         ids = range(part * ROWS // 20, (part + 1) * ROWS // 20)
         table = pa.table({"id": ids, "text": [texts[i % len(texts)] for i in ids]})
-        pq.write_table(table, source / f"{part}.parquet")
+        pq.write_table(table, source / f"{part:02}.parquet")
     with two_nodes() as cluster, ThreadPoolExecutor() as threads:
         # The newer reader starts a process for each of many files, which two CPUs are few for.
         environment = {"RAY_ADDRESS": cluster.address, "RAY_DATA_USE_DATASOURCE_V2": "0"}
@@ -104,6 +104,7 @@ def test_ray_with_a_node_that_is_killed(run, tmp_path):
         assert not ran.done(), ran.result()
         cluster.kill_node()
         ran.result()
+    assert sorted(pd.read_parquet(scored)["id"]) == list(range(ROWS))
     check(run, source, scored)
 
 
