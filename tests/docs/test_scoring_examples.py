@@ -85,7 +85,6 @@ def test_dask(run, tickets, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`")  # Ray's own
 def test_ray_with_a_node_that_is_killed(run, tmp_path):
     texts = [row.text for row in run.test_predictions()]
     source, scored = tmp_path / "rows", tmp_path / "scored"

@@ -12,8 +12,6 @@ from gru_serving.config.flags import FLAGS, Flags
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.predict_pb2 import PredictRequest
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`")  # Ray's
-
 
 @pytest.fixture(scope="module")
 def replica(exports):

@@ -34,10 +34,7 @@ from tests.serving.ray.cluster import two_nodes
 from tests.serving.servers import CONFIG, running
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`"),  # Ray's own
-]
+pytestmark = pytest.mark.long
 
 TEXT, AFFINE = "/v1/models/text", "/v1/models/affine"
 WITH_EXPORT = """
