@@ -45,15 +45,14 @@ def compare(transport: str, model: str, server: object, cluster: object) -> None
     milliseconds: dict[str, list[float]] = {name: [] for name in kinds}
     seconds = dict.fromkeys(kinds, 0.0)
     clients = {name: connect(getattr(one, transport)) for name, one in kinds.items()}
-    for name in [*kinds] * (ROUNDS + 1):
-        before = time.perf_counter(), used(kinds[name])
-        for _ in range(REQUESTS):
-            clients[name].predict([TEXT], model)
-        milliseconds[name].append((time.perf_counter() - before[0]) / REQUESTS * 1e3)
-        seconds[name] += used(kinds[name]) - before[1]
-        if len(milliseconds["Ray Serve"]) == 1:  # the first round warms up
-            milliseconds = {key: values[:0] for key, values in milliseconds.items()}
-            seconds = dict.fromkeys(kinds, 0.0)
+    for turn in range(ROUNDS + 1):
+        for name, one in kinds.items():
+            began, before = time.perf_counter(), used(one)
+            for _ in range(REQUESTS):
+                clients[name].predict([TEXT], model)
+            if turn:  # the first one warms up
+                milliseconds[name].append((time.perf_counter() - began) / REQUESTS * 1e3)
+                seconds[name] += used(one) - before
     for name in kinds:
         print(
             f"{transport:5} {name:10} {statistics.median(milliseconds[name]):7.2f} ms, "
