@@ -34,7 +34,7 @@ INTEROP   := tests/keras_gru/convert tests/keras_gru/test_onnx_export.py tests/k
              tests/docs/test_gru_architecture.py tests/ecosystem/test_model_shapes.py \
              tests/benchmarks/test_layer_benchmark.py
 
-.PHONY: help setup demo test test-interop test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
+.PHONY: help setup demo test test-interop test-spark test-all test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness fuzz lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
@@ -79,6 +79,13 @@ test-interop: $(UV)  ## run the comparisons with PyTorch, Flax, Sonnet and tf2on
 	    --python-version $(OLDEST) --no-header --output-file build/interop.txt
 	NOTHING_MISSING=1 $(ON_PYTHON) $(OLDEST) build/interop build/interop.txt $(INTEROP) \
 	    -m "$(HERE) and not long"
+
+test-spark: $(UV)  ## score with Spark, in an environment of its own (4 GB); installs Java on Debian where it is missing
+	tests/docs/install_java.sh
+	$(UV) pip compile --quiet tests/spark.txt pyproject.toml --extra dev --constraints requirements.lock \
+	    --python-version $(OLDEST) --no-header --output-file build/spark.txt
+	NOTHING_MISSING=1 $(ON_PYTHON) $(OLDEST) build/spark build/spark.txt \
+	    tests/docs/test_scoring_examples.py -k spark -m long
 
 test-lowest-short:  ## the same, of what depends on versions most
 	$(MAKE) test-lowest TESTS="$(DEPENDENT)"

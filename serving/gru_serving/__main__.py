@@ -20,6 +20,10 @@ COMMANDS = {
         "gru_serving.commands.serve",
         "serve SavedModels over gRPC and REST, with TF Serving's flags",
     ),
+    "deploy-ray": (
+        "gru_serving.commands.deploy_ray",
+        "serve models with Ray Serve, in replicas on the machines of a cluster",
+    ),
     "playground": (
         "gru_serving.commands.playground",
         "serve models on this machine and open the page on which to try them",
@@ -75,7 +79,7 @@ COMMANDS = {
 }
 
 # The other commands need the clients, and some need more, such as matplotlib.
-_EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
+_EXTRAS = {"deploy-ray": "ray", "export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 

@@ -16,6 +16,7 @@ _EXTRAS = {
     "pyarrow": "tables",
     "onnxruntime": "serve-light",
     "prometheus_client": "serve-light",
+    "ray": "ray",
     "starlette": "serve-light",
     "tensorflow": "serve",
     "uvicorn": "serve-light",

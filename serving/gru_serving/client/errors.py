@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +16,11 @@ from gru_serving.errors import (
 )
 
 ResultT = TypeVar("ResultT")
+
+# Ray's ActorDiedError and ActorUnavailableError over gRPC, and what stands for both over HTTP.
+_LOST_REPLICA = re.compile(
+    r"The actor (died unexpectedly|\w+ is unavailable: )|Internal Server Error$"
+)
 
 
 def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
@@ -61,6 +67,23 @@ def closed_connection(url: str, reason: str) -> Unavailable:
         else "wants TLS, its address begins with https:// or grpcs://"
     )
     return Unavailable(f"{url} closed the connection ({reason}). If the server {advice}")
+
+
+def lost_replica(url: str, said: str) -> Unavailable | None:
+    """The error for a replica of Ray Serve that ended with the request in it; None for others.
+
+    Ray's proxies answer INTERNAL and 500, and leave it to the client to ask another replica.
+
+    Args:
+        url: URL of the proxy.
+        said: Text of the error, or body of the answer.
+    """
+    if _LOST_REPLICA.match(said) is None:
+        return None
+    return Unavailable(
+        f"{url} gave up the request, as Ray Serve does when the replica that has it ends: "
+        f"{said.splitlines()[0]}"
+    )
 
 
 def refused_certificate(url: str, reason: str) -> ServingError:

@@ -145,6 +145,16 @@ def gateway(_, server, transport, tmp_path):
         ask(url)
 
 
+@produces("replica of Ray Serve that ends with the request in it")
+def lost_replica(_, server, transport, tmp_path):
+    text = "The actor died unexpectedly before finishing this task.\n\tclass_name: ServeReplica"
+    with (
+        rpc(grpc.StatusCode.INTERNAL, text) if transport == "grpc"
+        else web(500, b"Internal Server Error", "text/plain; charset=utf-8")
+    ) as (_, url):  # fmt: skip
+        ask(url)
+
+
 @produces("unknown model", "unknown version", "unknown label", "unknown signature")
 def unknown(situation, server, transport, tmp_path):
     which = {

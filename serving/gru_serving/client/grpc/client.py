@@ -17,6 +17,7 @@ import grpc.aio
 from gru_serving.client.conversation import Call
 from gru_serving.client.errors import (
     closed_connection,
+    lost_replica,
     no_server,
     refused_certificate,
     refused_token,
@@ -140,6 +141,8 @@ class _Channel:
             return Unavailable(
                 f"{self._url} did not read the request: it stops, or too many others wait"
             )
+        if code is Code.INTERNAL and (lost := lost_replica(self._url, details)):
+            return lost
         if code is Code.UNIMPLEMENTED and "method" in said:
             return unexpected_answer(self._url, f"a gRPC server without this service ({details})")
         if code is Code.DEADLINE_EXCEEDED and not details.startswith("Timed out"):

@@ -7,6 +7,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ import httpx
 
 from gru_serving.client.errors import (
     closed_connection,
+    lost_replica,
     no_server,
     refused_certificate,
     refused_token,
@@ -199,6 +201,8 @@ class AnswerBody:
 
 
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
+_SAID_BYTES = 1024
+"""Bytes of an answer without JSON that may say what happened."""
 # Words of errors for a server that disconnects before or during its answer.
 _LOST_CONNECTION = ("disconnected", "peer closed connection", "Not enough data")
 
@@ -271,6 +275,10 @@ class Http:
             known = "error" in read_json(body)
         except (ValueError, TypeError):
             known = False
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR and not known:
+            lost = lost_replica(self.url, body[:_SAID_BYTES].decode("latin-1"))
+            if lost is not None:
+                raise lost
         if not known and status not in _OF_GATEWAYS:
             kind = headers.get("content-type", "no content type")
             raise unexpected_answer(self.url, f"HTTP status {status} with {kind[:80]}")
