@@ -52,7 +52,7 @@ from gru_serving.protos.example_pb2 import Example
 ELSEWHERE = {
     *("tokenize", "look_up", "show_tokens"),  # test_texts.py
     *("probabilities", "choose_class", "choose_labels", "restore_number", "add_bounds"),
-    *("repeat_names", "hide_padding"),  # test_answers.py
+    *("repeat_names", "hide_padding", "find_label", "name_label"),  # test_answers.py
 }
 B, T, C, H = 3, 7, 3, 4
 
