@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from google.protobuf import text_format
+from tests.serving.conformance.refusals import REFUSALS, affine
 
 from gru_serving.client import connect
 from gru_serving.config.flags import Flags
@@ -18,7 +19,6 @@ from gru_serving.errors import ServingError
 from gru_serving.protos import pool
 from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
-from tests.serving.conformance.refusals import REFUSALS, affine
 from tests.serving.messages import (
     BOTH,
     HALF,
