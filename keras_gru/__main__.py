@@ -299,7 +299,7 @@ def _compare(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         corpus=options.corpus,
     )
-    # What would fail at the end fails now.
+    # Fail now rather than at the end of the training.
     with naming_extra("plot", "matplotlib"):
         import matplotlib  # noqa: F401
     if "corpus" in options.tasks:

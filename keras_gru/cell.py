@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 # keras.layers.RNN draws masks before its loop only for subclasses of this class, which Keras does
-# not export; and only its global state tells a cell whether the call around it is training.
+# not export, and only Keras' global state tells a cell whether the surrounding call is a training.
 from keras.src.backend.common import global_state
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
@@ -226,8 +226,8 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         return h_new, [h_new] if nested else h_new
 
     def packed_weights(self, dropconnect_mask: Tensor | None = None) -> PackedWeights:
-        """The weights in the compute dtype, after DropConnect if there is a mask (U, 3U)."""
-        # A wrapper with another dtype policy, as TimeDistributed, may have cast them to its own.
+        """Return the weights in the compute dtype, after DropConnect if there is a mask (U, 3U)."""
+        # A wrapper with another dtype policy, such as TimeDistributed, may have cast them already.
         dtype, bias, gain = self.compute_dtype, self.bias, self.layer_norm_gain
         kernel, recurrent_kernel = (
             tf.cast(self.kernel, dtype),
@@ -240,7 +240,10 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         return PackedWeights(kernel, recurrent_kernel, bias, gain)
 
     def zoneout_share(self, shape: Tensor, training: bool) -> Tensor | None:
-        """Share of the old state to keep: a 0/1 draw of `shape` if `training`, else the rate."""
+        """Return the share of the old state to keep.
+
+        In training it is a 0/1 draw of `shape`, otherwise the rate.
+        """
         if not self.zoneout:
             return None
         if not training:
@@ -251,7 +254,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
     def draw_dropout_mask(self, step_input: Tensor) -> Tensor | Gates:
         """Draw a mask of the inputs, shaped and typed like `step_input` (B, D).
 
-        With `recurrent_dropout` one per gate, as `keras.layers.GRU` draws them.
+        With `recurrent_dropout` it draws one per gate, as `keras.layers.GRU` does.
         """
         draw = self._draw_gates if self.recurrent_dropout else self._draw
         return draw(tf.ones_like(step_input), self.dropout)
@@ -266,30 +269,36 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         return self._draw(ones, self.dropconnect)
 
     def _draw_gates(self, ones: Tensor, rate: float) -> Gates:
-        """Draw one mask per gate, one by one: by the same seed those of Keras' own layer."""
+        """Draw one mask per gate, one after the other.
+
+        With the same seed they are those of Keras' layer.
+        """
         return Gates(*[self._draw(ones, rate) for _ in range(GATE_COUNT)])
 
     def _draw(self, ones: Tensor, rate: float) -> Tensor:
         return keras.random.dropout(ones, rate, seed=self.seed_generator)
 
-    # `keras.layers.RNN` asks for the masks before its loop, whether the call is training or not,
-    # then calls the cell at every step, and after the loop lets the cell forget them.
+    # `keras.layers.RNN` requests the masks before its loop, in training or not, then calls the cell
+    # at every step, and after the loop resets the masks.
 
     def get_dropout_mask(self, step_input: Tensor) -> Tensor | Gates | None:
-        """The mask of the inputs in this call of a layer around the cell; None outside training."""
+        """Return the mask of the inputs in this call of the surrounding layer.
+
+        None outside of training.
+        """
         if self._drawn.inputs is None and self.dropout and _in_training_call():
             self._drawn.inputs = self.draw_dropout_mask(step_input)
         return self._drawn.inputs
 
     def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates | None:
-        """The masks of the state, like `step_input` (B, U), in this call of a layer."""
+        """Return the masks of the state, like `step_input` (B, U), in this call."""
         self.get_dropconnect_mask()  # Keras asks for masks before its loop only here
         if self._drawn.states is None and self.recurrent_dropout and _in_training_call():
             self._drawn.states = self.draw_recurrent_dropout_mask(step_input)
         return self._drawn.states
 
     def get_dropconnect_mask(self) -> Tensor | None:
-        """The mask of the recurrent kernel in this call of a layer around the cell."""
+        """Return the mask of the recurrent kernel in this call of the surrounding layer."""
         if self._drawn.recurrent_kernel is None and self.dropconnect and _in_training_call():
             self._drawn.recurrent_kernel = self.draw_dropconnect_mask()
         return self._drawn.recurrent_kernel
@@ -303,9 +312,9 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         self._drawn.states = self._drawn.recurrent_kernel = None
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """The state to start from, [(batch_size, U)], in the compute dtype.
+        """Return the initial state, [(batch_size, U)], in the compute dtype.
 
-        Zeros, or with `learn_initial_state` the learned one (the cell must be built).
+        It is zero, or with `learn_initial_state` the learned one (the cell must be built).
         """
         zeros = tf.zeros((batch_size, self.units), dtype=self.compute_dtype)
         if not self.learn_initial_state:
@@ -317,7 +326,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
         return [zeros + tf.cast(self.learned_state, self.compute_dtype)]
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, for a complete round trip."""
+        """Return every constructor argument, for a complete round trip."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -347,22 +356,22 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
 
 
 class _DrawnMasks(threading.local):
-    """Masks that a cell has drawn for the call of a layer around it, one set for each thread."""
+    """The masks that a cell has drawn for the call of the surrounding layer, one set per thread."""
 
     inputs: Tensor | Gates | None = None
     states: Gates | None = None
     recurrent_kernel: Tensor | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle a cell without them."""
+        """Copy and pickle a cell without its masks."""
         return _DrawnMasks, ()
 
 
 def current_call() -> Any:
-    """Return what Keras notes of the outermost call of a layer under way, or None."""
+    """Return what Keras stores about the outermost layer call in progress, or None."""
     return global_state.get_global_attribute("current_call_ctx")
 
 
 def _in_training_call() -> bool:
-    """Whether the outermost call of a layer under way is one with training=True."""
+    """Tell whether the outermost layer call in progress has training=True."""
     return bool(getattr(current_call(), "training", False))

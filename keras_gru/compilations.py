@@ -1,7 +1,7 @@
 """The programs that XLA compiles in a script: `python -m keras_gru compilations train.py`.
 
-TensorFlow counts them nowhere that Python could read; it reports each on standard error, in several
-messages of one thread: the shapes of the arguments, and then what it took.
+TensorFlow has no counter of them that Python could read. It reports each one on standard error, in
+several messages of one thread: first the shapes of the arguments, then the time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _MODULES = "device_compilation_profiler=1,device_executable_persistor=1,local_service=3"
-# Messages that only inform; and those on programs that were read, which TensorFlow calls errors.
+# Informative messages, and those about programs that were read, which TensorFlow reports as errors.
 _UNSAID = re.compile(r"I\d{4} |.*(cpu_aot_loader\.cc|XlaSerializedCacheEntry: )")
 _MESSAGE = re.compile(r"I\d{4} \S+\s+(?P<thread>\d+) (?P<module>\w+)\.\w+:\d+\] (?P<text>.*)")
 _COMPILED = re.compile(r"Compiled (\S+) \d+ times, compile time: (\d+) us")
@@ -23,14 +23,14 @@ _READ = re.compile(r"Loading cached entry for: ")
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _LAYER_FUNCTION = re.compile(r"__inference_gru_([a-z]+)_\d+$")  # named in `kernel.execution`
 _PARTS = {"forward": "GRU, forward", "backward": "GRU, backward", "other": "other functions"}
-# Programs of one pass from which a change of the data is worth a thought.
+# Number of programs of one pass above which a change of the data is suggested.
 _MANY = 4
 
 Shape = tuple[int, ...]
 
 
 class Compilation(NamedTuple):
-    """One program.
+    """One compiled program.
 
     Attributes:
         part: Part of the layer, `"forward"` or `"backward"`, or `"other"` for a function of the
@@ -49,8 +49,8 @@ class Compilation(NamedTuple):
     def sizes(self) -> tuple[int, int, int | None, int] | None:
         """Rows, steps, features and units of a program of the layer; None if they are not known.
 
-        The rows are those of one block of the batch, and both they and the steps include padding.
-        There are no features where the inputs are projected before the program runs.
+        The rows are those of one block of the batch; rows and steps include padding. There are no
+        features if the inputs are projected before the program runs.
         """
         states = [shape for shape in self.shapes if len(shape) == 2]
         longer = [shape for shape in self.shapes if len(shape) == 3]
@@ -67,7 +67,7 @@ class Compilation(NamedTuple):
 def run_counting(command: Sequence[str]) -> tuple[int, list[Compilation]]:
     """Run a Python script with its arguments.
 
-    Its standard error is passed on, without messages that only inform.
+    Its standard error is passed on, without informative messages.
 
     Returns:
         Exit status of the script, and its compilations in their order.
@@ -83,7 +83,7 @@ def run_counting(command: Sequence[str]) -> tuple[int, list[Compilation]]:
 
 
 def summary(found: Sequence[Compilation]) -> str:
-    """Tabulate the programs and the seconds that each took, and say how there would be fewer."""
+    """Tabulate the programs with the seconds of each, and suggest how there would be fewer."""
     lines = [f"{'compiled by XLA':<18}{'rows':>6}{'steps':>7}{'features':>10}{'units':>7}{'s':>8}"]
     for one in found:
         sizes = one.sizes or (None,) * 4

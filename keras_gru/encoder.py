@@ -244,12 +244,12 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
         return (outputs, *[state] * self.num_layers) if self.return_state else outputs
 
     def compute_mask(self, sequences: Tensor, mask: Any = None) -> Any:  # noqa: ARG002
-        """The mask for the layer after this one: of the outputs, none of the states."""
+        """Return the mask for the layer after this one: of the outputs, none of the states."""
         output_mask = mask if self.return_sequences else None
         return (output_mask, *[None] * self.num_layers) if self.return_state else output_mask
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, flat, for a complete round trip."""
+        """Return every constructor argument, flat, for a complete round trip."""
         first = self.layers[0]
         of_layer = (first.forward_layer if self.bidirectional else first).get_config()
         return {

@@ -96,7 +96,7 @@ def step(
     recurrent_mask: Gates | None = None,
     input_mask: Gates | None = None,
 ) -> Tensor:
-    """One time step, (1) to (4).
+    """Advance the state by one time step, (1) to (4).
 
     The leading axes of `x` and `h` broadcast against each other, and each of the two is multiplied
     only once: M inputs (M, D) and B states (B, 1, U) give (B, M, U).

@@ -69,7 +69,7 @@ class PerGate(keras.Initializer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
+        """Return every constructor argument."""
         return {
             "initializer": keras.initializers.serialize(self.initializer),
             "seed": self.seed,
@@ -105,7 +105,7 @@ class RememberBias(keras.Initializer):
         return _bias(shape, keep, np.full(units, self.reset), self.update_gate, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
+        """Return every constructor argument."""
         return {"value": self.value, "reset": self.reset, "update_gate": self.update_gate}
 
 
@@ -157,7 +157,7 @@ class ChronoBias(keras.Initializer):
         return _bias(shape, keep, np.full(units, self.reset), self.update_gate, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
+        """Return every constructor argument."""
         return {
             "max_period": self.max_period,
             "update_gate": self.update_gate,
@@ -218,7 +218,7 @@ def with_seed(initializer: Any, seed: Any) -> Any:
 
 
 def _drawn(seed: int | None) -> int:
-    """The seed, or one from the generator that `keras.utils.set_random_seed` sets."""
+    """Return the seed, or one from the generator that `keras.utils.set_random_seed` sets."""
     return random.randint(1, 2**31 - 1) if seed is None else seed
 
 
@@ -232,7 +232,7 @@ def _units(shape: tuple[int, ...], name: str, *, bias: bool = False) -> int:
 
 
 def _bias(shape: tuple[int, ...], keep: Any, reset: Any, update_gate: str, dtype: Any) -> Tensor:
-    """A packed bias whose update gate keeps σ(keep) of the state in either convention."""
+    """Return a packed bias whose update gate keeps σ(keep) of the state in either convention."""
     values = np.zeros(shape)
     row = values if len(shape) == 1 else values[0]  # the rows are added: one of them holds it
     row[:] = np.concatenate([keep if update_gate == "keep" else -keep, reset, np.zeros_like(keep)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def naming_extra(extra: str, *packages: str) -> Iterator[None]:
-    """Turn a failed import of a package into one that says how to install it.
+    """Turn a failed import inside the context into an error that names the package to install.
 
     Args:
         extra: Name of the extra that installs the packages.

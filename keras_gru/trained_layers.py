@@ -1,8 +1,8 @@
-"""The layers of models that `gru-train` wrote, known to Keras by name before they are imported.
+"""The layers of models written by `gru-train`, registered with Keras before they are imported.
 
-`import keras_gru` is then enough for `keras.models.load_model("runs/NAME/model.keras")`. What
-stands for a layer imports the package that holds it when a model with it is loaded, not before:
-this package does not need `gru_training`.
+After `import keras_gru`, `keras.models.load_model("runs/NAME/model.keras")` works. A placeholder
+imports the package of its layer only when a model with this layer is loaded, so this package does
+not need `gru_training`.
 """
 
 import importlib
@@ -33,7 +33,7 @@ MODULES = {
 
 
 class TrainedLayer:
-    """Stands for a layer of `gru_training` until a model with it is loaded.
+    """Placeholder of a layer of `gru_training` until a model with it is loaded.
 
     Args:
         name: Name of the class.
@@ -43,7 +43,7 @@ class TrainedLayer:
         self._name = name
 
     def from_config(self, config: dict[str, Any]) -> Any:
-        """The layer that Keras asks for.
+        """Return the layer that Keras asks for.
 
         Raises:
             ImportError: A package for training is missing; the message says how to install it.
@@ -61,7 +61,7 @@ class TrainedLayer:
 
 
 def register() -> None:
-    """Tell Keras of the layers that are not imported yet."""
+    """Register the layers that are not imported yet."""
     known = keras.saving.get_custom_objects()
     for name in MODULES:
         known.setdefault(f"{PACKAGE}>{name}", TrainedLayer(name))

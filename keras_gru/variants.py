@@ -48,7 +48,7 @@ class _SingleGateCell(keras.layers.Layer):
         self.output_size = units
 
     def reset(self, added: Tensor) -> Tensor:
-        """The reset gate (B, U), from the share (B, U) of the candidate that is added."""
+        """Compute the reset gate (B, U) from the share (B, U) of the candidate that is added."""
         raise NotImplementedError
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -85,11 +85,11 @@ class _SingleGateCell(keras.layers.Layer):
         return h, [h] if nested else h
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """A zero state, [(batch_size, U)], in the compute dtype."""
+        """Return a zero state, [(batch_size, U)], in the compute dtype."""
         return [tf.zeros((batch_size, self.units), dtype=self.compute_dtype)]
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, for a complete round trip."""
+        """Return every constructor argument, for a complete round trip."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -150,11 +150,11 @@ class MGUCell(_SingleGateCell):
         self.gate_candidate = bool(gate_candidate)
 
     def reset(self, added: Tensor) -> Tensor:
-        """The share added, or ones."""
+        """Return the share added, or ones."""
         return added if self.gate_candidate else tf.ones_like(added)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, for a complete round trip."""
+        """Return every constructor argument, for a complete round trip."""
         return {**super().get_config(), "gate_candidate": self.gate_candidate}
 
 
@@ -175,7 +175,7 @@ class CoupledGRUCell(_SingleGateCell):
     """
 
     def reset(self, added: Tensor) -> Tensor:
-        """The share of the state that is kept."""
+        """Return the share of the state that is kept."""
         return 1 - added
 
 
@@ -194,7 +194,7 @@ _LAYER_OPTIONS = (
 
 
 class _SingleGateLayer(keras.layers.RNN):
-    """An RNN around one of the cells; its arguments are the cell's and those of `RNN`."""
+    """An RNN around one of the cells; its arguments are those of the cell and of `RNN`."""
 
     cell_class: type[keras.layers.Layer]
 
@@ -205,7 +205,7 @@ class _SingleGateLayer(keras.layers.RNN):
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, flat, for a complete round trip."""
+        """Return every constructor argument, flat, for a complete round trip."""
         config = super().get_config()
         del config["cell"]
         of_cell = self.cell.get_config()

@@ -188,7 +188,7 @@ def gates_over_time(
     dtype = trajectory.states.dtype
     bias = tf.cast(cell.bias, dtype) if cell.use_bias else None
     gain = getattr(cell, "layer_norm_gain", None)
-    # The states are known, so all steps of all rows go through the equations as one batch.
+    # The states are known, so all steps of all rows pass through the equations as one batch.
     gates = functional.gates(
         trajectory.inputs,
         trajectory.previous,

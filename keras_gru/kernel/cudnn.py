@@ -1,8 +1,8 @@
 """The fused sequence by cuDNN, on a GPU.
 
-cuDNN computes reset_after with a sigmoid and a tanh, and nothing between the steps. Masks run on
-the XLA path, which takes any pattern. The call itself is Keras' own, which keeps up with cuDNN's
-layout of weights.
+cuDNN supports reset_after with a sigmoid and a tanh, and nothing between the steps. Masks use the
+XLA path, which takes any pattern. The call itself is Keras' own, which follows cuDNN's layout of
+weights.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Numbers in parentheses are those of DERIVATION.md. Shapes: the state `h` and eve
 is the projected input, x·W + b of (1) to (3) with the bias of `weights.Projection` in it.
 Forward, any leading axes that broadcast will do in place of B.
 
-Weights and projected inputs come in pieces (see `weights`), so that the same lines serve XLA, which
-wants each gate apart, and TensorFlow's executor, which wants few operations.
+Weights and projected inputs come in pieces (see `weights`), so the same lines serve XLA, which
+needs each gate separately, and TensorFlow's executor, which needs few operations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Activation = Callable[[Tensor], Tensor]
 
 # Which GRU --------------------------------------------------------------------------------------
 
-# σ′ and φ′ of (9), (10) and (12) in terms of the activation's output, which the forward pass keeps.
+# σ′ and φ′ of (9), (10) and (12) as functions of the activation's output, which the forward pass
+# keeps.
 DERIVATIVE_FROM_OUTPUT: dict[Activation, Activation] = {
     keras.activations.sigmoid: lambda y: y * (1 - y),
     keras.activations.hard_sigmoid: lambda y: tf.cast((y > 0) & (y < 1), y.dtype) / 6,
@@ -255,19 +256,19 @@ EPSILON = 1e-3
 
 
 def centered(kernel: Tensor) -> Tensor:
-    """Take from each gate of a packed kernel (V, 3U) the mean of its columns (37)."""
+    """Subtract from each gate of a packed kernel (V, 3U) the mean of its columns (37)."""
     gates = tf.reshape(wide(kernel), [-1, GATE_COUNT, kernel.shape[-1] // GATE_COUNT])
     mean = tf.reduce_mean(gates, -1, keepdims=True)
     return tf.cast(tf.reshape(gates - mean, tf.shape(kernel)), kernel.dtype)
 
 
 def inverse_deviation(a: Tensor) -> Tensor:
-    """`s` of (38), (..., 1), from a product (..., U) with a centred kernel."""
+    """Compute `s` of (38), (..., 1), from a product (..., U) with a centred kernel."""
     return tf.math.rsqrt(tf.reduce_mean(tf.square(a), -1, keepdims=True) + EPSILON)
 
 
 def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> Tensor:
-    """γ ⊙ n of (38) for some gates side by side.
+    """Compute γ ⊙ n of (38) for some gates side by side.
 
     Args:
         products: Products with centred kernels, (..., nU).
@@ -283,7 +284,7 @@ def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> 
 
 
 def normalize_backward(delta: Tensor, a: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of γ ⊙ n with respect to the product and, still to be summed, to γ (39).
+    """Compute gradients of γ ⊙ n with respect to the product and, before the sum, to γ (39).
 
     Args:
         delta: Gradient of γ ⊙ n, (..., U).
@@ -325,8 +326,8 @@ def project(
     if gain is not None:
         flat, bias = normalize_gates(wide(flat), wide(gain)), wide(bias)
     if bias is not None:
-        # As a row: TensorFlow would fuse a vector with the product, for oneDNN, which takes up to
-        # three times as long with one row and gains nothing with many.
+        # The bias is added as a row: TensorFlow would fuse a vector with the product, for oneDNN,
+        # which takes up to three times as long with one row and gains nothing with many.
         flat += tf.reshape(bias, [1, -1])
     if x.shape.rank == 2:
         return wide(flat)

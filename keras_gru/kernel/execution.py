@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-# Only these private modules tell that a function is traced for XLA, or for a SavedModel.
+# Only these private modules show that a function is traced for XLA, or for a SavedModel.
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
 
@@ -39,83 +39,84 @@ from keras_gru.kernel.loop import Shared
 
 Tensor = Any
 
-# What the rule was tuned to, on two cores with AVX-512. Shapes are B,T,D,U; "recorded" says that a
-# figure was kept. Where none was, the threshold stands on runs of the main grid of
-# docs/notes/layer_performance.md, which has the figures of the rule as a whole, and of a grid that
-# it was not tuned on. `python -m benchmarks.layer.thresholds` measures both ways of six of them on
-# the machine at hand; what it found on a busy machine, where two threads hardly ever run at the
-# same time, is given as "busy", in ms.
+# The thresholds of the rule were tuned on two cores with AVX-512. Shapes are B,T,D,U; "recorded"
+# means that figures were kept. A threshold without figures rests on runs of the main grid in
+# docs/notes/layer_performance.md, which has the results of the whole rule, and those of a grid on
+# which it was not tuned. `python -m benchmarks.layer.thresholds` measures both alternatives of six
+# of them on the present machine; its results on a busy machine, where two threads rarely ran at the
+# same time, are given in ms as "busy".
 
-# Below that much work, a second block of rows costs more than it saves: its launch. Work is
-# B·T·U·(U + ELEMENTWISE): the recurrent products, and the rest as so many more columns. Recorded,
-# one block and two, in ms: 32,100,64,128 (4.3 times that work) 3.1 and 2.1 in an inference, 9.5 and
+# Least work for which a second block of rows gains more than its launch costs. Work is B·T·U·(U +
+# ELEMENTWISE): the recurrent products, and everything else expressed as further columns. Recorded,
+# one block and two, in ms: 32,100,64,128 (4.3 times that work) 3.1 and 2.1 in inference, 9.5 and
 # 5.8 to 6.8 in training; 64,200,128,256 29 and 23, 100 and 69 to 76; a launch .1. Neither the
-# threshold nor ELEMENTWISE was measured on its own.
+# threshold nor ELEMENTWISE was measured separately.
 SMALL_WORK = 1 << 24
 ELEMENTWISE = 50
-# Where the number of rows is unknown, batches of up to that many are one block, if they are so
-# little work. Busy, an inference of 100 steps, 32 features and 64 units filled up to 16 rows, and
-# to the next size: 4 rows 1.42 and .92, 8 rows 1.42 and .98, 12 rows 1.39 and 1.54, 16 rows 1.43
-# and 1.54. So a program for fewer rows pays for its .4 s after some 900 batches.
+# If the number of rows is unknown, batches of up to this many rows with little work are one block.
+# Busy, inference of 100 steps, 32 features and 64 units padded to 16 rows, and to the next size: 4
+# rows 1.42 and .92, 8 rows 1.42 and .98, 12 rows 1.39 and 1.54, 16 rows 1.43 and 1.54. A program
+# for fewer rows, which costs .4 s, therefore pays off after some 900 batches.
 MOST_FEW_ROWS = 16
-# With up to that many rows of at least that many units, the time goes into reading the weights, and
-# each block would read them. Busy, an inference of 50 steps and 32 features in one block and in
-# two: 4 rows of 128, 256, 384 and 512 units .63 and .72, 2.1 and 3.0, 2.6 and 3.5, 4.2 and 6.0; of
-# 512 units 2, 6 and 8 rows 3.5 and 5.7, 7.0 and 6.9, 10.6 and 11.5.
+# Up to this many rows with at least this many units, reading the weights dominates, and each block
+# would read them. Busy, inference of 50 steps and 32 features in one block and in two: 4 rows of
+# 128, 256, 384 and 512 units .63 and .72, 2.1 and 3.0, 2.6 and 3.5, 4.2 and 6.0; of 512 units 2, 6
+# and 8 rows 3.5 and 5.7, 7.0 and 6.9, 10.6 and 11.5.
 FEW_ROWS = 4
 MANY_UNITS = 400
-# Steps of a sequence whose length is not known: an assumption about data. What it costs where it is
-# wrong is little; busy, an inference of 16 rows, 32 features and 64 units in one block and in two:
-# 25 steps .72 and .78, 100 steps 1.36 and 1.44, 200 steps 2.31 and 2.36, 400 steps 4.44 and 4.49.
+# Assumed steps of a sequence of unknown length. A wrong assumption costs little; busy, inference of
+# 16 rows, 32 features and 64 units in one block and in two: 25 steps .72 and .78, 100 steps 1.36
+# and 1.44, 200 steps 2.31 and 2.36, 400 steps 4.44 and 4.49.
 TYPICAL_STEPS = 100
-# Without XLA a block costs at every step. Below that many elements of the state, a second one costs
-# more than it saves. Recorded, an inference in ms with one and two blocks: 32,100,64,128 (2¹² of
-# them) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴) 36.1 and 32.6.
+# Without XLA a block has a cost at every step. This is the least number of elements of the state
+# for which a second block gains more. Recorded, inference in ms with one and two blocks:
+# 32,100,64,128 (2¹² elements) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴)
+# 36.1 and 32.6.
 SMALL_PLAIN_STATE = 1 << 12
-# From that many units per feature on, XLA projects the inputs faster in the loop than before it,
-# since the result is much larger than its inputs. Busy, before the loop and in it: an inference of
+# Number of units per feature from which XLA projects the inputs faster in the loop than before it,
+# since the result is much larger than the inputs. Busy, before the loop and in it: inference of
 # 16,200,D,128 with 8, 16 and 32 units per feature 4.8 and 5.2, 4.7 and 5.0, 4.6 and 4.9; training
 # of 4,100,16,512 190 and 154, of 8,100,8,256 16.5 and 15.8, of 32,100,2,64 4.6 and 5.1.
 UNITS_PER_FEATURE = 8
-# So it does up to that many features where the state has more elements than a small one: writing
-# and reading the result takes longer than many small products. Recorded: 1,100,64,128 takes .43 ms
-# for .55 in an inference if projected before the loop; 64,200,128,256 gains in the loop.
+# Number of features up to which the same holds if the state is not small: writing and reading the
+# result takes longer than many small products. Recorded: inference of 1,100,64,128 takes .43 rather
+# than .55 ms if projected before the loop; 64,200,128,256 gains in the loop.
 FEW_FEATURES = 1 << 7
 SMALL_STATE = 1 << 11
-# Up to that many elements of the state times units, a step that writes its gates down takes XLA
-# longer than to compute them again, those of all steps in one large product. Recorded above it:
-# at 32 rows of 128 units writing takes 8 µs a step, and a product of that step alone 16.
+# Greatest number of elements of the state times units for which XLA takes longer to write the gates
+# of a step than to recompute those of all steps in one large product. Recorded above it: at 32 rows
+# of 128 units, writing takes 8 µs a step, and a product of that step alone 16.
 MAX_RECALLED_WORK = 1 << 15
-# Steps per iteration of a plain loop, whose own operations cost as much as a small step's. A power
-# of two. Recorded at 1, 2, 4 and 8, of one masked row of 50 steps and 64 units: .67, .59, .55 and
-# .49 ms.
+# Steps per iteration of a plain loop, whose own operations cost as much as a small step; a power of
+# two. Recorded at 1, 2, 4 and 8 for one masked row of 50 steps and 64 units: .67, .59, .55 and .49
+# ms.
 UNROLL = 8
-# The same of an inference in an export, where every node delays the first answer. Recorded at 1, 2,
-# 4 and 8 with the same request, over Keras' layer: .58, .47, .44 and .42 of its time; loading and
-# the first answer in a session 1.3, 1.0, 1.1 and 1.4 times as long (`benchmarks.first_answer`), all
-# with the inputs projected before the loop.
+# Steps per iteration of an inference in an export, where every node delays the first answer.
+# Recorded at 1, 2, 4 and 8 with the same request, relative to Keras' layer: .58, .47, .44 and .42
+# of its time; loading and the first answer in a session take 1.3, 1.0, 1.1 and 1.4 times as long
+# (`benchmarks.first_answer`), all with the inputs projected before the loop.
 EXPORT_UNROLL = 4
-# The same where XLA projects the inputs in the loop and keeps nothing for a backward pass.
+# Steps per iteration if XLA projects the inputs in the loop and keeps nothing for a backward pass.
 # Recorded: 2 is best or equal nearly everywhere, 4 is equal, 8 takes 2 to 4 times as long to
 # compile.
 PROJECTING_UNROLL = 2
-# Blocks of rows of a plain graph: an export may move to any machine. Recorded: four on two cores
-# are slower than two.
+# Blocks of rows of a plain graph, fixed because an export may move to any machine. Recorded: four
+# on two cores are slower than two.
 PLAIN_BLOCKS = 2
 
-# Sizes that are padded to.
+# Sizes to which steps and rows are padded.
 STEPS = [32, *(2**k for k in range(7, 10)), *(2**k * m // 2 for k in range(9, 27) for m in (3, 4))]
-# The least for blocks whose state has at most so many elements: there a program costs more than the
-# memory.
+# Least size for blocks whose state has at most this many elements: there a program costs more than
+# the memory.
 SMALL_CAPACITY, SMALL_BLOCK_STATE = 128, 1 << 11
 ROWS = [1, 2, 4] + [2**k * m // 4 for k in range(3, 28) for m in (4, 5, 6, 7)]
-# Of sequences whose length the graph knows, so many lengths are not padded.
+# Number of lengths that are not padded, for sequences whose length the graph knows.
 EXACT_LENGTHS = 4
 
 _FUNCTIONS_KEPT = 512
 _exact_lengths: dict[Any, list[int]] = {}
 
-# Modules that trace a model for a file, and the runtime that the file is for.
+# Modules that trace a model for a file, and the runtime of the file.
 _EXPORTERS = {
     "keras.src.export.litert": "litert",
     "keras_gru.convert.tflite": "litert",
@@ -125,7 +126,7 @@ _EXPORTERS = {
     "keras.src.export": "tensorflow",
 }
 
-# Runtimes other than TensorFlow's, whose graphs a converter reads.
+# Runtimes other than TensorFlow, whose graphs are read by a converter.
 CONVERTED_RUNTIMES = ("onnx", "litert")
 
 _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
@@ -207,7 +208,10 @@ def choose_plan(path: str, rows: int | None, steps: int | None, features: int, u
 
 
 def plain_blocks(rows: Any, units: int) -> Any:
-    """Blocks of rows of an inference without XLA; an int if the number of rows is one."""
+    """Return the number of row blocks of an inference without XLA.
+
+    An int if the number of rows is one.
+    """
     if isinstance(rows, int):
         return PLAIN_BLOCKS if rows > 1 and rows * units >= SMALL_PLAIN_STATE else 1
     large = tf.logical_and(rows > 1, rows * units >= SMALL_PLAIN_STATE)
@@ -215,7 +219,7 @@ def plain_blocks(rows: Any, units: int) -> Any:
 
 
 def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
-    """Whether a batch is worth cutting into blocks of rows."""
+    """Tell whether a batch is worth cutting into blocks of rows."""
     if not compiled:
         return rows * units >= SMALL_PLAIN_STATE
     if rows <= FEW_ROWS and units >= MANY_UNITS:
@@ -224,13 +228,13 @@ def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
 
 
 def rows_of_one_block(units: int) -> int:
-    """Rows up to which a batch of an unknown number of them is one block; a power of two."""
+    """Return the rows up to which a batch of unknown size is one block; a power of two."""
     rows = SMALL_WORK // (TYPICAL_STEPS * units * (units + ELEMENTWISE))
     return 1 << (min(max(rows, 1), MOST_FEW_ROWS).bit_length() - 1)
 
 
 def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
-    """Whether XLA projects the inputs of a large batch faster step by step."""
+    """Tell whether XLA projects the inputs of a large batch faster step by step."""
     if units >= UNITS_PER_FEATURE * features:
         return True
     small = rows is not None and (rows * units <= SMALL_STATE or _is_recalled(rows, units))
@@ -238,12 +242,15 @@ def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
 
 
 def _is_recalled(rows: int, units: int) -> bool:
-    """Whether XLA computes the gates anew faster than it writes them down."""
+    """Tell whether XLA recomputes the gates faster than it writes them."""
     return rows * units**2 <= MAX_RECALLED_WORK
 
 
 def cores() -> int:
-    """Cores that this process may use, or the intra-op threads that TensorFlow is held to."""
+    """Return the number of usable cores.
+
+    It is smaller if TensorFlow's intra-op threads are limited.
+    """
     allowed = tf.config.threading.get_intra_op_parallelism_threads()
     if hasattr(os, "sched_getaffinity"):
         return allowed or len(os.sched_getaffinity(0))
@@ -252,7 +259,7 @@ def cores() -> int:
 
 @functools.cache
 def on_gpu() -> bool:
-    """Whether TensorFlow sees a GPU."""
+    """Tell whether TensorFlow sees a GPU."""
     return bool(tf.config.list_logical_devices("GPU"))
 
 
@@ -282,7 +289,7 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
-        """The extent of inputs (B, T, D) to a state (B, U)."""
+        """Return the extent of inputs (B, T, D) with a state (B, U)."""
         rows, steps = inputs.shape[:2]
         unknown_rows, unknown_steps = rows is None, steps is None
         if unknown_rows or unknown_steps:
@@ -300,9 +307,9 @@ class Extent(NamedTuple):
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
     def steps_by_block(self, plan: Plan) -> list[Tensor]:
-        """Steps to take in each block, a scalar: none where all its rows are padding.
+        """Return the steps to take in each block, a scalar: zero if all its rows are padding.
 
-        But in XLA alone: without a step, TensorFlow's executor has no states to stack.
+        This holds only in XLA: without a step, TensorFlow's executor has no states to stack.
         """
         steps = tf.convert_to_tensor(self.steps)
         if isinstance(self.rows, int) or not (self.pads_rows and plan.compiles_blocks):
@@ -333,17 +340,24 @@ class Extent(NamedTuple):
         return [values[start : start + self.block_rows] for start in starts]
 
     def join(self, values: list[Tensor], timed: bool = False) -> Tensor:
-        """The inverse of `cut`; of time, what was filled up may be gone already."""
+        """Join the values of all blocks, the inverse of `cut`.
+
+        Padding of time may have been removed already.
+        """
         whole = values[0] if len(values) == 1 else tf.concat(values, 0)
         whole = whole[: self.rows] if self.pads_rows else whole
         rows = self.rows if isinstance(self.rows, int) else None
         steps = self.steps if isinstance(self.steps, int) else None
-        # Not tf.ensure_shape: tf.autodiff.ForwardAccumulator fails at its partly known shapes.
+        # tf.ensure_shape is not used: tf.autodiff.ForwardAccumulator fails at its partly known
+        # shapes.
         whole.set_shape([rows, steps, *whole.shape[2:]] if timed else [rows, *whole.shape[1:]])
         return whole
 
     def without_padded_steps(self, values: Any) -> Any:
-        """Cut time-major values (capacity, …, …) to (T, …, …); None and what has no time stays."""
+        """Cut time-major values (capacity, …, …) to (T, …, …).
+
+        None and values without time stay.
+        """
         if not self.pads_steps:
             return values
         bounds = tf.constant([0]), tf.stack([self.steps]), tf.constant([1])
@@ -368,9 +382,9 @@ def block_call(
 ) -> Callable[[], Any]:
     """Make a call of `function(*tensors, *options)` as the plan wants it.
 
-    A nested one is a function of its own, the same for all calls alike: a graph holds its body
-    once, however many layers, directions and signatures call it. What XLA compiles is traced once
-    for batches of all sizes.
+    A nested call is a function of its own, shared by all equal calls: a graph holds its body once,
+    however many layers, directions and signatures call it. A function that XLA compiles is traced
+    once for batches of all sizes.
 
     Args:
         plan: Plan of the sequence.
@@ -392,7 +406,7 @@ def block_call(
 def _function(
     function: Callable[..., Any], specs: Any, options: Any, jit_compile: bool | None
 ) -> Any:
-    # One per set of shapes: TensorFlow warns when one function is traced over and over.
+    # One function per set of shapes: TensorFlow warns if one is traced repeatedly.
     def run(*leaves: Tensor) -> Any:
         return function(*filled(specs, leaves), *options)
 
@@ -406,7 +420,7 @@ def present(structure: Any) -> list[Any]:
 
 
 def filled(structure: Any, tensors: Any) -> Any:
-    """Put tensors into the places of those of a structure; None stays None."""
+    """Put tensors in place of those of a structure; None stays None."""
     following = iter(tensors)
     return tf.nest.map_structure(lambda v: None if v is None else next(following), structure)
 
@@ -414,8 +428,8 @@ def filled(structure: Any, tensors: Any) -> Any:
 def in_this_graph(structure: Any) -> Any:
     """Copy tensors of other graphs into the one being built.
 
-    Gradients are built in a graph of their own. What their own derivatives refer to must be in that
-    graph, and not in the one around it: else forward-mode derivatives of functions fail.
+    Gradients are built in a graph of their own. The tensors that their own derivatives use must be
+    in that graph, not in the surrounding one, or else forward-mode derivatives of functions fail.
     """
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
@@ -440,7 +454,7 @@ def _any(value: Tensor | None) -> tf.TensorSpec | None:
 
 
 def _bucket(size: Any, sizes: list[int]) -> Any:
-    """The least of the sizes that holds `size`."""
+    """Return the least of the sizes that holds `size`."""
     if isinstance(size, int):
         return sizes[bisect.bisect_left(sizes, size)]
     table = tf.constant(sizes)  # not tf.searchsorted, which takes ten times as long to trace
@@ -448,10 +462,10 @@ def _bucket(size: Any, sizes: list[int]) -> Any:
 
 
 def _padded_rows(rows: Tensor, block_rows: Tensor, units: int) -> Tensor:
-    """Rows of a block to fill up to.
+    """Return the number of rows to which a block is padded.
 
-    A small batch is one block, always of the same size: the smaller last batch of an epoch then
-    runs in the program of the others.
+    A small batch is one block, always of the same size, so the smaller last batch of an epoch uses
+    the program of the others.
     """
     few = rows_of_one_block(units)
     alone = tf.where(rows == 1, 1, few)
@@ -459,7 +473,7 @@ def _padded_rows(rows: Tensor, block_rows: Tensor, units: int) -> Tensor:
 
 
 def _capacity(steps: Any, state: Any) -> Any:
-    """Steps to fill up to, where the state of a block has so many elements."""
+    """Return the number of steps to pad to, given the number of elements of the block's state."""
     capacity = _bucket(steps, STEPS)
     if isinstance(capacity, int) and isinstance(state, int):
         return max(capacity, SMALL_CAPACITY) if state <= SMALL_BLOCK_STATE else capacity
@@ -467,7 +481,7 @@ def _capacity(steps: Any, state: Any) -> Any:
 
 
 def _is_one_of_many(steps: int, alike: Any) -> bool:
-    """Whether sequences that run alike had several other lengths before."""
+    """Tell whether equal sequences had several other lengths before."""
     exact = _exact_lengths.setdefault(alike, [])
     if steps not in exact and len(exact) < EXACT_LENGTHS:
         exact.append(steps)
@@ -479,9 +493,9 @@ def _is_one_of_many(steps: int, alike: Any) -> bool:
 
 @contextlib.contextmanager
 def portable() -> Iterator[None]:
-    """Trace graphs without XLA functions, as stock TF Serving wants them.
+    """Trace graphs without XLA functions, as stock TF Serving requires.
 
-    Not needed around `model.export` and `tf.saved_model.save`, which are recognised.
+    This is not needed for `model.export` and `tf.saved_model.save`, which are recognised.
     """
     token = _portable.set(True)
     try:
@@ -491,12 +505,12 @@ def portable() -> Iterator[None]:
 
 
 def export_target() -> str | None:
-    """Runtime that the graph being built is exported for: "tensorflow", "onnx" or "litert".
+    """Return the runtime of the export being traced: "tensorflow", "onnx" or "litert".
 
-    None without an export. `model.export` and the TFLite converter trace before they save, and
-    nothing public tells that they do: Keras hands the model a plain call inside a plain
-    tf.function, without an argument, a scope or a hook on its layers, and TensorFlow's save context
-    begins after the tracing. So the modules that are at work tell it.
+    None means no export. `model.export` and the TFLite converter trace before they save, and no
+    public interface shows it: Keras passes the model a plain call inside a plain tf.function,
+    without an argument, a scope or a hook on its layers, and TensorFlow's save context begins after
+    the tracing. So the modules on the call stack are examined.
     """
     found = set()
     frame = inspect.currentframe()
@@ -509,7 +523,7 @@ def export_target() -> str | None:
         frame = frame.f_back
     if _portable.get() or save_context.in_save_context():
         found.add("tensorflow")
-    # An exporter for another runtime calls that for TensorFlow.
+    # An exporter for another runtime calls TensorFlow's.
     for runtime in (*CONVERTED_RUNTIMES, "tensorflow"):
         if runtime in found:
             return runtime
@@ -517,7 +531,7 @@ def export_target() -> str | None:
 
 
 def in_xla() -> bool:
-    """Whether the graph being built is compiled by XLA as a whole."""
+    """Tell whether the graph being built is compiled by XLA as a whole."""
     graph = tf.compat.v1.get_default_graph()
     return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
 

@@ -1,16 +1,16 @@
 """Forward loops for graphs without XLA: of a SavedModel, and for other runtimes.
 
-TensorFlow's executor pays a microsecond for the least operation, and a server that is not warm yet
-pays for every node of a graph. So `run` is one loop over the steps per layer and direction, without
-conditionals, in a function that all of the same sizes share: of either direction, masked at its
-ends or within. Several steps share an iteration, and read what they need, time-major, as one piece.
-Steps are skipped through data, not through control flow: time is padded to whole iterations, and a
-masked or padded step lets no candidate in. A loop around it runs once or, for a large batch, once
-per block of rows.
+TensorFlow's executor takes a microsecond for the smallest operation, and a server that is not warm
+yet pays for every node of a graph. So `run` is one loop over the steps per layer and direction,
+without conditionals, in a function that all loops of the same sizes share, in either direction,
+masked at the ends or inside. Several steps share an iteration, and read their time-major inputs as
+one piece. Steps are skipped through data, not through control flow: time is padded to whole
+iterations, and a masked or padded step admits no candidate. An outer loop runs once or, for a large
+batch, once per block of rows.
 
 `scan` is for ONNX Runtime and TensorFlow Lite, whose converters read no such loop.
 
-Both leave nothing for a backward pass. Numbers in parentheses are those of DERIVATION.md.
+Both keep nothing for a backward pass. Numbers in parentheses are those of DERIVATION.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Tensor = Any
 
 # σ(−∞) = 0, and 1 − σ(a) = σ(−a).
 _CLOSING = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
-# |φ| is finite, so that nothing of it passes a closed gate.
+# |φ| is finite, so nothing of it passes a closed gate.
 _BOUNDED_ACTIVATIONS = (*_CLOSING, keras.activations.tanh)
 
 
@@ -67,7 +67,7 @@ def run(
         The final state (B, U) and, if wanted, the states of all steps (B, T, U).
     """
     if _closes(convention) and convention.update_gate == "keep":
-        # So that 1 − z comes out of the activation.
+        # With this, the activation returns 1 − z.
         kernel, recurrent_kernel, bias, gain = packed
         packed = PackedWeights(
             with_opposite_gate(kernel),
@@ -82,7 +82,7 @@ def run(
         backwards = go_backwards and values is not None and values.shape.rank > 0
         return tf.reverse(values, [1]) if backwards else values
 
-    # Normalisation takes more operations than a product: as few pieces as it can be applied to.
+    # Normalisation takes more operations than a product, so there are as few pieces as possible.
     normalized = packed.layer_norm_gain is not None and convention.reset_after
     projection, weights = split_weights(packed, convention.reset_after, 1 if normalized else 2)
     rows = rows._replace(
@@ -108,7 +108,7 @@ def _run_blocks(
     unroll: int,
     keep_outputs: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the blocks of rows that a batch of this size is worth; results as of `run`."""
+    """Run the blocks of rows of a batch; results as in `run`."""
     h0 = rows.initial_state
     batch = h0.shape[0] or tf.shape(h0)[0]
     blocks = plain_blocks(batch, h0.shape[-1])
@@ -137,7 +137,7 @@ def _run_blocks(
         pairs = zip(arrays, run_block(k), strict=False)
         return k + 1, tuple(array.write(k, v) for array, v in pairs)
 
-    # Blocks need nothing of each other, so the iterations of this loop run side by side.
+    # Blocks are independent, so the iterations of this loop run in parallel.
     arrays = tuple(
         tf.TensorArray(h0.dtype, size=blocks, infer_shape=False) for _ in range(1 + keep_outputs)
     )
@@ -158,7 +158,7 @@ def _run_rows(
     unroll: int,
     keep_outputs: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run one block of rows; results as of `run`."""
+    """Run one block of rows; results as in `run`."""
     h0, closes = rows.initial_state, _closes(convention)
     steps = rows.inputs.shape[1] or tf.shape(rows.inputs)[1]
     size = _steps_per_iteration(steps, unroll)
@@ -183,8 +183,8 @@ def _run_rows(
         valid = tf.reshape(tf.range(steps + missing) < steps, [-1, size, 1])
     steady = rows.zoneout if rows.zoneout is not None and rows.zoneout.shape.rank == 0 else None
     shares = None if rows.zoneout is None or steady is not None else pieces(rows.zoneout)
-    # Per row: TensorFlow would fuse a mere vector with the product, for oneDNN, which takes three
-    # times as long with few rows.
+    # One bias per row is used: TensorFlow would fuse a vector with the product, for oneDNN, which
+    # takes three times as long with few rows.
     if weights.candidate_bias is not None:
         weights = weights._replace(candidate_bias=tf.zeros_like(h0) + weights.candidate_bias)
     project_piece = _projector(x, valid if closes else None, projection, h0)
@@ -219,10 +219,11 @@ def _run_rows(
 
 
 def _steps_per_iteration(steps: Any, unroll: int) -> int:
-    """Choose how many steps share an iteration: at most `unroll`, and such that none is padded.
+    """Choose how many steps share an iteration: at most `unroll`, preferably without padding.
 
-    More than half of `unroll` they must be, as an iteration costs as much as a small step. Padding
-    100 steps to 104 takes a tenth more time with 32 rows of 128 units; five at a time take none.
+    There are more than half of `unroll`, since an iteration costs as much as a small step. Padding
+    100 steps to 104 takes a tenth more time with 32 rows of 128 units; five at a time need no
+    padding.
     """
     if not isinstance(steps, int):
         return unroll
@@ -233,10 +234,11 @@ def _steps_per_iteration(steps: Any, unroll: int) -> int:
 def _projector(
     x: Tensor, valid: Tensor | None, projection: Projection, h0: Tensor
 ) -> Callable[[Tensor], Tensor | Pieces]:
-    """Make a function to the projected inputs of iteration i, which close the gate where not valid.
+    """Make the function that projects the inputs of iteration i, closing the gate at invalid steps.
 
-    With nothing to close they come from two products, which saves cutting the result of one. Not of
-    all iterations at once: a large batch would go through memory again and again.
+    Without steps to close, the inputs come from two products, which saves cutting the result of
+    one. They are not computed for all iterations at once, as a large batch would pass through
+    memory repeatedly.
 
     Args:
         x: Inputs (count, size, B, D).
@@ -245,7 +247,7 @@ def _projector(
         h0: Initial state (B, U).
 
     Returns:
-        A function from i to (size, B, 3U), whole or cut into (size, B, 2U) and (size, B, U).
+        Function from i to (size, B, 3U), whole or cut into (size, B, 2U) and (size, B, U).
     """
     kernel, bias, gain = projection
     if valid is None and gain is None:
@@ -271,7 +273,7 @@ def _projector(
     def projected(i: Tensor) -> Tensor:
         piece = tf.gather(x, i)
         flat = tf.reshape(project(piece, *projection), [-1, width])
-        # Row by row: tf.where with a condition to be broadcast takes several times as long.
+        # This works row by row: tf.where with a broadcast condition takes several times as long.
         chosen = tf.raw_ops.Select(condition=tf.gather(valid, i), x=flat, y=closed)
         return tf.reshape(chosen, tf.concat([tf.shape(piece)[:2], [width]], 0))
 
@@ -279,7 +281,7 @@ def _projector(
 
 
 def _closes(convention: Convention) -> bool:
-    """Whether an infinite input closes the update gate, and nothing passes a closed one."""
+    """Tell whether an infinite input closes the update gate so that nothing passes."""
     return (
         convention.recurrent_activation in _CLOSING
         and convention.activation in _BOUNDED_ACTIVATIONS
@@ -296,11 +298,11 @@ def scan(
 ) -> tuple[Tensor, Tensor | None]:
     """Run from the initial state over all steps, in a loop that converters can read.
 
-    They read one `While` without functions or conditionals in it, in which every iteration writes
-    one state, the first iteration the first. So a step is an iteration, and going backwards means
-    to read from the end. TensorFlow Lite has arrays only for states of a known size: for others the
-    states are written into one tensor. Arguments and results are those of `run`; of the plan
-    `target` is read.
+    Converters read one `While` without functions or conditionals, in which every iteration writes
+    one state, beginning with the first. So each step is an iteration, and reversed order means
+    reading from the end. TensorFlow Lite has arrays only for states of a known size; other states
+    are written into one tensor. Arguments and results are those of `run`; of the plan only `target`
+    is used.
     """
     projection, weights = split_weights(packed, convention.reset_after)
     h0 = rows.initial_state

@@ -1,11 +1,10 @@
 """The loop over the steps of one block of rows, forward and backward.
 
-It holds nothing but the recurrence: what of a sequence can be computed for all steps at once is
-before or after it, in `sequence`. Public TensorFlow operations only, which run eagerly, in a graph
-and compiled by XLA. Sequences come in batch-major, (B, T, …), and are read in place, in either
-direction; what the loop leaves is time-major, (T, B, …), as it is written. Everything is in the
-order of the sequence, also where the loop runs from its end to its start. Numbers in parentheses
-are those of DERIVATION.md.
+It contains only the recurrence: whatever can be computed for all steps at once is done before or
+after it, in `passes`. It uses public TensorFlow operations that run eagerly, in a graph, and
+compiled by XLA. Sequences are batch-major, (B, T, …), and are read in place in either direction;
+results are time-major, (T, B, …), as they are written. Everything is in the order of the sequence,
+also if the loop runs from its end to its start. Numbers in parentheses are those of DERIVATION.md.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class Rows(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Order of the steps where both directions share a function: scalars, computed by the caller.
+    """The order of the steps, for both directions in one function: scalars computed by the caller.
 
-    XLA compiles each of them that a loop computes as a kernel of its own, which takes it 10 to 20
+    XLA compiles each scalar that a loop computes as a kernel of its own, which takes it 10 to 20
     ms.
 
     Attributes:
@@ -64,7 +63,7 @@ class Order(NamedTuple):
 
     @classmethod
     def of(cls, steps: Tensor, direction: int) -> Order:
-        """Order of so many steps in a direction, 1 or -1."""
+        """Return the order of this many steps in a direction, 1 or -1."""
         if direction > 0:
             return cls(tf.constant(0), tf.constant(-1), tf.constant(1))
         return cls(steps - 1, steps, tf.constant(0))
@@ -135,7 +134,7 @@ def forward(
     h0, order = rows.initial_state, shared.order
     capacity = tf.shape(rows.inputs)[1]
     read_input = _input_reader(rows, shared, compiled)
-    # Without the initial state where only the states after the steps are wanted.
+    # The initial state is left out if only the states after the steps are wanted.
     after: Any = 0
     if keep_states:
         after = order.after if isinstance(order, Order) else (order + 1) // 2
@@ -247,7 +246,7 @@ def backward(
         back = step_backward(dh_step, saved, h, transposed, convention, rows.recurrent_mask)
         dh_previous = back.h if dh_kept is None else back.h + dh_kept
         q = () if back.q is None else (back.q,)
-        # Of δq only the sum is needed where the product has a gradient of its own.
+        # Only the sum of δq is needed if the product has a gradient of its own.
         deltas = (*back.x, *(back.products or q))
         added = () if back.gain is None else (*back.gain, *q)
         if rows.mask is not None:
@@ -306,12 +305,12 @@ def recall(
 def run_steps(
     steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, order: int | Order
 ) -> Any:
-    """Take all steps in either direction, `unroll` of them per iteration, then one by one.
+    """Take all steps in either direction, `unroll` of them per iteration, the others singly.
 
-    If the loop computed an index from the number of steps or from the direction, XLA would take
-    those for constants wherever the index begins a slice, and compile anew for each of them; hence
-    also `tf.gather` in place of slices. With an `Order`, the last step and the one before it tell
-    the next.
+    If the loop computed an index from the number of steps or from the direction, XLA would treat
+    those as constants wherever the index begins a slice, and compile again for each value. For the
+    same reason `tf.gather` is used in place of slices. With an `Order`, the next step follows from
+    the last two.
 
     Args:
         steps: Number of steps, a scalar.
@@ -354,7 +353,7 @@ def run_steps(
 
 
 def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
-    """Return the new state (B, U) as mask and zoneout leave it.
+    """Apply mask and zoneout to the new state (B, U).
 
     Args:
         h: State before the step.
@@ -385,23 +384,23 @@ def batch_major(states: Tensor) -> Tensor:
 
 
 def share_at(zoneout: Tensor, t: Tensor) -> Tensor:
-    """Zoneout of a step: (B, U) of (B, T, U), or the scalar."""
+    """Return the zoneout share of a step: (B, U) of (B, T, U), or the scalar."""
     return tf.gather(zoneout, t, axis=1) if zoneout.shape.rank else zoneout
 
 
 def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
-    """Make an array of `size` tensors like one."""
+    """Make an array of `size` tensors like the given one."""
     return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
 
 
 def normalized_inputs(inputs: Tensor, shared: Shared) -> Tensor:
-    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs` before its gain."""
+    """Normalise projected inputs (B, T, 3U) for the steps, from `Rows.inputs` before its gain."""
     x = normalize_gates(inputs, shared.input_gain)
     return x if shared.projection_bias is None else x + shared.projection_bias
 
 
 def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tensor], Pieces]:
-    """Make a function from the step to its projected input, in pieces."""
+    """Make the function that returns a step's projected input, in pieces."""
     kernel, bias = shared.kernel, shared.projection_bias
     if kernel is not None:
 
@@ -414,7 +413,8 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
     if not compiled:
         pieces = 2 if rows.recurrent_mask is None else GATE_COUNT
         return lambda t: in_pieces(tf.gather(inputs, t, axis=1), pieces)
-    # XLA compiles a gate's arithmetic to scalar code where it reads from a slice that others share.
+    # XLA compiles a gate's arithmetic to scalar code if it reads from a slice that other gates
+    # share.
     batch, units = tf.shape(inputs)[0], inputs.shape[-1] // GATE_COUNT
     size = tf.stack([batch, 1, units])
 

@@ -1,8 +1,8 @@
-"""The forward and the backward pass of a batch: loops over blocks of rows, and what is around them.
+"""The forward and the backward pass of a batch: loops over row blocks, and products around them.
 
-Before the loop the inputs are projected in one matrix product; after the loop back the gradients of
-all weights are (15), again one product each. `execution` says into which blocks a batch is cut.
-Numbers in parentheses are those of DERIVATION.md.
+Before the loop, one matrix product projects the inputs; after the backward loop, one product per
+weight computes its gradient (15). `execution` chooses the blocks into which a batch is cut. Numbers
+in parentheses are those of DERIVATION.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Tensor = Any
 
 
 class Operands(NamedTuple):
-    """Tensors that a sequence has gradients for; shapes as in `functional.sequence`."""
+    """Tensors for which a sequence has gradients; shapes as in `functional.sequence`."""
 
     inputs: Tensor
     initial_state: Tensor
@@ -131,9 +131,9 @@ def run_forward(
         masks = options.input_mask and Gates(*[mask[:, tf.newaxis] for mask in options.input_mask])
         inputs = project(inputs, kernel, bias, input_mask=masks)
     recall = keep_saved and plan.recall
-    # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
-    # And layers with and without outputs can share what XLA compiles. Where the work is next to
-    # nothing, two operations more would be a tenth of a step.
+    # XLA takes two passes to transpose and TensorFlow one, but as an operation of its own. Without
+    # outputs in the function, layers with and without them can share the compiled program. If there
+    # is almost no work, two more operations would be a tenth of a step.
     small = isinstance(extent.rows, int) and (
         extent.rows * operands.initial_state.shape[-1] <= SMALL_BLOCK_STATE // 2
     )
@@ -185,7 +185,7 @@ def gradients(
     keep_outputs: bool,
     upstream: tuple[Tensor, ...],
 ) -> list[Tensor]:
-    """Gradients in the order of the operands that are there; differentiable in turn.
+    """Compute gradients in the order of the given operands; they are differentiable in turn.
 
     Args:
         operands: Operands of `run_forward`.
@@ -210,7 +210,8 @@ def gradients(
     recurrent_masks = extent.cut(masks and Gates(*map(wide, masks)))
     parts = zip(inputs, input_masks, recurrent_masks, blocks, strict=True)
     for x, input_mask, recurrent_mask, (back, before) in parts:
-        # All steps and rows in one axis, once for all products: a reshape takes long to trace.
+        # All steps and rows are put into one axis, once for all products: a reshape takes long to
+        # trace.
         of_projected = list(map(_flat, back.x))
         of_candidate = None if back.q is None else _flat(back.q)
         of_inputs, of_states = of_projected, of_projected
@@ -271,9 +272,9 @@ def _deltas(
     values: tuple[Tensor, ...],
     recorded: bool,
 ) -> list[tuple[Deltas, Tensor]]:
-    """Run each block of rows backward: its gradients, and its states before the steps.
+    """Run each block of rows backward; returns its gradients, and its states before the steps.
 
-    Arguments are those of `gradients`; the values are the operands that are there and `upstream`.
+    Arguments are those of `gradients`; the values are the given operands and `upstream`.
     """
     operands, upstream = filled(like, values), values[len(present(like)) :]
     if recorded:
@@ -310,7 +311,7 @@ def _deltas(
 
 
 def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> Any:
-    """Compute something that is not to be recorded, but can be differentiated.
+    """Compute something without recording it, but so that it can be differentiated.
 
     Args:
         compute: Function from the values, and from whether a tape records it, to a structure of
@@ -346,11 +347,11 @@ def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> A
 
 
 def release_with_graph(result: Tensor) -> None:
-    """Keep a custom gradient no longer than the graph that it belongs to.
+    """Keep a custom gradient no longer than its graph.
 
-    In a graph TensorFlow registers the gradient by name and for good, and what it refers to is the
-    whole graph: some 40 MB per layer and trace. Here the graph keeps the gradient, and the registry
-    has it as long as the graph is there.
+    In a graph, TensorFlow registers the gradient by name forever, and the gradient refers to the
+    whole graph: some 40 MB per layer and trace. Here the graph owns the gradient, and the registry
+    refers to it only while the graph exists.
 
     Args:
         result: One result of a function under `tf.custom_gradient`.
@@ -394,7 +395,7 @@ def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> 
 
 
 def _rows_of_blocks(operands: Operands, options: Options, extent: Extent) -> list[Rows]:
-    """Cut into blocks what belongs to the rows, with inputs that may be projected or not."""
+    """Cut the tensors of the rows into blocks, with inputs that may be projected or not."""
     masks = options.recurrent_mask
     parts = zip(
         extent.cut(operands.inputs, timed=True),
@@ -410,7 +411,7 @@ def _rows_of_blocks(operands: Operands, options: Options, extent: Extent) -> lis
 def _shared_by_rows(
     operands: Operands, options: Options, extent: Extent
 ) -> tuple[Shared, Projection]:
-    """Gather what the loop needs beside its rows, and what projects the inputs before it."""
+    """Collect what the loop needs besides its rows, and what projects the inputs before it."""
     plan = options.plan
     pieces = None if options.recurrent_mask is None else GATE_COUNT
     projection, weights = split_weights(operands.weights, options.convention.reset_after, pieces)
@@ -429,7 +430,7 @@ def _shared_by_rows(
 
 
 def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
-    """Tell how many steps a block takes, and in what order."""
+    """Return the number of steps of a block, and their order."""
     order = -1 if backwards else 1
     return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
 

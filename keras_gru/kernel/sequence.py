@@ -1,10 +1,10 @@
 """A GRU over a sequence, with hand-derived backpropagation through time.
 
-`recurrence` is the custom gradient around the two passes of a batch (`passes`). Where memory counts
-for more than time, a sequence runs in segments: the states between them are all that is kept of the
-forward pass, and for the gradients each segment runs forward again, the last one first, so that
-what a backward pass needs is there for one segment at a time (Chen et al. 2016, arXiv:1604.06174).
-One loop goes over the segments, whose number need not be known.
+`recurrence` is the custom gradient around the two passes of a batch (`passes`). If memory matters
+more than time, a sequence runs in segments: the forward pass keeps only the states between them,
+and for the gradients each segment runs forward again, the last one first, so that the intermediates
+of only one segment exist at a time (Chen et al. 2016, arXiv:1604.06174). One loop iterates over the
+segments, whose number need not be known.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ def recurrence(
         return infer(operands, options, keep_outputs)
     plan = options.plan if training else options.plan.for_inference()
     extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
-    # XLA has no slices of a changing size: what it compiles as a whole is one segment.
+    # XLA has no slices of a changing size, so a function that it compiles as a whole has one
+    # segment.
     recompute = recompute and training and not execution.in_xla()
     segments = Segments.of(operands.inputs, options.go_backwards) if recompute else None
 
     @tf.custom_gradient
     def run(*values: Tensor) -> Any:
-        # In eager code a tape would otherwise follow the loop, step by step.
+        # In eager code a tape would otherwise record the loop, step by step.
         still = filled(operands, map(tf.stop_gradient, values))
         runs = starts = None
         if segments is not None:
@@ -89,7 +90,7 @@ def recurrence(
             )
             if cut is not None:
                 return _backward(found, chosen, cut, starts, keep_outputs, upstream)
-            # What is computed anew waits for what asks for it, or all of it would be there at once.
+            # Recomputation waits for its consumer; otherwise all of it would exist at once.
             with tf.control_dependencies([] if runs else upstream):
                 return gradients(found, chosen, sizes, runs, keep_outputs, upstream)
 
@@ -104,12 +105,13 @@ def recurrence(
 
 # Most steps of a segment; one of `execution.STEPS`, so that it is compiled without padding.
 SEGMENT = 128
-# Segments in work at the same time: TensorFlow would project the inputs of ten, which is memory.
+# Segments in progress at the same time: TensorFlow would otherwise project the inputs of ten, which
+# takes memory.
 PARALLEL_ITERATIONS = 1
 
 
 class Segments(NamedTuple):
-    """Cut of a sequence: into segments of the same number of steps, or one more.
+    """The cut of a sequence into segments of the same number of steps, or one more.
 
     Attributes:
         steps: Number of steps T, an int or a scalar.
@@ -128,11 +130,11 @@ class Segments(NamedTuple):
         return cls(steps, (steps + SEGMENT - 1) // SEGMENT, backwards)
 
     def position(self, taken: Tensor) -> Tensor:
-        """Position of the segment that runs after `taken` others."""
+        """Return the position of the segment that follows `taken` others."""
         return self.count - 1 - taken if self.backwards else taken
 
     def bounds(self, position: Tensor) -> tuple[Tensor, Tensor]:
-        """First step of a segment, and the one after its last."""
+        """Return the first step of a segment, and the one after its last."""
         size, longer = self.steps // self.count, self.steps % self.count
         begin = position * size + tf.minimum(position, longer)
         return begin, begin + size + tf.cast(position < longer, tf.int32)
@@ -147,7 +149,7 @@ class Segments(NamedTuple):
     def segment(
         self, operands: Operands, options: Options, position: Tensor, state: Tensor
     ) -> tuple[Operands, Options]:
-        """Cut out what a segment has of both."""
+        """Cut out a segment of both."""
         inputs = self.part(operands.inputs, position)
         return operands._replace(inputs=inputs, initial_state=state), options._replace(
             mask=self.part(options.mask, position), zoneout=self.part(options.zoneout, position)
@@ -157,8 +159,8 @@ class Segments(NamedTuple):
 class _Whole:
     """A sequence (B, T, …) that a loop writes segment by segment, in place.
 
-    Of a tensor that nothing else holds, TensorFlow overwrites a slice where it is. In eager code
-    something does hold it, and each segment would copy it: so there they are joined at the end.
+    TensorFlow overwrites a slice in place if nothing else refers to the tensor. In eager code
+    something does, and each segment would copy it, so there the segments are joined at the end.
     """
 
     def __init__(self, cut: Segments, like: Tensor, features: int) -> None:
@@ -170,7 +172,8 @@ class _Whole:
             array = tf.TensorArray(like.dtype, cut.count, element_shape=shape, infer_shape=False)
             self.empty: Any = array
         else:
-            # Not tf.zeros: of a known size it becomes a constant, which is never overwritten.
+            # tf.zeros is not used: with a known size it becomes a constant, which is never
+            # overwritten.
             shape = tf.cast(self._flat(self._sizes[1]), tf.int32)
             self.empty = tf.raw_ops.Empty(shape=shape, dtype=like.dtype)
 
@@ -190,7 +193,7 @@ class _Whole:
         return written
 
     def joined(self, whole: Any) -> Tensor:
-        """The sequence (B, T, …)."""
+        """Return the sequence (B, T, …)."""
         if self._eager:
             joined = batch_major(whole.concat())
         else:
@@ -199,7 +202,10 @@ class _Whole:
         return joined
 
     def _flat(self, steps: Tensor) -> Tensor:
-        """Shape of so many steps with two axes: of three, writing a slice takes twice as long."""
+        """Return the shape of this many steps with two axes.
+
+        With three, writing a slice takes twice as long.
+        """
         return tf.stack([self._sizes[0], steps * self._features])
 
 
@@ -246,7 +252,7 @@ def _backward(
     keep_outputs: bool,
     upstream: tuple[Tensor, ...],
 ) -> list[Tensor]:
-    """Gradients in the order of the operands that are there; differentiable in turn.
+    """Compute gradients in the order of the given operands; they are differentiable in turn.
 
     Args:
         operands: Operands of `_forward`.
@@ -289,7 +295,7 @@ def _backward_by_segments(
         d_x, d_before, *d_weights = gradients(
             part, rows, extent, None, keep_outputs, (*d_outputs, d_state)
         )
-        # Where nobody wants it, TensorFlow does not compute it.
+        # TensorFlow does not compute it if it is not used.
         d_inputs = sequence.write(d_inputs, position, d_x)
         sums = tuple(so_far + wide(d) for so_far, d in zip(sums, d_weights, strict=True))
         d_before.set_shape(d_state.shape)

@@ -10,9 +10,9 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 `layer_norm_gain`     (2, 3U), row 0 of the input projection, row 1 of the recurrent one
 ====================  ==========================================================
 
-What a step multiplies or adds is cut into pieces: one for all gates (z | r | g), or two (z | r and
-g), or three, one for each gate. Fewer pieces are fewer matrix products and operations; three allow
-what differs from gate to gate, as dropout masks of the state do.
+The operands of a step's products and sums are cut into pieces: one for all gates (z | r | g), two
+(z | r and g), or three, one per gate. Fewer pieces mean fewer matrix products and operations; three
+allow values that differ between gates, such as dropout masks of the state.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
 Pieces = tuple[Any, ...]
 
 GATE_COUNT = 3
-# How many gates there are in each piece, by the number of pieces.
+# Number of gates in each piece, by the number of pieces.
 GATES_OF_PIECES = {1: (3,), 2: (2, 1), 3: (1, 1, 1)}
 
-# In these dtypes, the matrix products outside the loop are taken in that precision, and the
-# recurrence in float32.
+# In these dtypes, the matrix products outside of the loop use that precision, and the recurrence
+# uses float32.
 NARROW_DTYPES = (tf.bfloat16, tf.float16)
 
-# With more weights than about that many, TensorFlow wakes other threads for a product, which takes
-# it several times as long as one thread takes for few rows.
+# Number of weights above which TensorFlow wakes other threads for a product, which takes several
+# times as long as one thread does for few rows.
 LARGE_PRODUCT = 250_000
 
 

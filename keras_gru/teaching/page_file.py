@@ -1,11 +1,11 @@
-"""Pages that are written whole or not at all."""
+"""The atomic writing of pages."""
 
 import tempfile
 from pathlib import Path
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page to a folder beside its place, then move it: no reader sees half of it.
+    """Write a page to a folder beside its place and move it, so that it is never incomplete.
 
     Raises:
         OSError: The page cannot be written.

@@ -1,4 +1,4 @@
-"""A trace to look at: tables in the terminal, and a page for the browser.
+"""The presentation of a trace: tables in the terminal, and a page for the browser.
 
 The tables have gates as bars and gradients split by path. The page computes everything anew when a
 number is changed.
@@ -325,7 +325,7 @@ TEMPLATE = Path(__file__).with_name("trace.html")
 def write_trace_page(
     network: Network, path: Path, example: WorkedExample | None = None, variant: str | None = None
 ) -> None:
-    """Write a page that holds all it needs: no other file, no server, no network.
+    """Write a self-contained page, which needs no other file, server or network.
 
     Args:
         network: The network to trace.
@@ -343,7 +343,7 @@ def write_trace_page(
     page = TEMPLATE.read_text("utf-8")
     content = _content(network, example, variant)
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Nothing in a string can end the element that the data stand in.
+    # Strings are escaped so that none can end the element that contains the data.
     data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     for mark, text in (
         ("__DATA__", data),

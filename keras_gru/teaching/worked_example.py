@@ -113,7 +113,7 @@ class WorkedExample:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """The verdict on every claim."""
+        """Judge every claim."""
         return [
             judge_calculation(claim) if "calculation" in claim else self._judge_quantity(claim)
             for claim in self.claims

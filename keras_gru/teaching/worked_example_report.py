@@ -133,7 +133,7 @@ def variants_table(examples: Sequence[WorkedExample]) -> Table:
 
 
 def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
-    """Write `markdown(examples)` to a file, whole or not at all."""
+    """Write `markdown(examples)` to a file atomically."""
     write_page(path, markdown(examples))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from gru_serving.commands.terminal import OUTPUT_ERRORS
 from gru_serving.missing_extra import missing_extra
 
-# Modules are imported when their command is asked for: help and the light commands stay fast.
+# A module is imported only when its command is called, which keeps help and the light commands
+# fast.
 COMMANDS = {
     "export": (
         "gru_serving.commands.export",
@@ -129,7 +130,7 @@ def _discard_output() -> None:
 
 
 def _find(command: str) -> Callable[[Sequence[str]], int]:
-    """The function of a command."""
+    """Import the function of a command."""
     if command == "help":
         return _help
     if command not in COMMANDS:
@@ -146,7 +147,7 @@ def _find(command: str) -> Callable[[Sequence[str]], int]:
 
 
 def _help(arguments: Sequence[str]) -> int:
-    """Print what the commands are; a mistake where nothing was asked."""
+    """Print the list of commands; exit status 2 where no command was given."""
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
     print(

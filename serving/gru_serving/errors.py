@@ -1,8 +1,8 @@
 """Errors of serving, independent of HTTP and gRPC.
 
-The canonical status codes are the common language of TensorFlow, gRPC and TF Serving's REST API.
-Each transport has one table from them to its own codes
-(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.services.GRPC_STATUS`).
+The canonical status codes are shared by TensorFlow, gRPC and TF Serving's REST API. Each transport
+has one table from them to its own codes (`gru_serving.codecs.json_predict.HTTP_STATUS`,
+`gru_serving.server.grpc.services.GRPC_STATUS`).
 
     ServingError
     ├── InvalidArgument       the request is wrong whatever the state of the server
@@ -23,8 +23,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-# Blanks are counted with a limit: messages may quote megabytes of them.
-# Of several errors only the first is reported: the others follow from it, or repeat it.
+# The number of blanks is limited because messages may quote megabytes of them. Of several errors
+# only the first is reported: the others follow from it or repeat it.
 _ROOT_ERRORS = re.compile(
     r"^\d+ root error\(s\) found\.\s*\(0\) (?:[A-Z_]+: |[A-Z][\w ]+: )?(.*?)(?=\n\s*\(1\) |\Z)",
     re.S,
@@ -40,7 +40,7 @@ _ENDS = re.compile(r"\n\d+ (?:successful operations|derived errors ignored)\.", 
 
 
 def without_node_names(message: str) -> str:
-    """The message as it would be for a function without a graph behind it."""
+    """Remove the names of graph nodes from a message."""
     several = _ROOT_ERRORS.match(message)
     if several is not None:
         message = _ENDS.sub("", several[1])
@@ -120,13 +120,13 @@ class NotFound(ServingError):
 
 
 class DeadlineExceeded(ServingError):
-    """The time allowed is over."""
+    """The allowed time is over."""
 
     code = Code.DEADLINE_EXCEEDED
 
 
 class ResourceExhausted(ServingError):
-    """A limit is reached."""
+    """A limit was reached."""
 
     code = Code.RESOURCE_EXHAUSTED
 
@@ -158,7 +158,7 @@ class Unknown(ServingError):
 class RefusedVersion(ServingError):
     """A version that is not retried and does not count until its files change.
 
-    Its files are not those that were exported, or a process that tried to load it died.
+    Its files differ from the exported ones, or a process that tried to load it died.
     """
 
     code = Code.DATA_LOSS
@@ -181,7 +181,7 @@ _BY_CODE: dict[Code, type[ServingError]] = {
 
 
 def from_code(code: int, message: str) -> ServingError:
-    """The error of the class that stands for `code`; a `ServingError` where none does.
+    """Make the error of the class for `code`; a plain `ServingError` if no class has it.
 
     Args:
         code: A canonical code other than OK; an unknown number counts as UNKNOWN.
@@ -195,7 +195,7 @@ def from_code(code: int, message: str) -> ServingError:
 
 
 def refused_by_system(error: Exception) -> ResourceExhausted | None:
-    """The error to report where the system gave no memory or no thread; None for any other."""
+    """Return the error to report if the system gave no memory or no thread; None for any other."""
     if isinstance(error, MemoryError):
         return ResourceExhausted(NO_MEMORY)
     if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
@@ -211,4 +211,4 @@ class PlotError(Exception):
 
 
 class InterfaceChangeError(Exception):
-    """A version would break its clients; the message is a list, a line each, and escaped."""
+    """A version would break its clients; the message is an escaped list with one line each."""

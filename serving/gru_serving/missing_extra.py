@@ -1,4 +1,4 @@
-"""The extra of keras-gru that installs a package which an import found missing."""
+"""The extra of keras-gru that installs a package missing from an import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Iterator
 
 _OWN_PACKAGES = ("keras_gru", "gru_training", "gru_serving")
-# What `gru_serving` imports besides these comes with the clients.
+# Everything else that `gru_serving` imports is installed with the clients.
 _EXTRAS = {
     "flatbuffers": "serve",
     "grpc_health": "serve-light",
@@ -41,7 +41,7 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
         extra: The extra to name; by default the smallest one with the package.
 
     Returns:
-        None where no extra would help: a module of this project is missing.
+        A hint; None if no extra would help because a module of this project is missing.
     """
     package = (error.name or "").partition(".")[0]
     if package in ("", *_OWN_PACKAGES):
@@ -54,7 +54,7 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
 
 
 def require_extra(extra: str) -> None:
-    """Find out at once, not after a model has loaded, that packages of an extra are missing.
+    """Fail at once, rather than after a model has loaded, if packages of an extra are missing.
 
     Args:
         extra: `serve` or `plot`.
@@ -69,7 +69,7 @@ def require_extra(extra: str) -> None:
 
 @contextlib.contextmanager
 def naming_extra(subject: str) -> Iterator[None]:
-    """Turn a failed import of a package into one that says how to install it.
+    """Turn a failed import inside the context into an error that names the package to install.
 
     Args:
         subject: Name of the part that needs the package; begins the message.

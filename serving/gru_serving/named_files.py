@@ -1,4 +1,4 @@
-"""Files written whole, and errors that say which file: those of a full disk name none."""
+"""Atomic writing of files, and errors that name the file, which those of a full disk do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within, an OSError that names no file names this one."""
+    """Add a file's name to an OSError without one that is raised inside the context."""
     try:
         yield
     except OSError as error:
@@ -20,7 +20,7 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all; one that is replaced leaves its permissions."""
+    """Write a file completely or not at all; the permissions of a replaced file are kept."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with naming_file(path):

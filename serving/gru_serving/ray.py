@@ -60,7 +60,7 @@ class ReplyBytes(bytes):
     """A serialized response, in the form in which Ray's gRPC proxy takes messages."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """The bytes themselves."""
+        """Return the bytes themselves."""
         return bytes(self)
 
 
@@ -110,7 +110,10 @@ class Replica:
         }
 
     def __serve_build_asgi_app__(self) -> Starlette:
-        """The REST application, made by Ray after the replica; Starlette answers its lifespan."""
+        """Return the REST application, made by Ray after the replica.
+
+        Starlette answers its lifespan.
+        """
         api = Api(
             self._inference,
             self._flags.rest_api_timeout_in_ms,

@@ -175,7 +175,7 @@ def _help() -> str:
 
 
 def _for_people(message: str, arguments: Sequence[str]) -> str:
-    """Name settings without a flag as the command of a task takes them."""
+    """Replace flags in an error message by `--set` for settings without a flag."""
     for name in TASKS:
         if name in arguments:
             return without_lost_flags(message, find_task(name))
@@ -183,7 +183,7 @@ def _for_people(message: str, arguments: Sequence[str]) -> str:
 
 
 def _unknown(name: str) -> str:
-    """The error of a command that does not exist."""
+    """Make the error for a command that does not exist."""
     names = [*TASKS, *COMMANDS, *(command.name for command in _task_commands())]
     near = difflib.get_close_matches(name, names, 1)
     meant = f"; did you mean {near[0]}?" if near else ""
@@ -200,7 +200,7 @@ class ResumeConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Directory that the run was to have, such as runs/NAME."""
+    """Directory chosen for the run, such as runs/NAME."""
     debug: bool = False
     """Show TensorFlow's messages, and the traceback of an error."""
 
@@ -212,7 +212,7 @@ def train(
     flags: Sequence[str] | None = None,
     resume: bool = False,
 ) -> int:
-    """Check the data, train, and print what was made and what can come next.
+    """Check the data, train, and print the results and the next steps.
 
     Args:
         name: Name of the task.
@@ -254,7 +254,7 @@ def _show_next_steps(
     verdict: Verdict | None,
     flags: Sequence[str] | None,
 ) -> None:
-    """Print where the run is and what can be done with it."""
+    """Print the path of the run and the commands that can follow."""
     lines = [""]
     if run.metrics["interrupted"]:
         lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
@@ -272,7 +272,7 @@ def _show_next_steps(
 
 
 def _served(run: Any, task: str) -> str:
-    """Name a model on a server as the user named the run, else after the data or the task."""
+    """Choose the run's name on a server: the user's, or that of the data or the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
     name = run.config.run.name
     if name is None:
@@ -350,7 +350,7 @@ def run_check(config: CheckConfig, console: "Console") -> int:
 
 
 def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
-    """Raise ConfigError where the file follows --data, as in a training."""
+    """Raise ConfigError if the file is given by --data after the command, as in a training."""
     given = [number for number, flag in enumerate(settings) if flag.split("=")[0] == "--data"]
     if not given:
         return
@@ -364,20 +364,21 @@ def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
 
 
 class _Checked(NamedTuple):
-    """Data that a task read."""
+    """Data that a task has read."""
 
     task: str
     settings: tuple[str, ...]
-    """Flags of the training, with those that follow from the columns."""
+    """Flags of the training, including those that follow from the columns."""
     data: "DataCheck"
     seen: str
-    """Description of what the data were taken for, and why."""
+    """Description of how the data were understood, and why."""
 
 
 def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
     """Find the task that has these settings and finds its columns in the file.
 
-    It is the first; where an earlier one lacks but a column, the first without errors.
+    The first such task is used; if an earlier one lacks only a column, the first task without
+    errors.
     """
     foreign: dict[str, ForeignDataError] = {}
     faulty: _Checked | None = None
@@ -427,7 +428,7 @@ def _seen(
     foreign: Mapping[str, ForeignDataError],
     guessed: bool,
 ) -> str:
-    """Say what data were taken for, and what they were not taken for."""
+    """Describe how the data were understood, and which tasks they did not fit."""
     columns = f" ({found.reading})" if found.reading else ""
     text = f"read as {task.data_kind}{columns}{reason}"
     for name, error in foreign.items():
@@ -440,7 +441,7 @@ def _seen(
 class ReportConfig:
     """Print the path of a run's report page, and open it in the browser with --open.
 
-    The page is one file that needs no other, no server and no network. It is written if an older
+    The page is a single file that needs no other file, server or network. It is written if an older
     run has none. Folders of gru-train compare have such a page, too.
     """
 
@@ -449,13 +450,13 @@ class ReportConfig:
     open: bool = False
     """Open the page in the browser."""
     rewrite: bool = False
-    """Write the page again, as this version shows it."""
+    """Write the page again, in the form of this version."""
     debug: bool = False
     """Show the traceback of an error."""
 
 
 def run_report(config: ReportConfig, console: "Console") -> None:
-    """Print where the page is, and open it.
+    """Print the path of the page, and open it.
 
     Raises:
         RunDirectoryError: The folder holds no report, or the page cannot be written.
@@ -506,4 +507,4 @@ COMMANDS: dict[str, str | Command] = {
         examples=("gru-train report runs/tickets", "gru-train report runs/tickets --open"),
     ),
 }
-"""Commands that belong to no task, or the places where they are."""
+"""Commands that belong to no task, or the modules that define them."""

@@ -107,7 +107,7 @@ def without_lost_flags(message: str, task: "Task") -> str:
 
 
 def readings(text: str) -> Iterator[Any]:
-    """Yield the values that a text may stand for, the most special first."""
+    """Yield the values that a text may stand for, the most specific first."""
     words = {"true": True, "yes": True, "false": False, "no": False, "none": None}
     if text.lower() in words:
         yield words[text.lower()]
@@ -190,7 +190,7 @@ def _close(name: str, known: Mapping[str, str]) -> str:
 
 
 def _values(flags: Sequence[str], wanted: str) -> list[str]:
-    """All values of a flag that takes one."""
+    """Collect the values of a flag."""
     found = []
     for position, word in enumerate(flags):
         flag, equals, value = word.partition("=")
@@ -219,7 +219,7 @@ def _require_flags(task: "Task", flags: Sequence[str], kept: set[str]) -> None:
 
 
 class HelpTexts(ConstructorRegistry):
-    """Shows each option's help as one text, and its default where there is one."""
+    """A help formatter that shows each option's help as one text, with any default."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,6 +302,6 @@ class _Flags(HelpTexts):
         return StructConstructorSpec(settings, fields)
 
     def _help(self, text: str | Callable[[], str | None] | None) -> str | None:
-        """Name settings without a flag as they are given, in the help of another one."""
+        """Replace flags in a setting's help by `--set` for settings without a flag."""
         shown = super()._help(text)
         return None if shown is None else without_lost_flags(shown, self._task)

@@ -23,14 +23,14 @@ from gru_training.search_ranges import Floats, OneOf
 
 ConfigT = TypeVar("ConfigT")
 OptionalFlag = Annotated[bool | None, tyro.conf.DisallowNone]
-"""`--flag` or `--no-flag`; None, where neither is given, leaves it to the data."""
+"""`--flag` or `--no-flag`; None, if neither is given, lets the data decide."""
 OptionalText = Optional[str]  # noqa: UP045  tyro loads typeguard, slowly, to check a `str | None`
 OptionalName = Annotated[OptionalText, tyro.conf.arg(metavar="NAME")]
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Where the result goes."""
+    """The place of the results."""
 
     runs_dir: Path = Path("runs")
     """Folder of the run directories; created if missing."""
@@ -87,7 +87,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """Settings of the optimisation: Adam, clipped gradients, early stopping."""
 
     epochs: int = 30
     """Maximum number of passes over the training part."""
@@ -119,7 +119,7 @@ class TaskConfig(Protocol):
 
     @property
     def preset(self) -> str | None:
-        """Name of the preset it started from."""
+        """The name of the preset on which the settings are based."""
 
     @property
     def training(self) -> TrainingConfig:
@@ -152,9 +152,9 @@ def sections(config: Any) -> dict[str, str]:
 
 
 def toml_text(config: Any) -> str:
-    """Write the settings of a task as TOML, for `--config`, but for the place of the run.
+    """Write the settings of a task, except the place of the run, as TOML for `--config`.
 
-    TOML has no value for None, which settings have that nobody gave.
+    Settings that nobody gave are None, for which TOML has no value.
     """
     lines = []
     for section, values in to_dict(config).items():
@@ -169,12 +169,12 @@ def toml_text(config: Any) -> str:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """A config dataclass as nested dicts of JSON values."""
+    """Convert a config dataclass to nested dicts of JSON values."""
     return {f.name: _to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
 
 
 def from_dict(cls: type[ConfigT], values: Mapping[str, Any], checked: bool = True) -> ConfigT:
-    """Make a config dataclass of nested dicts, the inverse of `to_dict`.
+    """Make a config dataclass from nested dicts; the inverse of `to_dict`.
 
     Args:
         cls: The dataclass.

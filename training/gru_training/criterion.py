@@ -1,4 +1,4 @@
-"""The criterion by which a search judges settings, and the trust in a difference of two trials."""
+"""The criterion of a search, and the significance of a difference between two trials."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 FEWEST_PARTS = 5
-"""Fewest parts of the validation rows, or forecasts that do not overlap, that tell trials apart."""
+"""Fewest parts of the validation rows, or non-overlapping forecasts, that can distinguish
+trials.
+"""
 PARTS = 20
 """Parts of the validation rows, by default."""
 ERRORS_TO_BEAT = 1.0
-"""Standard errors by which settings must beat the defaults to be taken."""
+"""Number of standard errors by which settings must beat the defaults."""
 ERRORS_TO_BEAT_BY_FEW = 2.0
-"""Standard errors where there are too few rows to choose by (`Criterion.caution`)."""
+"""Number of standard errors if there are too few rows to choose by (`Criterion.caution`)."""
 
 
 class Criterion(NamedTuple):
@@ -26,11 +28,11 @@ class Criterion(NamedTuple):
     measure: str
     """Name of the measure inside the task."""
     caution: str = ""
-    """Reason why the criterion tells settings apart badly; empty where it does not."""
+    """Reason why the criterion distinguishes settings badly; empty if it does not."""
 
 
 def caution(few: str) -> str:
-    """Say that there are too few rows to choose by, such as "only 3 rows"."""
+    """Describe why there are too few rows to choose by, such as "only 3 rows"."""
     return (
         f"{few}: what did best on so few is mostly chance, and the defaults are kept unless it is "
         f"better by {ERRORS_TO_BEAT_BY_FEW:g} standard errors"
@@ -38,16 +40,17 @@ def caution(few: str) -> str:
 
 
 class Judged(NamedTuple):
-    """The criterion of one trial."""
+    """The criterion's values of one trial."""
 
     value: float
     left_out: tuple[float, ...] = ()
-    """The criterion without each part of the validation rows in turn; empty where there are too
-    few rows for parts, or none are told apart."""
+    """Values without each part of the validation rows in turn; empty if there are too few rows for
+    parts.
+    """
 
 
 def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS) -> Judged:
-    """Measure on all rows, and without each part of them.
+    """Compute the criterion on all rows, and without each part of them.
 
     Args:
         measure: The criterion of some rows, from whether each row (N,) counts.
@@ -64,10 +67,10 @@ def judged(measure: Callable[[np.ndarray], float], rows: int, parts: int = PARTS
 
 
 def standard_error(one: Sequence[float], other: Sequence[float]) -> float:
-    """Estimate the standard error of two trials' difference, from criteria without each part.
+    """Estimate the standard error of two trials' difference from the values without each part.
 
-    The delete-a-group jackknife (Kott, 2001), which serves any criterion: for a mean over the rows
-    it is the standard error of a mean over the parts.
+    This is the delete-a-group jackknife (Kott, 2001), which works for any criterion: for a mean
+    over the rows it is the standard error of a mean over the parts.
     """
     differences = np.subtract(one, other)
     parts = len(differences)

@@ -11,8 +11,8 @@
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
-Of these only DataError is a ValueError, as scikit-learn's tools expect of data that an estimator
-refuses. ConfigError is none: the command-line parser would take that for its own.
+Of these only DataError is a ValueError, which scikit-learn's tools expect for data that an
+estimator refuses. ConfigError is not, since the command-line parser would treat it as its own.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,10 @@ from pathlib import Path
 
 
 class TrainingError(Exception):
-    """Base of the package's errors; the message names what failed, was expected and came."""
+    """Base class of the package's errors.
+
+    The message says what failed, what was expected and what came.
+    """
 
     exit_code = 2
 
@@ -53,19 +56,19 @@ class ForeignDataError(DataError):
 
 
 class RunDirectoryError(TrainingError):
-    """A run directory cannot be written, or what is there is not a complete run."""
+    """A run directory cannot be written, or a directory is not a complete run."""
 
 
 class ScoringError(TrainingError):
-    """A table's rows cannot be answered, or their answers not be written."""
+    """The rows of a table cannot be answered, or their answers cannot be written."""
 
 
 class TrackingError(TrainingError):
-    """A tracker cannot be reached as a training begins."""
+    """A tracker cannot be reached when a training begins."""
 
 
 class CheckpointError(TrainingError):
-    """A checkpoint cannot be written, or what is there cannot be continued."""
+    """A checkpoint cannot be written, or an existing one cannot be continued."""
 
 
 class DivergenceError(TrainingError):

@@ -1,8 +1,8 @@
-"""The answers of models to test rows, in the form that a comparison of runs needs.
+"""The answers of models to test rows, in the form that comparisons of runs need.
 
-A measure is a function of the means of some columns, one value per row: accuracy of the mean of
-one column (right or not), macro F1 of three per class. So a comparison can draw rows anew, or leave
-one out, without knowing what the rows or the measures are.
+A measure is a function of the means of some columns with one value per row: accuracy is the mean of
+one column (right or not), macro F1 a function of three per class. A comparison can therefore draw
+rows anew, or leave one out, for any rows and measures.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,12 +35,12 @@ class Answers:
     """The answers of one model to N rows."""
 
     measures: tuple[Measure, ...]
-    """Measures of the answers, of which the first one decides."""
+    """Measures of the answers; the first one decides."""
     right: np.ndarray | None = None
-    """Rows that the model got right, (N,) bool, where an answer is right or wrong; else None."""
+    """Rows with a right answer, (N,) bool, if answers are right or wrong; otherwise None."""
 
     def of_rows(self, rows: np.ndarray) -> "Answers":
-        """The answers to these rows, by number."""
+        """Return the answers to these rows, by number."""
         return Answers(
             tuple(replace(each, columns=each.columns[rows]) for each in self.measures),
             None if self.right is None else self.right[rows],
@@ -54,13 +54,15 @@ class Outcomes:
     rows: str
     """Name of the rows, such as `held-out texts`."""
     keys: np.ndarray
-    """(N,) of texts, no two the same: two rows with one key are the same question with the same
-    right answer."""
+    """(N,) distinct texts: two rows of two runs with one key are the same question with the same
+    right answer.
+    """
     model: Answers
     baselines: Mapping[str, Answers] = field(default_factory=dict)
     overlap: int | None = None
-    """Steps that each row forecasts, where rows follow each other in time, so that this many
-    neighbours say something of the same step. None where rows are independent of each other."""
+    """Number of steps that each row forecasts, if rows are consecutive in time, so that this many
+    neighbours share steps. None for independent rows.
+    """
     notes: tuple[str, ...] = ()
     """Notes on this run's answers for a reader of the comparison."""
 
@@ -69,7 +71,7 @@ class Outcomes:
             raise ValueError("expected rows in time (overlap) or right and wrong answers (right)")
 
     def of_rows(self, rows: np.ndarray) -> "Outcomes":
-        """The outcomes of these rows, by number."""
+        """Return the outcomes of these rows, by number."""
         return replace(
             self,
             keys=self.keys[rows],
@@ -81,12 +83,12 @@ class Outcomes:
 def mean_measure(
     name: str, values: np.ndarray, higher_is_better: bool, style: str = ".4f"
 ) -> Measure:
-    """A measure that is the mean of a value (N,) of each row."""
+    """Make a measure that is the mean of one value (N,) per row."""
     return Measure(name, values[:, np.newaxis].astype(np.float64), _first, higher_is_better, style)
 
 
 def ratio_measure(name: str, sums: np.ndarray, counts: np.ndarray) -> Measure:
-    """A mean error over all values of all rows, of which rows may have different numbers.
+    """Make a measure that is a mean error over all values of all rows.
 
     Args:
         name: Name of the measure; lower is better.

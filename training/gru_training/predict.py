@@ -1,4 +1,4 @@
-"""Answers to rows from a run of any task: `gru-train predict`, and inside other engines."""
+"""Answers to rows from a run of any task, by `gru-train predict` and inside of other engines."""
 
 import functools
 import os
@@ -73,7 +73,7 @@ class ScorableTask(Task, Scorable):
 
 
 def scorable_task(path: Path, columns: Mapping[str, str]) -> ScorableTask:
-    """Find the task of a run that answers rows, without TensorFlow.
+    """Find the task of a run that can answer rows, without TensorFlow.
 
     Args:
         path: Run directory.
@@ -114,7 +114,7 @@ class PredictJob(NamedTuple):
 
 
 def check_prediction(config: PredictConfig, console: "Console") -> PredictJob:
-    """Find the task of the run and look through the file; needs no TensorFlow.
+    """Find the task of the run and check the file; needs no TensorFlow.
 
     Raises:
         TrainingError: Run, data or output cannot be used.
@@ -184,14 +184,15 @@ PREDICT = Command(
 
 
 _LOADING_LOCK = threading.Lock()
-"""Lock for engines that call from several threads, as each call uses all cores already."""
+"""Lock for engines that call from several threads, since each call uses all cores."""
 
 
 class RunScorer:
     """Adds a run's answers to data frames of Spark, Dask or Ray, partition by partition.
 
     It can be pickled, as it holds only the run's path: each process that calls it loads the model
-    once. All machines must see the path. `docs/examples` shows it with Spark and with Dask.
+    once. All machines must be able to read the path. `docs/examples` shows it with Spark and with
+    Dask.
 
     Args:
         run: A run directory.
@@ -207,15 +208,15 @@ class RunScorer:
         scorable_task(self._path, columns)
 
     def __call__(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """The frame with the answers appended to its columns.
+        """Append the answers to the columns of a frame.
 
         Args:
             frame: N rows. An empty one gives an empty one, with the columns and types of every
                 other answer.
 
         Returns:
-            N rows in the same order, with the same index. A column that is called as an answer
-            gets `input_` before its name.
+            N rows in the same order, with the same index. A column with the name of an answer gets
+            `input_` before its name.
 
         Raises:
             DataError: The frame lacks a column that the model reads.
@@ -240,7 +241,7 @@ class RunScorer:
         return pd.concat([frame.set_axis(renamed, axis=1), answered], axis=1)
 
     def in_pandas(self, frames: "Iterator[pd.DataFrame]") -> "Iterator[pd.DataFrame]":
-        """The call, for each of a stream of frames: what Spark's `mapInPandas` takes."""
+        """Apply the scorer to each of a stream of frames, as Spark's `mapInPandas` expects."""
         return map(self, frames)
 
 

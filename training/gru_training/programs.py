@@ -1,15 +1,15 @@
-"""Programs that XLA has compiled, kept for later processes on this machine.
+"""Programs compiled by XLA, kept for later processes on this machine.
 
-TensorFlow can write each program that it compiles to a folder and read it from there. By itself it
-trusts that folder: a step of training fails where a file is cut short or cannot be written, and a
-program of another processor, of other flags or of another version is loaded like any other. So each
-process gets a folder of its own, which begins as hard links to the programs of its kind that are
-whole, and hands what it compiled itself on when it ends. No process changes what another reads.
+TensorFlow can write each compiled program to a folder and read it from there. By itself it trusts
+that folder: a training step fails if a file is truncated or cannot be written, and a program for
+another processor, other flags or another version is loaded like any other. So each process gets a
+folder of its own, which begins with hard links to the complete programs of its kind, and publishes
+the programs that it compiled when it ends. No process changes what another reads.
 
     ~/.cache/keras-gru/programs/KIND/NAME.CRC     a program; KIND is a digest of `_kind`
     ~/.cache/keras-gru/programs/KIND/.process-X/  the folder of a process, with `lock` in it
 
-Nothing here imports TensorFlow, which reads its settings once, when it starts.
+This module does not import TensorFlow, which reads its settings once, when it starts.
 """
 
 import atexit
@@ -27,13 +27,13 @@ from importlib import metadata
 from pathlib import Path
 
 VARIABLE = "KERAS_GRU_PROGRAMS"
-"""The environment variable that names another folder, or says `off`."""
+"""The environment variable that names another folder, or is `off`."""
 LIMIT = 64 << 20
-"""Bytes of all programs that are kept: some 450 of them."""
+"""Total bytes of the programs that are kept: some 450 of them."""
 _LEAST_FREE = 256 << 20
-"""Bytes that must be free on the disk, as TensorFlow fails where it cannot write."""
+"""Bytes that must be free on the disk, since TensorFlow fails if it cannot write."""
 _MAX_BUILD_SECONDS = 60.0
-"""Seconds after which a process' folder without a lock was left behind."""
+"""Seconds after which a process's folder without a lock counts as abandoned."""
 _FLAG = "--tf_xla_persistent_cache_directory"
 _CPU_INFO = Path("/proc/cpuinfo")
 _CPU_FIELDS = (
@@ -43,11 +43,10 @@ _CPU_FIELDS = (
 
 
 def keep_programs(folder: str | os.PathLike[str] | None = None, limit: int = LIMIT) -> Path | None:
-    """Keep what XLA compiles in this process for later ones, and use what was kept before.
+    """Keep the programs that XLA compiles in this process for later ones, and use the kept ones.
 
-    Call it before TensorFlow or Keras is imported. It hides TensorFlow's messages, unless
-    `TF_CPP_MIN_LOG_LEVEL` says how many to show: TensorFlow reports each program that it reads as
-    an error.
+    Call it before TensorFlow or Keras is imported. It hides TensorFlow's messages unless
+    `TF_CPP_MIN_LOG_LEVEL` is set, since TensorFlow reports each program that it reads as an error.
 
     Args:
         folder: Folder of the programs; by default what `KERAS_GRU_PROGRAMS` names, or
@@ -55,9 +54,9 @@ def keep_programs(folder: str | os.PathLike[str] | None = None, limit: int = LIM
         limit: Bytes of all programs that are kept; the oldest are removed first.
 
     Returns:
-        The folder of the programs that suit this process; None where none are kept: the variable
-        is `off`, `TF_XLA_FLAGS` names a folder of its own, there is a GPU, the system is not
-        Linux, or the folder cannot be written, belongs to somebody else, or is on a full disk.
+        Folder of the programs for this process; None if none are kept: the variable is `off`,
+        `TF_XLA_FLAGS` names a folder, there is a GPU, the system is not Linux, or the folder cannot
+        be written, belongs to another user, or is on a full disk.
 
     Raises:
         RuntimeError: TensorFlow is imported already.
@@ -94,7 +93,7 @@ def keep_programs(folder: str | os.PathLike[str] | None = None, limit: int = LIM
 
 
 class _Process:
-    """The folder that TensorFlow reads and writes in this process.
+    """The folder in which TensorFlow reads and writes in this process.
 
     Args:
         store: The programs of its kind.
@@ -115,14 +114,14 @@ class _Process:
                     program.unlink()
 
     def end(self) -> None:
-        """Hand on what was compiled, and remove the folder; not in a forked process."""
+        """Publish the compiled programs, and remove the folder; not in a forked process."""
         if os.getpid() == self._pid:
             with suppress(OSError):
                 _hand_on(self.folder)
 
 
 def _locked(folder: Path) -> int | None:
-    """The lock of a process' folder, held until it is closed; None if its process is alive."""
+    """Lock a process's folder until the lock is closed; None if its process is alive."""
     import fcntl  # missing in Python for Windows
 
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -135,7 +134,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def _hand_on(folder: Path) -> None:
-    """Move the programs that only this folder has to where later processes find them."""
+    """Move the programs that only this folder has to the place where later processes find them."""
     for program in folder.glob("*.pb"):  # TensorFlow renames a file when it is whole
         if program.stat().st_nlink == 1:
             program.rename(folder.parent / f"{program.name}.{_crc(program)}")
@@ -143,7 +142,7 @@ def _hand_on(folder: Path) -> None:
 
 
 def _collect(root: Path) -> None:
-    """Hand on what processes left that were killed."""
+    """Publish the programs of processes that were killed."""
     for folder in root.glob("*/.process-*"):
         with suppress(OSError):
             if (folder / "lock").exists():
@@ -156,7 +155,7 @@ def _collect(root: Path) -> None:
 
 
 def _shrink(root: Path, limit: int) -> None:
-    """Remove the oldest programs, of whatever kind, until the others are within the limit."""
+    """Remove the oldest programs of any kind until the others are within the limit."""
     found = []
     for program in root.glob("*/[!.]*"):
         with suppress(FileNotFoundError):
@@ -175,7 +174,10 @@ def _shrink(root: Path, limit: int) -> None:
 
 
 def _kind() -> str | None:
-    """A digest of all that a program depends on beside its source; None if it is not known."""
+    """Compute a digest of everything besides its source on which a program depends.
+
+    None if it is not known.
+    """
     versions = [_version("tensorflow", "tensorflow-cpu", "tf-nightly"), _version("keras-gru")]
     processor = _processor()
     if versions[0] is None or processor is None or sys.platform == "win32":
@@ -186,7 +188,7 @@ def _kind() -> str | None:
 
 
 def _version(*packages: str) -> str | None:
-    """The version of the first of these packages that is installed."""
+    """Return the version of the first of these packages that is installed."""
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
             return metadata.version(package)
@@ -194,7 +196,7 @@ def _version(*packages: str) -> str | None:
 
 
 def _processor() -> list[str] | None:
-    """Model and features of the processors, as Linux tells them."""
+    """Return model and features of the processors, as reported by Linux."""
     try:
         lines = _CPU_INFO.read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -205,20 +207,20 @@ def _processor() -> list[str] | None:
 
 
 def _has_gpu() -> bool:
-    """Whether TensorFlow may find a GPU, for whose programs other things count."""
+    """Tell whether TensorFlow may find a GPU, whose programs depend on other things."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
     return Path("/dev/kfd").exists() or any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def _user_cache() -> Path:
-    """The user's cache folder, as the XDG Base Directory Specification has it."""
+    """Return the user's cache folder by the XDG Base Directory Specification."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     return Path(given) if given.startswith("/") else Path.home() / ".cache"
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else may put programs there."""
+    """Tell whether no other user can put programs there."""
     status = folder.stat()
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 

@@ -1,4 +1,4 @@
-"""Loading TensorFlow without the messages that its C++ parts write to stderr meanwhile."""
+"""The loading of TensorFlow without the messages of its C++ parts on stderr."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _TENSORFLOW_LINE = re.compile(
 
 
 def load_tensorflow(messages: bool = False, programs: bool = False) -> list[str]:
-    """Import Keras and TensorFlow, which takes seconds, and find the kinds of device there are.
+    """Import Keras and TensorFlow, which takes seconds, and find the available kinds of devices.
 
     Args:
         messages: Whether TensorFlow may write to stderr what it likes.
@@ -30,15 +30,15 @@ def load_tensorflow(messages: bool = False, programs: bool = False) -> list[str]
         import tensorflow as tf
 
         del keras
-        # Looks for GPUs, and writes of it where there are none.
+        # This looks for GPUs, and logs a message if there are none.
         return sorted({device.device_type for device in tf.config.list_physical_devices()})
 
 
 @contextmanager
 def quiet(active: bool = True) -> Iterator[None]:
-    """Hold back TensorFlow's messages on stderr; shown on failure.
+    """Capture TensorFlow's messages on stderr inside the context; they are shown on failure.
 
-    What anything else in the process writes to stderr meanwhile is written at the end.
+    What other code in the process writes to stderr meanwhile is written at the end.
     """
     if not active:
         yield

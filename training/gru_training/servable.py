@@ -1,4 +1,4 @@
-"""A trained model as an export needs it: signatures, and requests with the model's answers."""
+"""The exportable parts of a trained model: signatures, and requests with the model's answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from gru_serving.preprocessing.description import Description, Signature
 from keras_gru import portable
 
 WARMUP_BATCHES = (1, 2, 8, 32)
-"""Rows of the requests with which a server of an exported model warms up."""
+"""Numbers of rows of the requests with which a server warms up an exported model."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request to one signature, and the answer to it; arrays by name, (rows, ...) each.
+    """A request to one signature with its answer; arrays by name, (rows, ...) each.
 
     Texts are arrays of Python's `bytes`.
     """
@@ -27,10 +27,11 @@ class Request:
     inputs: Mapping[str, np.ndarray]
     """Input arrays by name; for Classify or Regress the features of the examples."""
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """The Keras model's answers; none where they do not matter, as in a warmup request."""
+    """The Keras model's answers; empty if they do not matter, as in a warmup request."""
     method: Literal["predict", "classify", "regress"] = "predict"
-    """The API that the signature is for; of Classify the outputs are `classes` and `scores`,
-    of Regress `outputs`."""
+    """The API of the signature; for Classify the outputs are `classes` and `scores`, for Regress
+    `outputs`.
+    """
 
 
 class Network(NamedTuple):
@@ -43,7 +44,7 @@ class Network(NamedTuple):
 
 
 class DescribedModule(tf.Module):
-    """Signatures as functions of TensorFlow: steps around networks.
+    """Signatures as TensorFlow functions: steps around networks.
 
     Args:
         name: Name of the module.
@@ -62,7 +63,8 @@ class DescribedModule(tf.Module):
         weights: Sequence[Any],
     ) -> None:
         super().__init__(name=name)
-        # In bare functions: the writer would save what it can reach, of a model Keras' own graphs.
+        # These are bare functions: for a model, the writer would save everything it can reach,
+        # including Keras' own graphs.
         self._functions: Callable[[], dict[str, Any]] = partial(
             dict, {each: partial(_answer, of, networks) for each, of in signatures.items()}
         )
@@ -76,7 +78,8 @@ class DescribedModule(tf.Module):
 
     def concrete(self) -> dict[str, Any]:
         """Return the concrete functions by signature name."""
-        # Not attributes of the module: the writer would trace and save those a second time.
+        # They are not attributes of the module, as the writer would trace and save them a second
+        # time.
         with portable():
             return {
                 name: tf.function(function, autograph=False).get_concrete_function(
@@ -99,7 +102,7 @@ def _answer(of: Signature, networks: Mapping[str, Network], **inputs: Any) -> di
 
 
 class OnnxModel(NamedTuple):
-    """All that servers without TensorFlow need of a model."""
+    """Everything that servers without TensorFlow need from a model."""
 
     description: Description
     graphs: Mapping[str, Any] = {}
@@ -107,7 +110,7 @@ class OnnxModel(NamedTuple):
 
 
 def written(signatures: Mapping[str, Signature], writers: Any) -> OnnxModel:
-    """Write the networks of signatures as graphs of ONNX, those that ONNX can express.
+    """Convert the networks of signatures to ONNX graphs, as far as ONNX can express them.
 
     Args:
         signatures: Signatures by name.
@@ -132,7 +135,7 @@ def written(signatures: Mapping[str, Signature], writers: Any) -> OnnxModel:
 
 
 class Servable(ABC):
-    """The parts of a run that are exported.
+    """The parts of a run for its export.
 
     Args:
         module: Module to save; holds all that the signatures use.
@@ -144,14 +147,16 @@ class Servable(ABC):
 
     @abstractmethod
     def golden(self) -> Sequence[Request]:
-        """Requests to every signature, on held-out data, with the answers of the Keras model.
+        """Return requests to every signature on held-out data with the answers of the Keras model.
 
-        They travel with the exported model: it must give these answers in a fresh process, and
-        any engine can be asked them again.
+        They are stored with the exported model, which must give these answers in a fresh process;
+        any engine can be tested with them.
         """
 
     def warmup(self, golden: Sequence[Request]) -> Sequence[Request]:
-        """Requests to every signature in the sizes in use; by default of the rows of golden ones.
+        """Return requests to every signature in the sizes in use.
+
+        By default from the rows of golden ones.
 
         Args:
             golden: Requests from `golden`, of which the largest one of each signature is taken.
@@ -172,27 +177,27 @@ class Servable(ABC):
         ]
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
-        """Held-out rows step by step: the answer to the sequence so far, and that of the step.
+        """Answer held-out rows step by step: by the sequence so far, and by the step signature.
 
-        None, the default, where the model has no signature that reads on from a state.
+        None, the default, for a model without a signature that continues from a state.
         """
         return None
 
     def reference(self) -> Request | None:
-        """Held-out rows with answers, from which a server learns what usual requests are like.
+        """Return held-out rows with answers, by which a server knows usual requests.
 
-        None, the default, where there is nothing to compare later requests with. The export keeps
+        None, the default, if there is nothing to compare later requests with. The export stores
         counts of them, and no row.
         """
         return None
 
     def onnx(self) -> OnnxModel:
-        """The networks as graphs of ONNX, those that ONNX can express; by default none."""
+        """Return the networks as ONNX graphs, as far as ONNX can express them; by default none."""
         reason = "its task writes no graph of ONNX"
         return OnnxModel(Description(left=dict.fromkeys(self.signatures, reason)))
 
     def columns(self) -> Mapping[str, Sequence[str]]:
-        """Names of the columns of series, by the name of the input or output that holds them."""
+        """Return the names of the columns of series, by input or output name."""
         return {}
 
     def card(self) -> dict[str, Any]:
@@ -200,5 +205,5 @@ class Servable(ABC):
         return {}
 
     def notes(self) -> Sequence[str]:
-        """Return sentences on what the run can do and an export of it cannot."""
+        """Return sentences on what the run can do but its export cannot."""
         return ()

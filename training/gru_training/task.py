@@ -1,8 +1,8 @@
 """The interface of a task, and the list of tasks.
 
 A task is a folder, `training/<name>/`, with a module `task.py` that holds it as `TASK`. The command
-line, `resume` and the export ask it through `Task` and know no task by name. A module `task.py`
-imports its settings and nothing heavy: its methods import the rest, so that help appears at once.
+line, `resume` and the export use it through `Task` and know no task by name. A module `task.py`
+imports its settings and nothing slow: its methods import the rest, so that help appears at once.
 """
 
 import importlib
@@ -35,7 +35,7 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Command:
-    """A command of `gru-train`, beside those that train a task."""
+    """A command of `gru-train` other than the training of a task."""
 
     name: str
     config_type: type
@@ -43,48 +43,50 @@ class Command:
     run: Callable[[Any, "Console"], int | None]
     """Runs the command, prints its result and returns the exit status; None stands for 0."""
     check: Callable[[Any, "Console"], Any] | None = None
-    """Checks what can be checked before TensorFlow is loaded; `run` gets what this returns in place
-    of the settings."""
+    """Function that checks whatever needs no TensorFlow; `run` gets its result in place of the
+    settings.
+    """
     needs_tensorflow: bool = True
     """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
     takes_training_flags: bool = False
     """Whether flags of a training may follow; they become the setting `training_flags`."""
     examples: Sequence[str] = ()
-    """Command lines that end the help; `tests/docs/test_help_examples.py` types them."""
+    """Command lines at the end of the help; `tests/docs/test_help_examples.py` runs them."""
 
 
 class Verdict(NamedTuple):
-    """A reason not to use a run as it is."""
+    """A reason not to use a run."""
 
     problem: str
     """Name of the model that does better than the run, and by how much, in one line."""
     flags: tuple[str, ...] = ()
-    """Settings of another training that may do better; none where there are none to try."""
+    """Settings of another training that may do better; empty if there are none to try."""
 
 
 class Task(ABC):
     """A kind of model that can be trained, resumed and exported.
 
-    A task that can do more derives from `Searchable`, `Scorable` or `Comparable` as well.
+    A task with further abilities also derives from `Searchable`, `Scorable` or `Comparable`.
     """
 
     settings: ClassVar[type]
     """The dataclass of its settings (`gru_training.config.TaskConfig`); its docstring is the help
     of the command that has the task's name."""
     data_kind: ClassVar[str] = "data"
-    """Noun for what it learns from, in `gru-train check`."""
+    """Noun for the rows from which it learns, in `gru-train check`."""
     presets: ClassVar[Mapping[str, Any]] = {}
     """Settings by the names that `--preset` takes."""
     flags: ClassVar[Sequence[str] | None] = None
-    """Settings with a flag of their own; None: all. The others are given with `--set` or in a file
-    (`gru_training.command_settings`)."""
+    """Settings with a flag of their own; None for all. The others are given with `--set` or in a
+    file (`gru_training.command_settings`).
+    """
     examples: ClassVar[Sequence[str]] = ()
     """Command lines that end the help of its training."""
     commands: ClassVar[Sequence[Command]] = ()
     """Further commands for its runs."""
 
     def read(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
-        """Read and check the data without TensorFlow; None for made-up data, which need no check.
+        """Read and check the data without TensorFlow; None for generated data, which need no check.
 
         Raises:
             ForeignDataError: The columns of the file are those of another task.
@@ -104,7 +106,7 @@ class Task(ABC):
             data: Data from `read`; read again by default.
 
         Returns:
-            The run; None in those of several processes training together that write none.
+            Run; None in those of several processes training together that write none.
         """
 
     @abstractmethod
@@ -113,10 +115,10 @@ class Task(ABC):
 
     @abstractmethod
     def servable(self, run: Any) -> "Servable":
-        """Build what is exported of a run from `open_run`."""
+        """Build the exportable parts of a run from `open_run`."""
 
     def show_results(self, run: Any, console: "Console") -> Verdict | None:  # noqa: ARG002
-        """Print what a run achieved; return a reason not to use it, or None."""
+        """Print the results of a run; returns a reason not to use it, or None."""
         return None
 
 
@@ -157,10 +159,10 @@ class Scorable(ABC):
 
     @abstractmethod
     def scorer(self, run: Any) -> "Scorer":
-        """Load what answers rows with a run from `open_run`."""
+        """Load the scorer of rows with a run from `open_run`."""
 
     def graph_scorer(self, run: Any) -> "Scorer | None":  # noqa: ARG002
-        """Load what answers rows without TensorFlow; None where the run holds no such graph."""
+        """Load the scorer of rows without TensorFlow; None if the run holds no such graph."""
         return None
 
 
@@ -213,7 +215,7 @@ class Interrupted(NamedTuple):
     task: str
     config: Any
     given: dict[str, Any] | None
-    """Record of data that were given in memory; None where the settings name the data."""
+    """Record of data that were given in memory; None if the settings name the data."""
 
 
 def interrupted_training(run: Path, names: Sequence[str] = ()) -> Interrupted:

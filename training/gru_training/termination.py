@@ -1,4 +1,4 @@
-"""Ending by Ctrl-C, and by SIGTERM, as service managers and `kill` send it."""
+"""Interruption by Ctrl-C, and by SIGTERM as sent by service managers and `kill`."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-"""The exit status of a command that was interrupted, as shells report SIGINT."""
+"""The exit status of an interrupted command, as shells report SIGINT."""
 
 _received = threading.Event()
 
@@ -18,7 +18,7 @@ def _interrupt(*_: object) -> None:
 
 
 def interrupted() -> bool:
-    """Whether a signal of a surrounding `remembered_interrupts` has come."""
+    """Tell whether a signal of a surrounding `remembered_interrupts` has come."""
     return _received.is_set()
 
 
@@ -34,7 +34,7 @@ def check_interrupt() -> None:
 
 @contextmanager
 def remembered_interrupts(*numbers: signal.Signals) -> Iterator[None]:
-    """Within, these signals raise KeyboardInterrupt, and it is remembered that they did.
+    """Raise KeyboardInterrupt for these signals inside the context, and remember them.
 
     An interrupt can be lost: Python drops one that arrives in a destructor (here without the usual
     traceback), and one that arrives while TensorFlow traces a function may come out as a

@@ -1,4 +1,4 @@
-"""Training that begins with the weights of an earlier run: the part that all tasks share.
+"""Training that begins with the weights of an earlier run: the part common to all tasks.
 
 `metrics.json` of such a run has the value `warm_start`:
 
@@ -48,7 +48,7 @@ def open_start(run_type: type[RunT], task: str, path: Path) -> RunT:
 def with_settings_of(
     config: ConfigT, run: TaskRun, agreed: Mapping[str, Mapping[str, Any]]
 ) -> ConfigT:
-    """Take over the settings that a run decides; one that was set otherwise is refused.
+    """Take over the settings that a run determines; conflicting ones are refused.
 
     Args:
         config: Settings of the training.
@@ -98,7 +98,7 @@ def start_lines(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _written(flag: str, value: Any) -> str:
-    """A setting as it is given on the command line."""
+    """Write a setting in the form of the command line."""
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"
     if value is None or value == ():

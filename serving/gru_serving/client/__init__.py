@@ -24,7 +24,7 @@ __all__ = [
 
 
 def connect(url: str, **options: Any) -> Client:
-    """A client for a server.
+    """Make a client for a server.
 
     Args:
         url: `http://host:port` or `https://host:port` for REST; `grpc://host:port`,
@@ -53,7 +53,7 @@ def connect(url: str, **options: Any) -> Client:
 
 
 def connect_async(url: str, **options: Any) -> AsyncClient:
-    """A client for a server; arguments as of `connect`."""
+    """Make a client for an event loop; the arguments are those of `connect`."""
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
@@ -70,7 +70,7 @@ def connect_async(url: str, **options: Any) -> AsyncClient:
 
 
 def _is_rest(url: str) -> bool:
-    """Whether a URL is for REST.
+    """Tell whether a URL is for REST.
 
     Raises:
         ValueError: The URL is that of a request, not of a server.
@@ -85,7 +85,7 @@ def _is_rest(url: str) -> bool:
 
 
 def _grpc_address(url: str) -> tuple[str, bool]:
-    """The address of a gRPC URL, and whether it asks for TLS.
+    """Return the address of a gRPC URL, and whether it asks for TLS.
 
     Raises:
         ValueError: The URL is of no kind known.

@@ -1,8 +1,8 @@
-"""The exchanges of a client with a server, in their order, without any input or output.
+"""The exchanges between a client and a server, without any input or output.
 
-Each method is a generator: it yields what to do next, an `Exchange` or a `Pause`, is sent the
-reply, and returns the result. `Client` and `AsyncClient` carry it out, so that signatures, retries
-and splitting exist once for both.
+Each method is a generator. It yields the next step, an `Exchange` or a `Pause`, receives the reply,
+and returns the result. `Client` and `AsyncClient` perform the steps, so signatures, retries and
+splitting are implemented once for both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Send this message and wait for the reply, `timeout` seconds at most.
+    """A message to send, and the seconds to wait for its reply.
 
     Attributes:
         message: Message to send.
@@ -59,7 +59,7 @@ Call = tuple[Any, Callable[[Any], ResultT]]
 
 
 class Wire(Protocol):
-    """One transport's language: requests to messages, each with the reader of its reply."""
+    """The encoding of requests for one transport, each with the reader of its reply."""
 
     def predict(
         self,
@@ -69,29 +69,29 @@ class Wire(Protocol):
         inputs: Arrays,
         output_filter: Sequence[str],
     ) -> Call[Arrays]:
-        """A Predict request."""
+        """Encode a Predict request."""
 
     def classify(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[list[tuple[str, float]]]]:
-        """A Classify request."""
+        """Encode a Classify request."""
 
     def regress(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[float]]:
-        """A Regress request."""
+        """Encode a Regress request."""
 
     def metadata(self, target: Target) -> Call[Metadata]:
-        """A metadata request."""
+        """Encode a metadata request."""
 
     def status(self, target: Target) -> Call[list[VersionState]]:
-        """A status request."""
+        """Encode a status request."""
 
     def models(self) -> Call[list[ListedModel]]:
-        """A request for the list of models."""
+        """Encode a request for the list of models."""
 
     def reload(self, config: Any) -> Call[None]:
-        """A request to serve another ModelServerConfig."""
+        """Encode a request to serve another ModelServerConfig."""
 
 
 class Conversation:
@@ -246,7 +246,7 @@ class Conversation:
         deadline: float,
     ) -> Steps[Arrays]:
         if target.version is None:
-            # One version answers all parts, whatever comes into service meanwhile.
+            # All parts are answered by one version, even if another comes into service meanwhile.
             now = yield from self._asking(self._wire.metadata(target), deadline)
             target = Target(target.model, now.version)
         parts, counts = [], []
@@ -259,7 +259,7 @@ class Conversation:
     def _asking(
         self, call: Call[ResultT], deadline: float, is_needed: Callable[[], bool] = lambda: True
     ) -> Steps[ResultT]:
-        """Send a request, again and again while the server is unavailable."""
+        """Send a request, and repeat it while the server is unavailable."""
         message, read = call
         for attempt in range(self._options.retries + 1):
             try:
@@ -275,7 +275,10 @@ class Conversation:
 
 
 def _batch_rows(arrays: Arrays, signature: Signature) -> int | None:
-    """The number of rows that a request holds by its signature; None where it has no rows."""
+    """Return the number of rows that a request holds by its signature.
+
+    None where it has no rows.
+    """
     shapes = [signature.inputs[name].shape for name in arrays]
     by_row = all(shape is not None and shape[:1] == (-1,) for shape in shapes)
     return row_count(arrays.values()) if by_row else None
@@ -284,7 +287,7 @@ def _batch_rows(arrays: Arrays, signature: Signature) -> int | None:
 def _require_outputs(outputs: Arrays, signature: Signature, rows: int | None, shaped: bool) -> None:
     """Check that the outputs of an answer are those of the signature.
 
-    An output whose first dimension is open holds a row for each that was sent.
+    An output whose first dimension is open has one entry for each row of the request.
 
     Args:
         outputs: Outputs of the answer.
@@ -331,7 +334,7 @@ def _require_one_each(count: int, examples: int) -> None:
 
 
 def _alike(first: Signature, second: Signature) -> bool:
-    """Whether requests and answers are the same for both."""
+    """Tell whether requests and answers have the same form in both versions."""
     return (
         first.inputs == second.inputs
         and first.outputs == second.outputs

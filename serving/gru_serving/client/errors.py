@@ -24,7 +24,7 @@ _LOST_REPLICA = re.compile(
 
 
 def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
-    """The result of `read` on an answer; any failure is reported as a fault of the answer.
+    """Read an answer with `read`; report any failure as a malformed answer.
 
     Raises:
         Unknown: The answer is not of the form that it should have.
@@ -40,7 +40,7 @@ def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
 
 
 def unexpected_answer(url: str, detail: str) -> Unknown:
-    """The error for an answer that TF Serving would not give."""
+    """Make the error for an answer that TF Serving would not give."""
     return Unknown(
         f"{url} does not answer as TensorFlow Serving does: {detail}. Check the address: REST "
         "listens on --rest_api_port (commonly 8501), gRPC on --port (commonly 8500)"
@@ -48,7 +48,7 @@ def unexpected_answer(url: str, detail: str) -> Unknown:
 
 
 def no_server(url: str, reason: str, flag: str) -> Unavailable:
-    """The error for a server that cannot be reached."""
+    """Make the error for a server that cannot be reached."""
     return Unavailable(
         f"no server answers at {url} ({reason}). Start one with: gru-serve serve "
         f"--model_base_path=/path/of/the/model --{flag}"
@@ -56,10 +56,10 @@ def no_server(url: str, reason: str, flag: str) -> Unavailable:
 
 
 def closed_connection(url: str, reason: str) -> Unavailable:
-    """The error for a connection that was made and then closed without an answer.
+    """Make the error for a connection that was closed without an answer.
 
-    With TLS 1.3, a server refuses a missing client certificate only then, often silently. A server
-    with TLS treats plain connections in the same way.
+    With TLS 1.3, a server refuses a missing client certificate only after the handshake, often
+    silently. A server with TLS treats plain connections in the same way.
     """
     advice = (
         "asks for a client's certificate, give cert_file with key_file"
@@ -70,7 +70,9 @@ def closed_connection(url: str, reason: str) -> Unavailable:
 
 
 def lost_replica(url: str, said: str) -> Unavailable | None:
-    """The error for a replica of Ray Serve that ended with the request in it; None for others.
+    """Return the error for a replica of Ray Serve that ended with the request in it.
+
+    None for others.
 
     Ray's proxies answer INTERNAL and 500, and leave it to the client to ask another replica.
 
@@ -87,7 +89,7 @@ def lost_replica(url: str, said: str) -> Unavailable | None:
 
 
 def refused_certificate(url: str, reason: str) -> ServingError:
-    """The error for a TLS handshake that failed."""
+    """Make the error for a TLS handshake that failed."""
     return ServingError(
         f"{url}: no secure connection ({reason}). Give the certificate to trust as ca_file, and "
         "cert_file with key_file where the server asks for a client's certificate; a server "
@@ -97,7 +99,7 @@ def refused_certificate(url: str, reason: str) -> ServingError:
 
 
 def refused_token(url: str, code: Code, reason: str, sent: bool) -> ServingError:
-    """The error for a server that refuses the token, or wants one."""
+    """Make the error for a server that requires a token or refuses the one sent."""
     advice = (
         "the token given is not accepted: check that it is complete and not revoked"
         if sent
@@ -107,14 +109,14 @@ def refused_token(url: str, code: Code, reason: str, sent: bool) -> ServingError
 
 
 def too_slow(url: str, seconds: float) -> DeadlineExceeded:
-    """The error for a server that does not answer in time."""
+    """Make the error for a server that does not answer in time."""
     return DeadlineExceeded(
         f"{url} did not answer within {seconds:.1f} s; allow more with timeout=..., or send less"
     )
 
 
 def too_large_answer(url: str, most: int) -> ResourceExhausted:
-    """The error for an answer that is not read to its end."""
+    """Make the error for an answer that exceeds the size limit."""
     return ResourceExhausted(
         f"the answer of {url} is larger than {most:,} bytes; allow more with max_answer_bytes=... "
         "or --max_answer_bytes, or ask for less"

@@ -1,4 +1,4 @@
-"""The clients, the same over REST and gRPC: `Client` blocks, `AsyncClient` is for an event loop."""
+"""The clients for REST and gRPC: `Client` blocks, `AsyncClient` is for an event loop."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ async def drive_async(
 
 
 class Connection(Protocol):
-    """Sends messages and waits for replies; safe to share between threads."""
+    """Sends messages and waits for replies; may be shared between threads."""
 
     def send(self, message: Any, timeout: float) -> Any:
-        """The reply; a ServingError where there is none."""
+        """Return the reply; a ServingError where there is none."""
 
     def close(self) -> None:
         """Free the sockets."""
 
 
 class Client:
-    """A connection to a server; the same methods over either transport, for any thread.
+    """A client of one server over REST or gRPC; may be used from any thread.
 
     `connect` makes one. All methods take `timeout`, the seconds allowed, retries included, and
     raise a `ServingError`: the server's, or Unavailable or DeadlineExceeded.
@@ -166,7 +166,7 @@ class Client:
         signature: str = "",
         timeout: float | None = None,
     ) -> list[float]:
-        """One number per tf.Example; arguments as in `classify`."""
+        """Regress tf.Examples to one number each; the arguments are those of `classify`."""
         target = Target(model, version, label)
         return self._run(self._conversation.regress(examples, target, signature, timeout))
 
@@ -178,24 +178,27 @@ class Client:
         label: str = "",
         timeout: float | None = None,
     ) -> Metadata:
-        """The signatures of a model; arguments as in `predict`."""
+        """Return the signatures of a model; the arguments are those of `predict`."""
         return self._run(self._conversation.metadata(Target(model, version, label), timeout))
 
     def status(
         self, model: str = "default", *, version: int | None = None, timeout: float | None = None
     ) -> list[VersionState]:
-        """States of the versions of a model, highest first; arguments as in `predict`."""
+        """Return the states of a model's versions, highest first.
+
+        The arguments are those of `predict`.
+        """
         return self._run(self._conversation.status(Target(model, version), timeout))
 
     def models(self, *, timeout: float | None = None) -> list[ListedModel]:
-        """All models of the server with their versions and labels; REST only.
+        """Return all models of the server with their versions and labels; REST only.
 
-        TF Serving itself has no such list.
+        TF Serving has no such list.
         """
         return self._run(self._conversation.models(timeout))
 
     def reload(self, config: Any, *, timeout: float | None = None) -> None:
-        """Have the server serve another configuration; gRPC only.
+        """Replace the configuration of the server's models; gRPC only.
 
         Args:
             config: A whole `ModelServerConfig` (`gru_serving.protos.model_server_config_pb2`).
@@ -224,7 +227,7 @@ class AsyncConnection(Protocol):
     """Sends messages and waits for replies, in an event loop."""
 
     async def send(self, message: Any, timeout: float) -> Any:
-        """The reply; a ServingError where there is none."""
+        """Return the reply; a ServingError where there is none."""
 
     async def close(self) -> None:
         """Free the sockets."""
@@ -327,10 +330,12 @@ class AsyncClient:
         return await drive_async(steps, self._perform)
 
     async def _perform(self, action: Exchange) -> Any:
-        """Send a message once fewer than `max_under_way` others are; the wait is part of its time.
+        """Send a message when fewer than `max_under_way` others are in flight.
 
-        Thousands of calls at once would be as many connections over REST, and over gRPC more than
-        TF Serving queues: it cancels the rest.
+        The wait counts towards the timeout.
+
+        Thousands of calls at once would need as many connections over REST, and over gRPC exceed
+        the number that TF Serving queues: it cancels the rest.
         """
         deadline = time.monotonic() + action.timeout
         if self._slots.locked():

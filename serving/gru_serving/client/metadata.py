@@ -43,7 +43,7 @@ class Metadata:
     signatures: Mapping[str, Signature]
 
     def find(self, name: str) -> Signature:
-        """A signature by name; empty for `serving_default`.
+        """Return a signature by name; empty for `serving_default`.
 
         Raises:
             InvalidArgument: There is none; names those there are.
@@ -76,9 +76,11 @@ class ListedVersion:
     state: str
     labels: tuple[str, ...] = ()
     runtime: str = ""
-    """`onnx`, `tensorflow` or `tflite`; empty where it is not loaded or the server does not say."""
+    """`onnx`, `tensorflow` or `tflite`; empty if the version is not loaded or the server does not
+    report it.
+    """
     left_to_tensorflow: tuple[str, ...] = ()
-    """Signatures for which the server loads TensorFlow, when the first request comes."""
+    """Signatures for which the server loads TensorFlow when their first request comes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Typed answers of the models of both tasks, sentiment and forecasting."""
+"""Typed answers of the models for texts and for forecasting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sentiment:
     def from_outputs(
         cls, outputs: Mapping[str, np.ndarray], classes: Sequence[str] = ()
     ) -> list[Sentiment]:
-        """One per row of what `predict` returns for `serving_default` or `step`.
+        """Build one forecast per row from what `predict` returns for `serving_default` or `step`.
 
         Args:
             outputs: Arrays by name.
@@ -75,7 +75,7 @@ class TextLabels:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[TextLabels]:
-        """One per row of what `predict` returns for `serving_default`.
+        """Build one answer per row from what `predict` returns for `serving_default`.
 
         Raises:
             FailedPrecondition: The model answers no labels.
@@ -103,7 +103,7 @@ class Estimate:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Estimate]:
-        """One per row of what `predict` returns for `serving_default`.
+        """Build one answer per row from what `predict` returns for `serving_default`.
 
         Raises:
             FailedPrecondition: The model estimates no numbers.
@@ -133,7 +133,7 @@ class Explanation:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Explanation]:
-        """One per row of what `predict` returns for the signature `gates`, without padding.
+        """Build one explanation, without padding, per row of what `predict` returns for `gates`.
 
         Raises:
             FailedPrecondition: The signature is another one.
@@ -168,7 +168,10 @@ class Attribution:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Attribution]:
-        """One per row of what `predict` returns for `attribution`; raises as `Explanation`'s."""
+        """Build one attribution per row from what `predict` returns for `attribution`.
+
+        Raises as `Explanation.from_outputs`.
+        """
         labels = {"label": "text (B,)"} if "label" in outputs else {}
         forms = {"tokens": "text (B, T)", "attribution": "(B, T)", **labels}
         _require(outputs, **forms, value="(B,)", baseline="(B,)")
@@ -196,7 +199,7 @@ class Forecast:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Forecast]:
-        """One per row of what `predict` returns for `serving_default` or `step`.
+        """Build one forecast per row from what `predict` returns for `serving_default` or `step`.
 
         Raises:
             FailedPrecondition: The model is no forecaster.
@@ -226,7 +229,7 @@ class SeriesExplanation:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[SeriesExplanation]:
-        """One per row of what `predict` returns for the signature `gates` of a forecaster.
+        """Build one explanation per row of what `predict` returns for a forecaster's `gates`.
 
         Raises:
             FailedPrecondition: The signature is another one.
@@ -237,7 +240,7 @@ class SeriesExplanation:
         return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
 
     def of(self, number: int, labels: Sequence[str]) -> Explanation:
-        """The gates of one GRU as those of a text, for `gru_serving.commands.explanations`.
+        """Return the gates of one GRU in the form of a text's `Explanation`.
 
         Args:
             number: Number of the GRU, from 0: of the forecast column where each has its own.
@@ -268,9 +271,9 @@ _OPTIONAL_AXES = "BNT"  # rows, segments, tokens and steps
 
 
 def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
-    """Check that the outputs are there, of those forms: `(B, C)` numbers, `text (B,)` texts.
+    """Check that outputs have the given shapes and types, such as `(B, C)` numbers or `(B,)` texts.
 
-    The same letter means the same size in all outputs.
+    The same letter stands for the same size in all outputs.
 
     Raises:
         FailedPrecondition: An output is missing, as of another model.

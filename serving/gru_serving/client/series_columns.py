@@ -1,4 +1,4 @@
-"""The columns of a forecaster, as its signature `columns` names them."""
+"""The columns of a forecaster, as named by its signature `columns`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SeriesColumns:
 
 
 def series_columns(client: Client, model: str, **target: Any) -> SeriesColumns | None:
-    """The columns of a forecaster; None of a model that does not know them by name.
+    """Return the columns of a forecaster; None for a model without named columns.
 
     Args:
         client: Client of a server.
@@ -69,7 +69,7 @@ def named_history(
     future: Mapping[str, Sequence[float]] | None = None,
     timestamp: str | None = None,
 ) -> dict[str, np.ndarray]:
-    """The inputs of the signature `by_name` for one series.
+    """Return the inputs of the signature `by_name` for one series.
 
     Args:
         columns: Values over time by column name, NaN where one is missing; in any order.
@@ -90,7 +90,7 @@ def named_history(
 
 
 def _by_name(name: str, columns: Mapping[str, Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Values (1, T, N) and names (1, N)."""
+    """Arrange values (1, T, N) and names (1, N) for the signature `by_name`."""
     lengths = {column: len(values) for column, values in columns.items()}
     if not lengths or len(set(lengths.values())) > 1:
         raise InvalidArgument(f"{name}: expected some of one length; got {lengths}")

@@ -1,13 +1,13 @@
-"""Streaming: one session per text or series, its state on the client's side.
+"""Streaming sessions: one per text or series, with the state kept by the client.
 
     session = StreamingSession(client, "sentiment")
     for word in words:
         answer = session.feed(word)          # the answer to everything fed so far
 
-The server keeps nothing between steps, so a session outlives a restart of the server: a step that
+The server keeps nothing between steps, so a session survives a restart of the server: a step that
 failed is sent again. A state belongs to the version that computed it, and the session stays with
-that version while it serves. When it is gone, the session starts over on the version that serves
-now and replays what was fed.
+that version while it serves. When that version is gone, the session starts over on the version that
+serves now and replays its inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, Un
 
 @dataclass(frozen=True)
 class StreamState:
-    """A whole session; `to_json` saves it, `from_json` restores it.
+    """A complete session; `to_json` saves it, `from_json` restores it.
 
     Attributes:
         model: Name of the model.
@@ -56,7 +56,7 @@ class StreamState:
 
     @classmethod
     def from_json(cls, text: str) -> StreamState:
-        """The inverse of `to_json`.
+        """Restore a state that `to_json` wrote.
 
         Raises:
             InvalidArgument: The text is something else.
@@ -100,7 +100,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class _Ask:
-    """Call this method of the client."""
+    """A call of a method of the client."""
 
     method: str
     arguments: dict[str, Any]
@@ -166,13 +166,13 @@ class _Stream:
             outputs = yield from self._step(piece, deadline)
         self._steps += 1
         if self._history is not None:
-            # As JSON can hold it.
+            # Values in the form that JSON can hold.
             self._history.append(piece if isinstance(piece, str) else np.asarray(piece).tolist())
         assert self._version is not None
         return StreamAnswer(outputs, self._version, self._steps, replayed)
 
     def _open(self, deadline: float) -> _Steps[None]:
-        """Begin on a version, or learn the signature of the one that the state belongs to."""
+        """Begin on a version, or read the signature of the version that the state belongs to."""
         version = self._wanted if self._version is None else self._version
         label = self._label if version is None else ""
         metadata = yield from self._patient(
@@ -202,13 +202,14 @@ class _Stream:
                 f"{metadata.version} of {self._model} {shape[1]}: it belongs to another model; "
                 "start a new session"
             )
-        # Language models may read characters: a blank between two would be one of them.
+        # Some language models read characters, for which a blank between two pieces would be one of
+        # them.
         is_text = signature.inputs[others[0]].dtype == STRING.number
         self._joins = is_text and NEXT_TOKEN not in signature.outputs
         self._input = others[0]
 
     def _move(self, error: NotFound, deadline: float) -> _Steps[None]:
-        """Move on to the version that serves now, as the old one is gone, and replay the input."""
+        """Replay the inputs on the version that serves now, since the old one is gone."""
         if self._version is None or self._wanted is not None:
             raise error
         if self._history is None:
@@ -220,7 +221,7 @@ class _Stream:
         self._version, self._input = None, ""
         try:
             yield from self._open(deadline)
-            # A text may be fed in one piece, which takes one request however long it was.
+            # A text may be fed in one piece of any length, in a single request.
             at_once = self._joins and self._history
             for piece in [" ".join(self._history)] if at_once else self._history:
                 yield from self._step(piece, deadline)
@@ -250,7 +251,7 @@ class _Stream:
         return outputs
 
     def _patient(self, method: str, arguments: dict[str, Any], deadline: float) -> _Steps[Any]:
-        """Call again while the server is unavailable, for instance restarting."""
+        """Repeat a call while the server is unavailable, for instance restarting."""
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
@@ -262,7 +263,7 @@ class _Stream:
 
 
 class StreamingSession(_Stream):
-    """Feeds one text or series piece by piece; for one thread at a time.
+    """A session that is fed one text or series piece by piece; for one thread at a time.
 
     Args:
         client: Client of either transport.
@@ -321,7 +322,7 @@ class StreamingSession(_Stream):
 
 
 class AsyncStreamingSession(_Stream):
-    """The counterpart of `StreamingSession` over an `AsyncClient`."""
+    """The counterpart of `StreamingSession` for an `AsyncClient`."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Bytes to arrays and back, shared by server and client. No TensorFlow."""
+"""Conversion between bytes and arrays, shared by server and client; without TensorFlow."""

@@ -1,4 +1,4 @@
-"""Batches too large for one request: how many rows there are, and answers put together."""
+"""Batches too large for one request: their number of rows, and the joining of answers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Arrays = dict[str, np.ndarray]
 
 
 def row_count(arrays: Iterable[np.ndarray]) -> int | None:
-    """The number of rows that all arrays have; None where they have no common one."""
+    """Return the number of rows that all arrays share; None if they do not share one."""
     sizes = {len(array) if array.ndim else None for array in arrays}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def join_parts(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
-    """The outputs of all parts, one after the other; see `join`."""
+    """Join the outputs of all parts, as `join` does."""
     outputs = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
@@ -33,10 +33,10 @@ def join_parts(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
 
 
 def join(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The parts of one output, one after the other.
+    """Join the parts of one output along the rows.
 
-    Where they differ in a further dimension, as the padded length of texts, the shorter ones are
-    padded at its end with zeros or empty strings.
+    Where parts differ in a further dimension, such as the padded length of texts, the shorter ones
+    are padded at its end with zeros or empty strings.
 
     Raises:
         FailedPrecondition: The parts differ in rank.

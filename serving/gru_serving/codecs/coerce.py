@@ -14,7 +14,7 @@ from gru_serving.errors import InvalidArgument
 
 
 def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, np.ndarray]:
-    """Inputs as arrays of the signature's types.
+    """Convert inputs to arrays of the signature's types.
 
     Args:
         inputs: Array-likes by name, or one array-like for a signature with one input.
@@ -57,14 +57,16 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
     if dtype is STRING:
         if array.size and array.dtype.kind not in "OSUT":
             raise InvalidArgument(f"input {name}: expected text; got {array.dtype}")
-        # NumPy's own byte strings have lost trailing NULs; build from the values themselves.
+        # NumPy's byte strings have lost trailing NULs, so they are built from the values
+        # themselves.
         source = array if isinstance(value, np.ndarray) else np.array(value, dtype=object)
         return string_array(source)
     if array.dtype == dtype.numpy:
         return array
     integers = array.dtype.kind in "iu"
     if dtype.numpy.kind in "iu" and array.dtype.kind in "fO" and not isinstance(value, np.ndarray):
-        # NumPy makes floats of integers from 2^63 on beside smaller ones; Python's are exact.
+        # NumPy converts integers from 2^63 on to floats if smaller ones stand beside them; Python's
+        # integers are exact.
         exact = np.array(value, dtype=object)
         if all(isinstance(one, Integral) for one in exact.flat):
             array, integers = exact, True

@@ -64,7 +64,7 @@ _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 
 
 def by_number(number: int) -> DType:
-    """The type with that DataType number.
+    """Find the element type with this DataType number.
 
     Raises:
         InvalidArgument: The number stands for no type that a tensor can have here.
@@ -76,7 +76,7 @@ def by_number(number: int) -> DType:
 
 
 def by_enum_name(name: str) -> DType:
-    """The type with that DataType name, `DT_FLOAT`."""
+    """Find the element type with this DataType name, such as `DT_FLOAT`."""
     try:
         return _BY_ENUM_NAME[name]
     except KeyError:
@@ -84,7 +84,10 @@ def by_enum_name(name: str) -> DType:
 
 
 def by_numpy(dtype: np.dtype) -> DType:
-    """The type of an array; every kind of string counts as `string`, any byte order is fine."""
+    """Find the element type of an array.
+
+    Every kind of string counts as `string`, in any byte order.
+    """
     if dtype.kind in "OSUT":
         return STRING
     try:
@@ -94,7 +97,7 @@ def by_numpy(dtype: np.dtype) -> DType:
 
 
 def string_array(array: np.ndarray) -> np.ndarray:
-    """Strings of any kind as an `object` array of `bytes`, the text in UTF-8.
+    """Convert strings of any kind to an `object` array of `bytes`, with text in UTF-8.
 
     Raises:
         InvalidArgument: An element is neither str nor bytes, or is text that UTF-8 cannot hold.
@@ -119,17 +122,19 @@ def string_array(array: np.ndarray) -> np.ndarray:
 
 
 MAX_RANK = 254
-"""Dimensions that a tensor can have in TensorFlow."""
+"""Greatest number of dimensions of a tensor in TensorFlow."""
 MAX_ARRAY_RANK = 64
-"""Dimensions that an array can have in NumPy."""
+"""Greatest number of dimensions of an array in NumPy."""
 MAX_STRING_RANK = 32
-"""Dimensions beyond which TensorFlow's conversion of string arrays crashes the process."""
+"""Number of dimensions beyond which TensorFlow's conversion of string arrays crashes the
+process.
+"""
 
 _MAX_BYTES = (1 << 63) - 1
 
 
 class TensorLimitError(InvalidArgument):
-    """A tensor that TensorFlow has a form for, but that this server does not take."""
+    """A tensor that TensorFlow can represent, but that this server refuses."""
 
 
 def check_rank(rank: int, dtype: DType) -> None:
@@ -158,7 +163,9 @@ def check_array(array: np.ndarray) -> None:
 
 
 def count_elements(sizes: Iterable[int], dtype: DType) -> int:
-    """The number of elements of a tensor with these sizes; stops at the first that is too much.
+    """Count the elements of a tensor with these sizes.
+
+    Stops at the first size that exceeds the limit.
 
     Raises:
         InvalidArgument: A size is negative, or those that are not zero make more bytes than 63

@@ -1,4 +1,4 @@
-"""tf.Examples of the values that a feature can have: text, bytes and numbers, one or many."""
+"""tf.Examples from the values that a feature can have: text, bytes and numbers, one or many."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _refusal(expected: str, value: Any) -> InvalidArgument:
 
 
 def encode_input(examples: Sequence[Values]) -> Input:
-    """The examples of a Classify or Regress request, of what `example_values` returns.
+    """Encode the examples of a Classify or Regress request from the result of `example_values`.
 
     Raises:
         InvalidArgument: A feature mixes types, an integer is beyond 64 bits, or a text is no
@@ -113,7 +113,7 @@ def add_features(example: Example, values: Mapping[str, Iterable[Value]]) -> Non
 
 
 def add_value(feature: Feature, name: str, value: Value) -> None:
-    """Append a value to a feature of that name, whose other values must be of its type.
+    """Append a value to the feature of this name; all of its values must have one type.
 
     Raises:
         InvalidArgument: The value cannot be encoded, see `encode_input`.

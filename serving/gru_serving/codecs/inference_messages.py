@@ -1,4 +1,4 @@
-"""Requests and answers as TF Serving's messages: what gRPC carries, and what logs keep of both."""
+"""Requests and answers as TF Serving's messages, which gRPC carries and prediction logs keep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Classes = Sequence[Sequence[tuple[bytes, float]]]
 
 
 class Answering(NamedTuple):
-    """The version and signature that answer a request, as responses echo them.
+    """The version and signature that answer a request, as echoed in responses.
 
     Attributes:
         model: Name.
@@ -54,7 +54,7 @@ def serialized(request: Message, response: Message) -> tuple[bytes, bytes]:
 
 
 def predict_request(by: Answering, inputs: Mapping[str, np.ndarray]) -> PredictRequest:
-    """A request with these inputs."""
+    """Build a Predict request with these inputs."""
     request = PredictRequest(model_spec=by.spec())
     for alias, array in inputs.items():
         fill_tensor(request.inputs[alias], array)
@@ -64,7 +64,7 @@ def predict_request(by: Answering, inputs: Mapping[str, np.ndarray]) -> PredictR
 def predict_response(
     by: Answering, outputs: Mapping[str, np.ndarray], content: bool = False
 ) -> PredictResponse:
-    """An answer with these outputs, as raw bytes or one entry per element."""
+    """Build a Predict response with these outputs, as raw bytes or one entry per element."""
     response = PredictResponse(model_spec=by.spec())
     for alias, array in outputs.items():
         fill_tensor(response.outputs[alias], array, content)
@@ -72,24 +72,24 @@ def predict_response(
 
 
 def classification_request(by: Answering, examples: Input) -> ClassificationRequest:
-    """A request with these examples."""
+    """Build a Classify request with these examples."""
     return ClassificationRequest(model_spec=by.spec(), input=examples)
 
 
 def classification_response(by: Answering, classes: Classes) -> ClassificationResponse:
-    """An answer with the classes of every example."""
+    """Build a Classify response with the classes of every example."""
     response = ClassificationResponse(model_spec=by.spec())
     fill_classes(response.result, classes)
     return response
 
 
 def regression_request(by: Answering, examples: Input) -> RegressionRequest:
-    """A request with these examples."""
+    """Build a Regress request with these examples."""
     return RegressionRequest(model_spec=by.spec(), input=examples)
 
 
 def regression_response(by: Answering, values: np.ndarray) -> RegressionResponse:
-    """An answer with one value per example, of shape (B,)."""
+    """Build a Regress response with one value per example, of shape (B,)."""
     response = RegressionResponse(model_spec=by.spec())
     fill_values(response.result, values)
     return response

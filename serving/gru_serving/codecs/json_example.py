@@ -70,7 +70,7 @@ def _example(value: Any) -> Example:
 
 
 def _values(name: str, content: Iterable[Any]) -> Iterator[Value]:
-    """One by one: the first that is wrong, in either way, is what the error is about."""
+    """Values are checked one by one, since the error is about the first wrong one."""
     for value in content:
         if isinstance(value, list | LongList | dict | None) and not is_base64(value):
             raise InvalidArgument(
@@ -80,7 +80,7 @@ def _values(name: str, content: Iterable[Any]) -> Iterator[Value]:
 
 
 def encode_classifications(rows: Sequence[Sequence[tuple[bytes, float]]]) -> bytes:
-    """The answer to a classify request."""
+    """Encode the answer to a classify request."""
     texts = []
     for row in rows:
         scores = json_writer.decimal_tokens([score for _, score in row], np.dtype(np.float32))
@@ -93,7 +93,7 @@ def encode_classifications(rows: Sequence[Sequence[tuple[bytes, float]]]) -> byt
 
 
 def encode_regressions(values: np.ndarray) -> bytes:
-    """The answer to a regress request."""
+    """Encode the answer to a regress request."""
     return _results(", ".join(json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32))))
 
 
@@ -103,7 +103,7 @@ def _results(texts: str) -> bytes:
 
 
 def encode_examples(examples: Sequence[Values], name: str = "") -> bytes:
-    """A classify or regress request.
+    """Encode a classify or regress request.
 
     Args:
         examples: Values of the examples, from `gru_serving.codecs.example.example_values`.

@@ -1,7 +1,7 @@
-"""JSON to NumPy arrays by TF Serving's rules, and the inputs of a predict request.
+"""Conversion of JSON to NumPy arrays by TF Serving's rules, and of predict requests to inputs.
 
-Lists of numbers are converted in one go; only what that refuses, or might convert otherwise, is
-walked element by element. The walk gives the same answer and knows the error texts.
+Lists of numbers are converted in one call. Only what this call refuses, or might convert
+differently, is visited element by element, which gives the same result and the error texts.
 
 Requests come in rows, `{"instances": [...]}`, one element per example, or in columns,
 `{"inputs": ...}`, one tensor per input.
@@ -35,7 +35,7 @@ _LIMITS = {
 
 
 def _limits(name: str, strict: bool) -> tuple[int, int] | None:
-    """The least and the greatest integer that an input of a type takes; None of other types."""
+    """Return the least and greatest integer of a type; None for types that are not integers."""
     if strict and name in _INT32_DTYPES:
         limits = np.iinfo(name)
         return int(limits.min), int(limits.max)
@@ -76,7 +76,10 @@ def fast_array(
 def _long_array(
     value: LongList, known: DType, has_booleans: bool, strict: bool
 ) -> np.ndarray | None:
-    """Convert a long list piece by piece, like `fast_array`; None where only the walk can tell."""
+    """Convert a long list piece by piece, like `fast_array`.
+
+    None where only the element-wise conversion can tell.
+    """
     whole: np.ndarray | None = None
     at = 0
     for piece in value.pieces():
@@ -99,7 +102,10 @@ def _long_array(
 
 
 def _typed(array: np.ndarray, known: DType, strict: bool) -> np.ndarray | None:
-    """Numbers or booleans as NumPy read them, in the type of an input; None if they do not fit."""
+    """Convert numbers or booleans that NumPy read to the type of an input.
+
+    None if they do not fit.
+    """
     if known.name in ("float", "double"):
         return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
     if known.name == "bool":
@@ -129,7 +135,7 @@ def _fast_strings(value: Any) -> np.ndarray | None:
 
 
 class Tensor:
-    """The elements of one input while its JSON values are walked.
+    """The elements of one input, collected from its JSON values.
 
     Args:
         dtype: DataType number of the input.
@@ -140,7 +146,7 @@ class Tensor:
         self._dtype = by_number(dtype)
         self._limits = _limits(self._dtype.name, strict)
         self._values: list[Any] = []
-        # Many values are kept in arrays, which take a quarter of the memory of Python objects.
+        # Many values are kept as arrays, which take a quarter of the memory of Python objects.
         self._parts: list[np.ndarray] = []
         self._count = 0
 
@@ -162,7 +168,7 @@ class Tensor:
         return shape, self._count - before
 
     def array(self, shape: Sequence[int]) -> np.ndarray:
-        """The elements added so far, in that shape.
+        """Return the elements added so far as an array of that shape.
 
         Raises:
             InvalidArgument: The shape has more dimensions than a tensor of the type can have.
@@ -171,7 +177,7 @@ class Tensor:
         return np.concatenate([*self._parts, self._part()]).reshape(shape)
 
     def _part(self) -> np.ndarray:
-        """The elements that were added since the last part."""
+        """Return the elements added since the last part."""
         name = self._dtype.name
         if name in _LIMITS:
             wide = np.uint64 if name == "uint64" else np.int64
@@ -244,7 +250,7 @@ class Tensor:
 
 
 def dense_shape(value: Any) -> tuple[int, ...]:
-    """The shape that the first element of each level shows."""
+    """Read the shape from the first element of each level."""
     shape = []
     while isinstance(value, list | LongList):
         shape.append(len(value))
@@ -255,7 +261,7 @@ def dense_shape(value: Any) -> tuple[int, ...]:
 
 
 def type_name(value: Any) -> str:
-    """RapidJSON's name of the type of a value."""
+    """Return RapidJSON's name for the type of a value."""
     if value is None:
         return "Null"
     if isinstance(value, bool):
@@ -267,15 +273,14 @@ def type_name(value: Any) -> str:
 
 
 def is_base64(value: Any) -> bool:
-    """Whether a value is `{"b64": "..."}`: one key, and a string under it."""
+    """Tell whether a value is `{"b64": "..."}`: an object with this one key and a string."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
 
 
 def decode_base64(value: dict[str, Any]) -> bytes:
-    """The bytes of `{"b64": "..."}`, as Abseil reads them.
+    """Decode `{"b64": "..."}` as Abseil does.
 
-    White space is ignored. Padding is optional, but must be right where it is given; dots count as
-    padding, too.
+    White space is ignored. Padding is optional but must be correct if given; dots count as padding.
 
     Raises:
         InvalidArgument: The text is no base64; the message is TF Serving's.
@@ -294,7 +299,7 @@ def decode_base64(value: dict[str, Any]) -> bytes:
 
 
 def signature_name(document: Document) -> str:
-    """The `signature_name` of a request; empty where it has none.
+    """Return the `signature_name` of a request; empty if it has none.
 
     Raises:
         InvalidArgument: The `signature_name` is not a string.
@@ -311,7 +316,7 @@ def signature_name(document: Document) -> str:
 def decode_inputs(
     document: Document, signature: Signature, name: str = "", strict: bool = False
 ) -> tuple[dict[str, np.ndarray], bool]:
-    """The input tensors of a predict request.
+    """Decode the input tensors of a predict request.
 
     Args:
         document: The request.
@@ -375,7 +380,10 @@ def _rows(
 def _fast_objects(
     instances: Sequence[Any], signature: Signature, booleans: bool, strict: bool
 ) -> dict[str, np.ndarray] | None:
-    """The arrays of rows that are objects; None where only the walk can tell."""
+    """Convert rows that are objects in one call.
+
+    None where only the element-wise conversion can tell.
+    """
     if isinstance(instances, LongList):
         parts = []
         for piece in instances.pieces():
@@ -400,7 +408,7 @@ def _fast_objects(
 
 
 class _Batch:
-    """One input of a row request: elements that must all have the shape of the first."""
+    """One input of a request in row format: elements that must have the shape of the first."""
 
     def __init__(self, dtype: int, strict: bool) -> None:
         self._tensor = Tensor(dtype, strict)

@@ -1,4 +1,4 @@
-"""REST bodies to NumPy and back, both directions, shared by server and client.
+"""Conversion between REST bodies and NumPy arrays, shared by server and client.
 
 Requests come in two forms. Row: `{"instances": [...]}`, one element per example, answered by
 `{"predictions": [...]}`. Column: `{"inputs": ...}`, one tensor per input, answered by
@@ -42,7 +42,7 @@ HTTP_STATUS = {
     Code.DATA_LOSS: 500,
     Code.UNAUTHENTICATED: 401,
 }
-# The way back: each status stands for one code, though several may have led to it.
+# The inverse: each status stands for one code, although several codes may lead to it.
 _CODES = {
     400: Code.INVALID_ARGUMENT,
     401: Code.UNAUTHENTICATED,
@@ -58,12 +58,12 @@ _CODES = {
     503: Code.UNAVAILABLE,
     504: Code.DEADLINE_EXCEEDED,
 }
-# Characters of an error's text.
+# Greatest number of characters of an error's text.
 _LONGEST_ERROR = 1 << 14
 
 
 def encode_error(error: ServingError) -> tuple[int, bytes]:
-    """HTTP status and body of an error, whose text may show what was asked."""
+    """Return HTTP status and body of an error whose text may quote the request."""
     text = error.message
     if len(text) > _LONGEST_ERROR:
         text = text[:_LONGEST_ERROR] + "...TRUNCATED"
@@ -71,13 +71,13 @@ def encode_error(error: ServingError) -> tuple[int, bytes]:
 
 
 def encode_status(response: Message) -> bytes:
-    """The answer to a status request, from a GetModelStatusResponse."""
+    """Encode the answer to a status request from a GetModelStatusResponse."""
     return _message_json(response).encode()
 
 
 def encode_metadata(model_spec: Message, signatures: Message) -> bytes:
-    """The answer to a metadata request, from a ModelSpec and a SignatureDefMap."""
-    # An Any printed as JSON would carry an "@type" here, which TF Serving's answer does not.
+    """Encode the answer to a metadata request from a ModelSpec and a SignatureDefMap."""
+    # An Any printed as JSON would carry an "@type" here, which TF Serving's answer does not have.
     text = (
         f'{{\n"model_spec":{_message_json(model_spec)},\n'
         f'"metadata": {{"signature_def": {_message_json(signatures)}}}\n}}\n'
@@ -97,7 +97,7 @@ def _message_json(message: Message) -> str:
 
 
 def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name: str = "") -> bytes:
-    """A predict request in column format, which unlike rows can hold any shapes.
+    """Encode a predict request in column format, which unlike row format can hold any shapes.
 
     Args:
         inputs: Arrays of the signature's types.
@@ -119,7 +119,7 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
 
 
 def string_json(value: Any) -> Any:
-    """Text as text, and bytes that are no text in base64."""
+    """Encode text as a JSON string, and bytes that are not UTF-8 in base64."""
     if isinstance(value, list):
         return [string_json(item) for item in value]
     try:
@@ -131,7 +131,7 @@ def string_json(value: Any) -> Any:
 
 
 def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
-    """The arrays of an answer in column format.
+    """Decode the arrays of an answer in column format.
 
     Raises:
         Unknown: The answer is not what TF Serving's API promises.
@@ -142,7 +142,8 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
     except (ServingError, KeyError):
         raise Unknown(f"the server's answer is not in column format: {body[:200]!r}") from None
     names = list(signature.outputs)
-    # A single output's tensor is there without a name; a tensor is never an object with that key.
+    # The tensor of a single output stands there without a name; a tensor is never an object with
+    # that key.
     if len(names) == 1 and not (isinstance(value, dict) and value.keys() == {names[0]}):
         value = {names[0]: value}
     if not isinstance(value, dict) or not value.keys() <= set(names):
@@ -165,7 +166,7 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
 
 
 def _require_finite(name: str, column: Any, array: np.ndarray) -> None:
-    """Check that infinite numbers of an answer are so in its JSON, and not too large for a float.
+    """Check that infinite values of an answer are infinite in its JSON, not too large numbers.
 
     Raises:
         Unknown: A number of the answer is no float.
@@ -193,7 +194,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def decode_error(status: int, body: bytes) -> ServingError:
-    """The error of an answer whose status is not 200."""
+    """Decode the error of an answer whose status is not 200."""
     try:
         text = read_json(body)["error"]
     except (ValueError, KeyError, TypeError):

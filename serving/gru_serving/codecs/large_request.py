@@ -1,8 +1,8 @@
-"""Large gRPC requests, measured before protobuf makes a message of them.
+"""Large gRPC requests, measured before protobuf parses them.
 
-Protobuf builds a message in one go: it holds the interpreter lock meanwhile, and a message of many
-small fields takes a hundred times its bytes. So their fields are counted first, and lists of
-numbers, which may be long, go from the wire to NumPy.
+Protobuf parses a message in one call, during which it holds the interpreter lock, and a message of
+many small fields takes a hundred times its bytes. Fields are therefore counted first, and lists of
+numbers, which may be long, are converted directly from the wire to NumPy.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.tensor_pb2 import TensorProto
 
 MOST_FIELDS = 1 << 20
-"""Fields of one request, those of the messages in it included; a packed list counts as one."""
+"""Greatest number of fields of one request with its nested messages; a packed list counts as
+one.
+"""
 
-# What protobuf makes of a field, roughly.
+# Approximate size of a field in protobuf's memory.
 _FIELD_SIZE = 64
 # Protobuf's own limit.
 _MAX_DEPTH = 100
@@ -59,7 +61,7 @@ Lists: TypeAlias = dict[str, bytearray]
 
 
 class Measured(NamedTuple):
-    """A request before it is read.
+    """A request that was measured but not parsed.
 
     Attributes:
         rest: Bytes of the request, without the lists of numbers of a PredictRequest.
@@ -73,7 +75,7 @@ class Measured(NamedTuple):
 
 
 def measure(request_class: type[Message], raw: bytes, most: int) -> Measured:
-    """Count what a request will take, and take the long lists out of it.
+    """Estimate the memory of a request, and take the long lists out of it.
 
     Args:
         request_class: Class of the request.
@@ -96,12 +98,12 @@ def measure(request_class: type[Message], raw: bytes, most: int) -> Measured:
 
 
 def no_request(request_class: type[Message]) -> Internal:
-    """The error for bytes that are no such message."""
+    """Make the error for bytes that are no message of this type."""
     return Internal(f"the request is not a {request_class.DESCRIPTOR.full_name}")
 
 
 def unpack_list(name: str, content: bytearray) -> np.ndarray:
-    """The numbers of a list that was taken out.
+    """Unpack the numbers of a list that was taken out.
 
     Args:
         name: Name of the field of TensorProto.
@@ -130,7 +132,7 @@ class _Footprint:
         return self.packed + self._fields * _FIELD_SIZE
 
     def add(self, descriptor: Any, start: int, end: int, depth: int = _MAX_DEPTH) -> None:
-        """Add the fields of the message at this place."""
+        """Count the fields of the message at this position."""
         if not depth:
             raise ValueError("messages nested deeper than protobuf reads")
         known = _known(descriptor)
@@ -173,10 +175,10 @@ def _known(descriptor: Any) -> dict[int, Any]:
 
 
 def _without_lists(raw: bytes) -> tuple[bytes, dict[str, Lists]]:
-    """A PredictRequest without its tensors' lists of numbers; and these.
+    """Return a PredictRequest without its tensors' lists of numbers, and these lists.
 
-    As protobuf does it: the last entry of a name counts, the parts of one entry merge, and an entry
-    with a field of another kind counts for nothing.
+    Rules are protobuf's: the last entry of a name counts, the parts of one entry are merged, and an
+    entry with a field of another kind is ignored.
     """
     lists: dict[str, Lists] = {}
     view = memoryview(raw)
@@ -212,7 +214,7 @@ def _without_lists(raw: bytes) -> tuple[bytes, dict[str, Lists]]:
 
 
 def _changed(raw: bytes, start: int, end: int, change: Callable[..., bytes | None]) -> bytes:
-    """A message with other fields where `change` gives them; None keeps one."""
+    """Rewrite the fields of a message with `change`; None keeps a field."""
     pieces: list[bytes] = []
     kept = start
     for field in fields(raw, start, end):
@@ -227,7 +229,7 @@ def _field(number: int, payload: bytes) -> bytes:
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
-    """The wire type of one value alone."""
+    """Return the wire type of a single value."""
     if dtype.kind != "f":
         return VARINT
     return FIXED32 if dtype.itemsize == 4 else FIXED64

@@ -48,21 +48,21 @@ class TensorInfo:
 
 
 def fits_shape(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether a shape is one that a signature expects, in which -1 is any size."""
+    """Tell whether a shape fits one of a signature, in which -1 is any size."""
     return len(shape) == len(wanted) and all(
         size in (-1, got) for size, got in zip(wanted, shape, strict=True)
     )
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
-    """The sizes of a shape, with a question mark for one that is open."""
+    """Write the sizes of a shape, with a question mark for an open one."""
     if shape is None:
         return "of any shape"
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 
 def sizes_text(shape: Sequence[int]) -> str:
-    """The sizes of a shape as C++ writes them, `[2,3]`."""
+    """Write the sizes of a shape as C++ does, `[2,3]`."""
     return f"[{','.join(map(str, shape))}]"
 
 
@@ -141,7 +141,7 @@ class Signature:
             )
 
     def select_outputs(self, output_filter: Collection[str]) -> list[str]:
-        """The output aliases a request asks for: all, or those of its filter in its order.
+        """Select the outputs that a request asks for: all, or those of its filter in its order.
 
         Raises:
             InvalidArgument: An alias is unknown or repeated; the message is TF Serving's.

@@ -1,4 +1,4 @@
-"""TensorProto to NumPy and back, both directions, shared by server and client."""
+"""Conversion between TensorProto and NumPy, shared by server and client."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from gru_serving.protos.input_pb2 import Input
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.tensor_pb2 import TensorProto
 
-# Lists of these fields are the array's own bytes on the wire, after a tag and a length.
+# Lists of these fields are the array's own bytes on the wire after a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
-# Other threads get a turn after this many strings.
+# Number of strings after which other threads get a turn.
 _SLICE = 1 << 16
-# Up to this many elements, one by one is faster than that.
+# Number of elements up to which converting one by one is faster.
 _MAX_SINGLE_ELEMENTS = 32
-# A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
-# this many bytes it has to spell the values out, so that small requests cannot fill the memory.
+# A message of a few bytes may announce a tensor of any size by repeating its last value. Beyond
+# this many bytes all values must be spelled out, so small requests cannot fill the memory.
 _MAX_FILLED = 16 << 20
-# Models use far more memory for a text than its bytes. Each string takes this many in TensorFlow,
-# in addition to its own.
+# Models use far more memory for a text than its bytes. TensorFlow adds this many bytes to each
+# string.
 _MAX_FILLED_STRINGS = 1 << 20
 _STRING_OVERHEAD = 24
-# A context is repeated, once for each example, up to this many bytes.
+# A context is repeated for each example, up to this many bytes in all.
 _MAX_CONTEXTS = 64 << 20
 
 
 def decode_tensor(proto: TensorProto, lists: Lists | None = None) -> np.ndarray:
-    """The array of a TensorProto in either of its forms.
+    """Decode a TensorProto in either of its forms.
 
     Args:
         proto: The message.
@@ -80,7 +80,7 @@ def _decode_content(content: bytes, dtype: DType, count: int) -> np.ndarray:
 
 
 def _decode_strings(content: bytes, count: int) -> np.ndarray:
-    """Lengths as varints, then the bytes of all strings."""
+    """Decode strings: their lengths as varints, followed by their bytes."""
     lengths, at = [], 0
     try:
         for _ in range(count):
@@ -100,7 +100,7 @@ def _decode_strings(content: bytes, count: int) -> np.ndarray:
 
 
 def _decode_field(proto: TensorProto, dtype: DType, lists: Lists) -> np.ndarray:
-    """The values listed, be there one per element or fewer."""
+    """Decode listed values, of which there may be fewer than elements."""
     packed = lists.get(dtype.field)
     values = getattr(proto, dtype.field) if packed is None else unpack_list(dtype.field, packed)
     if dtype.numpy.kind == "c":
@@ -121,7 +121,7 @@ def _decode_field(proto: TensorProto, dtype: DType, lists: Lists) -> np.ndarray:
 
 
 def _fill(values: np.ndarray, dtype: DType, count: int) -> np.ndarray:
-    """One element per entry of the shape: the last value stands for all that follow it."""
+    """Fill up to one element per entry of the shape: the last value is repeated."""
     if len(values) == count:
         return values
     if len(values) > count:
@@ -142,7 +142,7 @@ def _fill(values: np.ndarray, dtype: DType, count: int) -> np.ndarray:
 
 
 def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
-    """The TensorProto of an array.
+    """Encode an array as a TensorProto.
 
     Args:
         array: Array of any shape; strings as bytes or str of any NumPy kind.
@@ -189,9 +189,9 @@ def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) ->
 
 
 def decode_input(proto: Input) -> list[bytes]:
-    """The serialized tf.Examples of a Classify or Regress request.
+    """Decode the serialized tf.Examples of a Classify or Regress request.
 
-    A shared context goes in front of every example: concatenated messages merge.
+    A shared context is prepended to every example: concatenated messages merge.
 
     Raises:
         InvalidArgument: The repeated contexts would be out of proportion to the request.
@@ -211,7 +211,7 @@ def decode_input(proto: Input) -> list[bytes]:
 def decode_inputs(
     request: PredictRequest, lists: Mapping[str, Lists] | None = None
 ) -> dict[str, np.ndarray]:
-    """The arrays of a Predict request, by input name.
+    """Decode the arrays of a Predict request by input name.
 
     Args:
         request: The message.

@@ -15,17 +15,17 @@ FOOTER = _CHECKSUM.size
 
 
 class CorruptRecordError(Exception):
-    """A file that is no TFRecord file, or was cut or altered; the text is TensorFlow's."""
+    """A file that is not a TFRecord file, or that was cut or altered; the text is TensorFlow's."""
 
 
 def framed(record: bytes) -> bytes:
-    """A record as it stands in a file."""
+    """Frame a record as it stands in a file."""
     length = _LENGTH.pack(len(record))
     return b"".join((length, _masked(length), record, _masked(record)))
 
 
 def read_records(path: Path) -> Iterator[bytes]:
-    """The records of a file.
+    """Yield the records of a file.
 
     Raises:
         CorruptRecordError: A record is not as it was written; raised when it is reached.
@@ -33,7 +33,7 @@ def read_records(path: Path) -> Iterator[bytes]:
     """
     offset = 0
     with path.open("rb") as file:
-        # TensorFlow takes half a header at the end of a file for its end.
+        # TensorFlow treats half a header at the end of a file as its end.
         while len(header := file.read(HEADER)) == HEADER:
             if _masked(header[: _LENGTH.size]) != header[_LENGTH.size :]:
                 hint = "" if offset else " (Is this even a TFRecord file?)"
@@ -52,6 +52,9 @@ def read_records(path: Path) -> Iterator[bytes]:
 
 
 def _masked(content: bytes) -> bytes:
-    """TFRecord's masked checksum: rotated and offset, as a record may itself hold checksums."""
+    """Compute TFRecord's masked checksum.
+
+    It is rotated and offset, since a record may itself hold checksums.
+    """
     value = google_crc32c.value(content)
     return _CHECKSUM.pack((((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF)

@@ -10,7 +10,7 @@ _MOST_BYTES = 10
 
 
 def write_varint(value: int) -> bytes:
-    """The bytes of a number that is not negative."""
+    """Encode a non-negative number as a varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -20,7 +20,7 @@ def write_varint(value: int) -> bytes:
 
 
 def read_varint(content: bytes, position: int) -> tuple[int, int]:
-    """A number, and where it ends.
+    """Read a number; returns it and the position after it.
 
     Raises:
         IndexError: The content ends first.
@@ -41,16 +41,16 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 _MOST_TAG = (1 << 32) - 1
 _LONGEST_VARINT = 10
-# Varints are read in parts of this many bytes: other threads get a turn, and what is made on the
-# way stays small.
+# Varints are read in parts of this many bytes, which lets other threads run and keeps intermediate
+# arrays small.
 _PART = 1 << 18
 
 Field = tuple[int, int, int, int, int]
-"""Number, wire type, and where it starts with its tag, where its payload starts and ends."""
+"""Number, wire type, start of the tag, start and end of the payload."""
 
 
 def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
-    """The fields of a message that stands from `start` to `end`.
+    """Yield the fields of a message that stands from `start` to `end`.
 
     Raises:
         ValueError: The bytes are no message, or hold a group, which no message of ours has.
@@ -98,7 +98,7 @@ def count_varints(content: np.ndarray) -> int:
 
 
 def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
-    """Read varints that follow one another, as in a packed field.
+    """Read consecutive varints, as in a packed field.
 
     Args:
         content: Bytes of the varints, uint8, checked by `count_varints`.

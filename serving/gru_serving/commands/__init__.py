@@ -1,1 +1,1 @@
-"""One module per `gru-serve` command: parse, build, call one function."""
+"""The commands of `gru-serve`, one module each."""

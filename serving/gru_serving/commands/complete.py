@@ -50,7 +50,9 @@ class Piece(NamedTuple):
     text: str
     """Text that the token adds."""
     log_probability: float
-    """Log-probability of the token given all before it, whatever it was drawn from, in nats."""
+    """Log-probability of the token given all before it, in nats, under the model's own
+    distribution.
+    """
 
 
 def main(argv: Sequence[str]) -> int:
@@ -93,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
 def completion(
     session: StreamingSession, text: str, sampler: NextTokenSampler, most: int
 ) -> Iterator[Piece]:
-    """Continue a text with a model, until it ends the document or `most` tokens are there.
+    """Continue a text until the model ends the document or `most` tokens are there.
 
     Args:
         session: Session at the beginning of a document.
@@ -116,7 +118,7 @@ def completion(
 
 
 def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str], np.ndarray]:
-    """The K next tokens that a step names, what they add to the text, and (K,) their logarithms.
+    """Return the K next tokens of a step, the text that each adds, and their logarithms, (K,).
 
     Raises:
         InvalidArgument: The step names no next tokens.
@@ -172,12 +174,12 @@ def _complete(arguments: argparse.Namespace) -> int:
 
 
 def _write(text: str) -> None:
-    """Show a part of a text: line breaks are shown as such, other control characters escaped."""
+    """Write a part of a text with line breaks as such and other control characters escaped."""
     print("\n".join(map(safe_text, text.split("\n"))), end="", flush=True)
 
 
 class NextTokenSampler:
-    """Draws tokens; the same draws for the same seed and the same probabilities.
+    """Draws tokens; the draws are the same for the same seed and probabilities.
 
     Args:
         temperature: Log-probabilities are divided by it; 0 takes the likeliest token.
@@ -209,7 +211,7 @@ class NextTokenSampler:
         self._rng = np.random.default_rng(seed)
 
     def choose(self, tokens: Sequence[str], log_probabilities: np.ndarray) -> int:
-        """The place of the token to go on with; unknown tokens are never chosen.
+        """Choose the place of the next token; unknown tokens are never chosen.
 
         Args:
             tokens: K of them.
@@ -228,7 +230,7 @@ class NextTokenSampler:
         scaled = values[order] / self._temperature
         shares = np.exp(scaled - scaled.max())
         shares /= shares.sum()
-        # All tokens until their shares reach top_p, the one that reaches it too.
+        # All tokens until the sum of their shares reaches top_p, including the one that reaches it.
         reached = np.cumsum(shares)
         count = int(np.searchsorted(reached, self._top_p * (1 - 1e-12))) + 1
         reached = reached[:count]

@@ -1,4 +1,4 @@
-"""The command-line arguments that say which server to query, and with which credentials."""
+"""The command-line arguments for a server's address and credentials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_NAMES = 20
 def add_connection_arguments(
     parser: argparse.ArgumentParser, url: str | None = "http://localhost:8501"
 ) -> None:
-    """Add --url and how to connect to it.
+    """Add --url and the arguments of the connection.
 
     Args:
         parser: Parser of the command.
@@ -83,7 +83,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def connect_as_told(arguments: argparse.Namespace) -> Client:
-    """The client that the arguments describe.
+    """Connect as the arguments say.
 
     Raises:
         ValueError: The arguments cannot work.
@@ -92,7 +92,7 @@ def connect_as_told(arguments: argparse.Namespace) -> Client:
 
 
 def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of `connect` that the arguments describe."""
+    """Return the options of `connect` that the arguments give."""
     token = None
     if arguments.token_file is not None:
         lines = arguments.token_file.read_text("utf-8").splitlines()
@@ -108,7 +108,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain_asked(error: Exception, arguments: argparse.Namespace) -> str:
-    """`explain_error`, with what there is on a server that was asked for another version."""
+    """Explain an error, naming the versions that exist if another was asked for."""
     said = explain_error(error)
     unknown = isinstance(error, ServingError) and (
         error.code is Code.NOT_FOUND or "version label" in error.message
@@ -117,7 +117,7 @@ def explain_asked(error: Exception, arguments: argparse.Namespace) -> str:
 
 
 def _what_there_is(arguments: argparse.Namespace) -> str:
-    """Describe the models and versions on the server; empty if it does not tell them."""
+    """Describe the models and versions on the server; empty if it has no list of them."""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:
@@ -152,7 +152,7 @@ def exit_status(error: Exception) -> int:
 
 
 def check_texts(texts: list[str], what: str = "texts") -> None:
-    """Refuse texts with bytes that are not UTF-8, which Python marks in what it reads.
+    """Refuse texts with bytes that are not UTF-8, which Python marks when it reads arguments.
 
     Raises:
         InvalidArgument: A text has such a byte; the message names text and byte.

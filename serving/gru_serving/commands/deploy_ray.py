@@ -74,7 +74,7 @@ def _deploy(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the deployment."""
+    """Return the options of the deployment."""
     most, replicas = arguments.max_replicas, arguments.replicas
     options: dict[str, Any] = {
         "ray_actor_options": {"num_cpus": arguments.cpus, "num_gpus": arguments.gpus}

@@ -35,7 +35,7 @@ exit status: 0 all answers equal within the tolerance; 1 they differ; 2 nothing 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare; returns the exit status, as the help says."""
+    """Compare two versions; returns the exit status, as described in the help."""
     parser = command_parser(
         "diff",
         "Compare the signatures of two versions, and their answers to the golden requests of both.",

@@ -90,7 +90,7 @@ def _print(arguments: argparse.Namespace) -> int:
 
 
 def example_request(version: Path, signature: str) -> dict[str, Any]:
-    """A golden request for a signature, its first row without an empty text or missing value.
+    """Return a golden request for a signature, with its first row that has a text and all values.
 
     Raises:
         VerificationError: There is none; names the signatures that have one.
@@ -111,14 +111,14 @@ def example_request(version: Path, signature: str) -> dict[str, Any]:
                 for i in range(count)
             ]
         for row in rows:
-            # The golden requests hold the empty text and missing values too.
+            # Golden requests include the empty text and missing values.
             if not any(odd in json.dumps(row) for odd in ('""', "NaN")):
                 return {**request, **row}
     return fitting[0]
 
 
 def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str, grpc: str) -> str:
-    """The lines of one kind.
+    """Render the lines of one kind.
 
     Args:
         kind: Key of `KINDS`.
@@ -165,7 +165,7 @@ def _load(
     rest_url: str,
     grpc: str,
 ) -> str:
-    """Shell commands that measure both transports with four clients for ten seconds."""
+    """Render shell commands that measure both transports with four clients for ten seconds."""
     try:
         json.dumps(request, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -238,7 +238,7 @@ def _stock_grpc(request: dict[str, Any], method: str, model: str, label: str, gr
 
 
 def _python(value: Any) -> str:
-    """A literal, with rows of zeros short."""
+    """Write a Python literal, with rows of zeros shortened."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_python(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

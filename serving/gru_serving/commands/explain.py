@@ -1,4 +1,4 @@
-"""`gru-serve explain`: what a served model's gates did, or which words its answer is due to."""
+"""`gru-serve explain`: show the gates of a served model, or the words that decided its answer."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explan
 
 
 def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
-    """The gates, and the column of that GRU as a curve over the axis of segments."""
+    """Show the gates, and the column of one GRU as a curve over the axis of segments."""
     target = {"version": arguments.version, "label": arguments.label}
     rows = model_ticks(client, arguments, target)
     history = stacked(rows.ticks, arguments.csv)
@@ -233,7 +233,10 @@ def explain(
 
 
 def _thresholds(client: Client, arguments: argparse.Namespace) -> list[float]:
-    """Return the probability from which each label applies; empty for one class per text."""
+    """Return the probability from which each label applies.
+
+    Empty for models with one class per text.
+    """
     target = {"version": arguments.version, "label": arguments.label}
     if "thresholds" not in client.metadata(arguments.model, **target).find("").outputs:
         return []

@@ -1,4 +1,4 @@
-"""Draws what gates did, and which words an answer is due to: on terminal, picture and page."""
+"""Drawings of gates, and of the words that decided an answer, for terminal, picture and page."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def terminal_map(
     width: int = 80,
     thresholds: Sequence[float] = (),
 ) -> Table:
-    """A row per token: its gates, unit by unit or in groups of neighbours, and any scores after it.
+    """Draw a row per token: its gates, or groups of neighbouring ones, followed by any scores.
 
-    Height, and colour where the terminal has it, stand for a gate's value from 0 to 1.
+    Height, and colour if the terminal has it, stand for a gate's value from 0 to 1.
 
     Args:
         explanation: Explanation of one text.
@@ -66,7 +66,7 @@ def terminal_map(
 
 
 def _answer(scores: Any, classes: Sequence[str], thresholds: Sequence[float]) -> str:
-    """The likeliest class, the labels that apply, or the number."""
+    """Name the likeliest class, the labels that apply, or the number."""
     if not any(classes):
         return f"{float(scores[0]):.6g}"
     if len(thresholds) == len(classes):
@@ -165,7 +165,7 @@ _STYLE = "body{line-height:1.9;max-width:48em}span{border-radius:.3em;padding:.1
 
 
 def terminal_words(attribution: Attribution) -> Table:
-    """A row per word: its share as a number, and as a bar to the left (against) or right (for).
+    """Draw a row per word: its share as a number and as a bar to the left (against) or right (for).
 
     Args:
         attribution: Attribution of one text.
@@ -198,7 +198,7 @@ def summary(attribution: Attribution) -> str:
 
 
 def write_page(attribution: Attribution, path: Path) -> None:
-    """Write the text as a page with its words marked: blue speaks for the answer, orange against.
+    """Write the text as a page with its words marked: blue for the answer, orange against it.
 
     Args:
         attribution: Attribution of one text.
@@ -225,7 +225,7 @@ def write_page(attribution: Attribution, path: Path) -> None:
 
 
 def _relative(attribution: Attribution) -> list[float]:
-    """The shares, the largest of which is 1 or -1; 0 where one is no number."""
+    """Scale the shares so that the largest is 1 or -1; values that are not numbers become 0."""
     scores = np.nan_to_num(np.asarray(attribution.scores, np.float64), posinf=0, neginf=0)
     largest = float(np.abs(scores).max(initial=0)) or 1.0
     return [float(score) for score in scores / largest]

@@ -30,7 +30,7 @@ from gru_serving.storage.publishing import find_version
 
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
 _LONGEST_EXAMPLE = 1_000
-"""Characters of the longest request that is printed."""
+"""Greatest number of characters of a request that is printed."""
 _MOST_OPS = 8
 
 _EXAMPLES = """examples:
@@ -42,7 +42,7 @@ exit status: 0; 1 where a signature is not portable or not pure; 2 where there i
 
 
 def main(argv: Sequence[str]) -> int:
-    """Describe a version; returns the exit status, as the help says."""
+    """Describe a version; returns the exit status, as described in the help."""
     parser = command_parser(
         "inspect",
         "Describe a version: signatures, sizes, operations, whether it is portable and "

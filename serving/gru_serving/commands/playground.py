@@ -1,4 +1,4 @@
-"""`gru-serve playground`: models on this machine, and the page on which to try them."""
+"""`gru-serve playground`: serve the models on this machine with a page on which to try them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _flags(models: dict[str, Path], folder: Path) -> list[str]:
 
 
 def _free_port(wanted: int) -> int:
-    """The port, or another where it is taken."""
+    """Return the port, or another one if it is in use."""
     for port in (wanted, 0):
         with socket.socket() as probe:
             try:
@@ -136,7 +136,7 @@ def _free_port(wanted: int) -> int:
 
 
 def _announce(port: int, address: str, browser: bool) -> None:
-    """Name the page, and open it, once the server listens."""
+    """Print the page's address and open it once the server listens."""
     while True:
         try:
             socket.create_connection((_HOST, port), timeout=1).close()

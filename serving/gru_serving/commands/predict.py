@@ -36,7 +36,7 @@ from gru_serving.commands.terminal import (
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 MOST_NAMES = 6
-"""Number of classes of a row that are shown; beyond it only the likeliest are."""
+"""Number of classes of a row that are shown; of more classes only the likeliest are."""
 
 
 def class_names(
@@ -46,7 +46,9 @@ def class_names(
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
 ) -> list[str]:
-    """The classes in the order of the scores, from the signature `classify`; empty without it.
+    """Return the classes in the order of the scores, from the signature `classify`.
+
+    Empty without it.
 
     Args:
         client: Client of the server that gave the outputs.
@@ -69,7 +71,7 @@ def class_names(
     names = [name for name, _ in row]
     if label is None:  # any number of labels
         return names if len(set(names)) == scores.shape[1] else []
-    # Not the likeliest one: costs or thresholds may decide otherwise.
+    # The answer is not always the likeliest class: costs or thresholds may decide otherwise.
     known = len(names) == scores.shape[1] and label[0] in [name.encode() for name in names]
     return names if known else []
 
@@ -127,7 +129,7 @@ def print_answers(
 
 
 def print_forecasts(forecasts: Sequence[Forecast]) -> None:
-    """Print a line per step ahead; for each column the forecast and its widest interval."""
+    """Print a line per step ahead with the forecast and widest interval of each column."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -158,7 +160,7 @@ def print_forecasts(forecasts: Sequence[Forecast]) -> None:
 
 
 def _cell(value: Any) -> str:
-    """One example's part of a tensor, short enough to read."""
+    """Format one example's part of a tensor, short enough to read."""
     if isinstance(value, bytes):
         return safe_text(value.decode("utf-8", "replace"))
     if isinstance(value, np.ndarray) and value.ndim:
@@ -232,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --data and what belongs to it."""
+    """Add --data and its options."""
     group = parser.add_argument_group(
         "files of texts",
         "The output has the columns of the file, in its order, and the answers: of a text "

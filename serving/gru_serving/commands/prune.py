@@ -1,4 +1,4 @@
-"""`gru-serve prune`: keep the last versions of a model, remove the others."""
+"""`gru-serve prune`: keep the last versions of a model and remove the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ exit status: 0 done; 2 wrong arguments or files
 
 
 def main(argv: Sequence[str]) -> int:
-    """Remove old versions; returns the exit status, as the help says."""
+    """Remove old versions; returns the exit status, as described in the help."""
     parser = command_parser(
         "prune",
         "Remove all versions of a model but the highest.",
@@ -54,7 +54,7 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 
 def _needed(config: Path, base: Path) -> set[int]:
-    """The versions of this base path that a configuration names."""
+    """Return the versions of this base path that a configuration names."""
     models = read_model_config(str(config), may_log=True) or []
     models = [model for model in models if model.base_path.resolve() == base.resolve()]
     if not models:

@@ -36,7 +36,7 @@ exit status: 0 published; 1 the version does not answer as at export; 2 wrong ar
 
 
 def main(argv: Sequence[str]) -> int:
-    """Publish; returns the exit status, as the help says."""
+    """Publish; returns the exit status, as described in the help."""
     parser = command_parser(
         "publish",
         "Check an exported version and copy it to another base path, under the next free number.",

@@ -28,7 +28,7 @@ _LIVE_GATES = ("drift", "outcomes")
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --gate and what belongs to it."""
+    """Add --gate and its options."""
     group = parser.add_argument_group(
         "gates",
         "golden and latency are checked on the loaded version before the label moves. drift and "
@@ -81,7 +81,7 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_interfaces(rollout: Rollout, labels: Mapping[str, int | None]) -> None:
-    """Refuse versions that break what clients of the versions before them rely on.
+    """Refuse versions without something that clients of the previous versions rely on.
 
     Args:
         rollout: The model and its server.
@@ -324,7 +324,7 @@ def _parser(command: str, description: str, examples: str) -> argparse.ArgumentP
 
 
 def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the loading time, the ways without a server, and the connection."""
+    """Add the loading time, the options for moving without a server, and the connection."""
     parser.add_argument(
         "--wait",
         type=float,

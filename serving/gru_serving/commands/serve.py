@@ -78,7 +78,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def exposure(flags: Flags) -> str:
-    """One line on what is open beyond this machine and how to close it; empty if nothing is."""
+    """Describe in one line what is open beyond this machine and how to close it.
+
+    Empty if nothing is.
+    """
     ports = [f"{port}" for port in (flags.port, flags.rest_api_port) if port]
     if flags.auth_token_file or not ports or is_loopback(flags.bind_address):
         return ""
@@ -92,10 +95,10 @@ def exposure(flags: Flags) -> str:
 
 
 def _prefer_classic_polling() -> None:
-    """Have gRPC poll sockets in the thread that waits for events; call before grpc is imported.
+    """Make gRPC poll sockets in the thread that waits for events; call before grpc is imported.
 
-    Its newer EventEngine polls in threads of its own, one switch of threads more per event: a
-    quarter more CPU time and latency per request. A setting of the user's is kept.
+    Its newer EventEngine polls in threads of its own, which costs a thread switch per event: a
+    quarter more processor time and latency per request. A setting by the user takes precedence.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener,-event_engine_client")
 
@@ -106,7 +109,7 @@ def _versions() -> str:
 
 
 def _installed(*packages: str) -> str:
-    """The version of the first of these packages that is installed."""
+    """Return the version of the first of these packages that is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     for package in packages:

@@ -28,7 +28,7 @@ def add_signing_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def signer_of(arguments: argparse.Namespace) -> Signer | None:
-    """The signer that the arguments name; None for no signature.
+    """Return the signer that the arguments name; None for no signature.
 
     Raises:
         ValueError: There is a certificate without a key.

@@ -1,4 +1,4 @@
-"""`gru-serve stream`: a text or series piece by piece; the server keeps no state of it."""
+"""`gru-serve stream`: feed a text or series piece by piece; the server keeps no state of it."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _feed(
 def _pieces(
     columns: SeriesColumns | None, arguments: argparse.Namespace
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the label to show for each piece, and the piece."""
+    """Yield each piece with the label to show for it."""
     if arguments.csv is not None:
         names = arguments.columns or (columns.names if columns else ())
         optional = columns.optional if columns else ()
@@ -199,7 +199,7 @@ def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
 
 
 def _forecast(forecast: Forecast) -> str:
-    """Per column the next step with its widest interval, and the last one."""
+    """Describe, per column, the next step with its widest interval, and the last step."""
     shown = []
     for column, of_column in zip(forecast.values.T, forecast.quantiles.swapaxes(0, 1), strict=True):
         low, high = of_column[0, 0], of_column[0, -1]

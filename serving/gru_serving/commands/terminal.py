@@ -1,4 +1,4 @@
-"""What commands share: text made safe, help that is wrapped, errors, a line in a long wait."""
+"""Shared parts of commands: safe text, wrapped help, errors, a progress line for long waits."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from gru_serving.errors import InterfaceChangeError, ServingError
 from gru_serving.printable import escaped, printable
 
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of an output that cannot be written: its reader has gone, or the disk is full."""
+"""Errors of an output that cannot be written, as its reader has gone or the disk is full."""
 WRONG, USAGE, NO_ANSWER = 1, 2, 3
-"""Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
+"""Exit statuses: a wrong answer; unusable arguments, files or names; no usable answer."""
 
 _MAX_CHARACTERS = 20_000
 
 
 def safe_text(text: object, longest: int = _MAX_CHARACTERS) -> str:
-    """Show text of a server or model on one line, cut where it is longer than that."""
+    """Escape text from a server or model for one line, and cut it to a greatest length."""
     return printable(str(text), longest)
 
 
 def safe_json(text: str) -> str:
-    """Escape JSON for a terminal: it says the same, and its own line breaks stay."""
+    """Escape JSON for a terminal; its meaning and line breaks stay the same."""
     return "\n".join(map(escaped, text.split("\n")))
 
 
 def share_bar(share: float, width: int) -> str:
-    """A bar for a share of 1: none where it is not a number."""
+    """Draw a bar for a share of 1; empty for a value that is not a number."""
     return "█" * round(width * min(1.0, max(0.0, share))) if share == share else ""
 
 
 def command_parser(name: str, description: str, examples: str) -> argparse.ArgumentParser:
-    """The parser of `gru-serve NAME`, without its arguments.
+    """Make the parser of `gru-serve NAME` without its arguments.
 
     Args:
         name: Name of the command.
@@ -64,7 +64,9 @@ def run_command(
     errors: tuple[type[Exception], ...] = (),
     explain: Callable[[Exception, argparse.Namespace], str] | None = None,
 ) -> int:
-    """Parse the arguments and do the work; an error of it is one line, or raised with --debug.
+    """Parse the arguments and run the command.
+
+    An error is printed as one line, or raised with --debug.
 
     Args:
         parser: Parser of the command.
@@ -81,7 +83,7 @@ def run_command(
     try:
         return work(arguments)
     except caught as error:
-        # A file that cannot be written is named; the output has no name.
+        # An error about a file names it; one about the output does not.
         of_output = isinstance(error, OSError) and error.errno in OUTPUT_ERRORS
         if arguments.debug or (of_output and error.filename is None):  # type: ignore[attr-defined]
             raise
@@ -91,7 +93,7 @@ def run_command(
 
 
 def explain_error(error: Exception) -> str:
-    """An error as one line that is safe to print: a server may have written parts of it."""
+    """Write an error as one line that is safe to print: a server may have written parts of it."""
     if isinstance(error, InterfaceChangeError):
         return str(error)  # a list, and escaped
     if isinstance(error, ServingError):
@@ -102,7 +104,7 @@ def explain_error(error: Exception) -> str:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps texts of one line and leaves those of several lines alone."""
+    """A help formatter that wraps one-line texts and keeps texts of several lines unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" in text:
@@ -112,7 +114,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show what is being done, and for how long; nothing where stderr is no terminal.
+    """Show what is under way and for how long; nothing if stderr is not a terminal.
 
     Args:
         what: Name of the work in progress.
@@ -123,7 +125,7 @@ def waiting(what: str) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    # TensorFlow's messages are held back at the descriptor of stderr; this is another one.
+    # TensorFlow's messages are captured at the descriptor of stderr; this is a copy of it.
     with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
         console = Console(file=terminal, force_terminal=True)

@@ -56,7 +56,7 @@ exit status, for CI:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Replay; returns the exit status, as the help says."""
+    """Replay; returns the exit status, as described in the help."""
     arguments = _parser().parse_args(argv)
     try:
         version = find_version(arguments.version)
@@ -136,7 +136,7 @@ def _against_server(
 
 
 def _naming(ask: Engine) -> Engine:
-    """An engine whose refusals name the request."""
+    """Return an engine whose errors name the request."""
 
     def asking(request: dict[str, Any]) -> Any:
         with naming(f"signature {request['signature_name']!r}"):

@@ -1,4 +1,4 @@
-"""`gru-serve watch`: whether requests and answers are still what the training data were like."""
+"""`gru-serve watch`: compare logged requests and answers with the training data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ exit status: 0 nothing has shifted; 1 something has; 2 wrong arguments or files;
 
 
 def main(argv: Sequence[str]) -> int:
-    """Watch; returns the exit status, as the help says."""
+    """Watch; returns the exit status, as described in the help."""
     try:
         return run_command(_parser(), argv, _watch)
     except KeyboardInterrupt:
@@ -252,7 +252,7 @@ _METRICS_PREFIX = "gru_watch:"
 
 
 def _exposition(report: Report, model: str, version: str) -> str:
-    """The report's numbers, as samples with the labels `model_name` and `version`."""
+    """Write the report's numbers as samples with the labels `model_name` and `version`."""
     labels = ("model_name", "version")
     index = Gauge(f"{_METRICS_PREFIX}stability_index", (*labels, "quantity"))
     noise = Gauge(f"{_METRICS_PREFIX}stability_index_noise", (*labels, "quantity"))

@@ -40,7 +40,7 @@ class PoolOptions:
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> PoolOptions:
-        """The part of the parameters that concerns threads; defaults for what they leave out."""
+        """Read the parameters that concern threads, with defaults for missing ones."""
         threads = cls().threads
         if proto.HasField("num_batch_threads"):
             threads = proto.num_batch_threads.value
@@ -81,7 +81,7 @@ class BatchingOptions:
         largest = self.max_execution_batch_size if splitting else 0
         object.__setattr__(self, "max_execution_batch_size", largest or self.max_batch_size)
         if self.max_enqueued_batches == 0 and not splitting:
-            # As TF's scheduler: a queue without any room would refuse everything.
+            # As in TensorFlow's scheduler: a queue without any room would refuse everything.
             object.__setattr__(self, "max_enqueued_batches", 1)
         self._check_numbers()
 
@@ -101,7 +101,7 @@ class BatchingOptions:
         if not 1 <= self.max_execution_batch_size <= self.max_batch_size:
             raise InvalidArgument(
                 "When enable_large_batch_splitting is true, input_batch_size_limit must be greater "
-                # As TF writes it: the flag as 1 and both sizes, without blanks.
+                # As TensorFlow writes it: the flag as 1 and both sizes, without blanks.
                 f"than or equal to max_execution_batch_size.1{self.max_batch_size}"
                 f"{self.max_execution_batch_size}"
             )
@@ -118,12 +118,12 @@ class BatchingOptions:
                 f"allowed_batch_sizes entries must be positive; got {list(sizes)}"
             )
         if any(size >= after for size, after in pairwise(sizes)):
-            # TensorFlow's words; TF Serving has the check, but not on its way to a session.
+            # TensorFlow's text; TF Serving has the check, but not where it makes a session.
             raise InvalidArgument("allowed_batch_sizes entries must be monotonically increasing")
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> BatchingOptions:
-        """The part of the parameters that concerns a model; defaults for what they leave out."""
+        """Read the parameters that concern a model, with defaults for missing ones."""
         given = {
             name: getattr(proto, name).value
             for name in (
@@ -142,12 +142,12 @@ class BatchingOptions:
         )
 
     def executed_size(self, rows: int) -> int:
-        """The size to which a batch of this many rows is filled up."""
+        """Return the size to which a batch of this many rows is padded."""
         return next((size for size in self.allowed_batch_sizes if size >= rows), rows)
 
 
 def of_version(directory: Path) -> BatchingOptions | None:
-    """The parameters that a version carries itself; None where it has none and is not batched.
+    """Read the parameters inside of a version; None if it has none and is not batched.
 
     Raises:
         ServingError: The file cannot be read or asks for the impossible.

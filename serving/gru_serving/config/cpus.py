@@ -6,7 +6,7 @@ import os
 
 
 def schedulable_cpus() -> int:
-    """CPUs that this process may run on, as TF Serving counts them for its defaults."""
+    """Count the CPUs that this process may run on, as TF Serving does for its defaults."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

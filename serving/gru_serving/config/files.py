@@ -1,4 +1,4 @@
-"""TF Serving's configuration files: text protos, checked, as frozen dataclasses."""
+"""TF Serving's configuration files: text protos, checked and converted to frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_COLLECTOR = "tfrecord"
 _BAD_ESCAPE = "Invalid escape sequence in string literal."
 _ESCAPE = re.compile(r"\\(.)")
 _KNOWN_ESCAPES = frozenset("abfnrtvxXuU01234567\"'\\")
-"""What may follow a backslash; protobuf's Python keeps a backslash before anything else."""
+"""Characters that may follow a backslash; protobuf's Python keeps a backslash before any other."""
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -89,7 +89,7 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
 
 
 def _require_known_escapes(text: str) -> None:
-    """Raise ParseError at the first escape that protobuf's C++ refuses, and its Python takes."""
+    """Raise ParseError at the first escape that protobuf's C++ refuses but its Python accepts."""
     tokenizer = text_format.Tokenizer(text.split("\n"))
     while not tokenizer.AtEnd():
         if tokenizer.token[0] in "\"'":
@@ -111,7 +111,7 @@ def read_model_config(
 def served_models(
     config: ModelServerConfig, may_log: bool = False, known: Collection[str] = ()
 ) -> list[ServedModel]:
-    """The models of a ModelServerConfig, checked.
+    """Return the models of a ModelServerConfig, checked.
 
     Args:
         config: The message.
@@ -147,7 +147,7 @@ def single_model(
     policy: VersionPolicy | None = None,
     labels: Mapping[str, int] | None = None,
 ) -> ServedModel:
-    """One model, its base path checked.
+    """Describe one model after checking its base path.
 
     Raises:
         InvalidArgument: The path is relative or none, or a URI of a kind this engine cannot read.

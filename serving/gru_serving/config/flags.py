@@ -1,7 +1,7 @@
-"""The flags of `tensorflow_model_server` and our own, and command lines by its rules.
+"""The flags of `tensorflow_model_server` and of this server, parsed by TF Serving's rules.
 
-Only `--name=value`; booleans also without a value; the last of repeated flags wins; an unknown
-argument is reported and the server starts anyway; a bad value ends it with status 255.
+Flags are `--name=value`, booleans also without a value. The last of repeated flags wins, an unknown
+argument is reported while the server starts anyway, and a bad value ends the start with status 255.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ class Honour(Enum):
 
 
 def flag(default: Any, text: str, honour: Honour = Honour.YES, shown: str = "") -> Any:
-    """A dataclass field that is a flag; `shown` says in words what default the machine decides."""
+    """Declare a dataclass field that is a flag.
+
+    `shown` describes a default that depends on the machine.
+    """
     return field(default=default, metadata={"help": text, "honour": honour, "shown": shown})
 
 
@@ -249,7 +252,7 @@ FLAGS: tuple[Field[Any], ...] = fields(Flags)
 
 
 def notes(flags: Flags) -> list[str]:
-    """The startup messages about flags that were set but have no effect."""
+    """List the startup messages about flags that were set but have no effect."""
     said = []
     for one in FLAGS:
         honour = one.metadata["honour"]
@@ -260,7 +263,7 @@ def notes(flags: Flags) -> list[str]:
 
 
 def check(flags: Flags) -> None:
-    """Combinations that TF Serving refuses.
+    """Refuse the combinations of flags that TF Serving refuses.
 
     Raises:
         InvalidArgument: The flags contradict each other; the message is TF Serving's.
@@ -430,7 +433,7 @@ def _kind(known: Field[Any]) -> str:
 
 
 def usage() -> str:
-    """All flags with defaults and meaning."""
+    """List all flags with defaults and meaning."""
     lines = [
         "usage: gru-serve serve --model_base_path=/models/sentiment --model_name=sentiment",
         "                       --rest_api_port=8501 [--flag=value ...]",

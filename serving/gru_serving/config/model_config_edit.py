@@ -1,4 +1,4 @@
-"""Reading, changing and writing a model config file, one model's versions and labels at a time."""
+"""Edits of a model config file: the versions and labels of one model at a time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
 
 
 class RolloutError(Exception):
-    """Labels cannot be moved; the configuration is as it was."""
+    """Labels cannot be moved; the configuration was not changed."""
 
 
 def read_config(path: Path, model: str) -> ModelServerConfig:
-    """The configuration in a file, which has to name the model.
+    """Read the configuration in a file, which must name the model.
 
     Raises:
         ServingError: The file is no model config file.
@@ -35,7 +35,7 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
 
 
 def write_config(path: Path, config: ModelServerConfig) -> None:
-    """Replace the file atomically; its owner and permissions stay, its comments do not."""
+    """Replace the file atomically; its owner and permissions are kept, its comments are lost."""
     text = text_format.MessageToString(config, descriptor_pool=pool.POOL)
     with naming_file(path):
         _replace(path, text)
@@ -52,7 +52,7 @@ def _replace(path: Path, text: str) -> None:
         before = path.stat()
         # Windows has no owners of this kind.
         if hasattr(os, "chown") and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-            # Otherwise the server's user might not be able to read a file that root rewrote.
+            # Otherwise the server's user might be unable to read a file that root rewrote.
             with contextlib.suppress(PermissionError):  # only root may give files away
                 os.chown(scratch, before.st_uid, before.st_gid)
         scratch.chmod(before.st_mode & 0o777)
@@ -62,7 +62,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def find_entry(config: ModelServerConfig, model: str) -> Any:
-    """The part of a configuration that is about one model.
+    """Find the part of a configuration about one model.
 
     Raises:
         RolloutError: There is none.
@@ -75,7 +75,7 @@ def find_entry(config: ModelServerConfig, model: str) -> Any:
 
 
 def copy_config(config: ModelServerConfig) -> ModelServerConfig:
-    """A copy to change."""
+    """Copy a configuration."""
     copied = ModelServerConfig()
     copied.CopyFrom(config)
     return copied
@@ -84,7 +84,7 @@ def copy_config(config: ModelServerConfig) -> ModelServerConfig:
 def with_labels(
     config: ModelServerConfig, model: str, labels: Mapping[str, int | None]
 ) -> ModelServerConfig:
-    """The configuration with exactly these labels; None stands for no label."""
+    """Return the configuration with exactly these labels; None means no label."""
     changed = copy_config(config)
     entry = find_entry(changed, model)
     entry.version_labels.clear()
@@ -95,7 +95,7 @@ def with_labels(
 
 
 def retired(config: ModelServerConfig, model: str, below: int) -> ModelServerConfig:
-    """The configuration without the unlabelled versions below a number, where it lists versions."""
+    """Return the configuration without unlabelled versions below a number, if it lists versions."""
     changed = copy_config(config)
     entry = find_entry(changed, model)
     if entry.model_version_policy.WhichOneof("policy_choice") != "specific":

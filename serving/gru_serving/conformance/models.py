@@ -125,7 +125,7 @@ class Echo(tf.Module):
 
 
 def save_text(directory: Path) -> None:
-    """The text model."""
+    """Return the text model."""
     vocabulary = directory.parent / "vocabulary.txt"
     directory.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("\n".join(VOCABULARY))
@@ -144,7 +144,7 @@ def save_text(directory: Path) -> None:
 
 
 def save_affine(directory: Path, factor: float = 1.0) -> None:
-    """The affine model; its versions differ by a factor."""
+    """Return the affine model; its versions differ by a factor."""
     module = Affine(factor)
     tf.saved_model.save(
         module,
@@ -158,7 +158,7 @@ def save_affine(directory: Path, factor: float = 1.0) -> None:
 
 
 def save_echo(directory: Path) -> None:
-    """The echo model."""
+    """Return the echo model."""
     module = Echo()
     functions = {name: Echo.echo(name) for name in ECHOED}
     functions["binary"] = Echo.echo("string", "x_bytes")
@@ -167,7 +167,7 @@ def save_echo(directory: Path) -> None:
 
 
 def save_half_plus_two(directory: Path) -> None:
-    """A TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
+    """Return a TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
 
     The signatures that take examples share their input tensor.
     """

@@ -106,7 +106,7 @@ def _kept_alive(server: Server) -> Found:
 
 
 def _written(request: bytes, until: bytes) -> Callable[[Server], Found]:
-    """A request as bytes on a socket, and how the answer begins."""
+    """Return a request as bytes on a socket, and how the answer begins."""
 
     def run(server: Server) -> Found:
         got = b""

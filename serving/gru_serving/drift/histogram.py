@@ -1,4 +1,4 @@
-"""Histograms of quantities, which are compared with earlier ones."""
+"""Histograms of quantities, to be compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHERS = "(others)"
 
 @dataclass(frozen=True)
 class NumberBins:
-    """Bins between the deciles of the rows they were made of, and one of missing values.
+    """Bins between the deciles of some rows, and one bin for missing values.
 
     Attributes:
         edges: Inner borders, ascending; a value on a border is in the bin below.
@@ -32,23 +32,25 @@ class NumberBins:
 
     @classmethod
     def of(cls, values: np.ndarray) -> NumberBins:
-        """Return bins for the values of rows, (N,), of which some must not be NaN."""
+        """Compute bins from the values of rows, (N,), of which some must not be NaN."""
         there = values[~np.isnan(values)]
         edges = np.unique(np.quantile(there, np.linspace(0, 1, BINS + 1)[1:-1]))
         low, median, high = np.quantile(there, [0.01, 0.5, 0.99])
         return cls([float(edge) for edge in edges], float(low), float(median), float(high))
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Rows in each bin; the missing ones stand last."""
+        """Count the rows in each bin; missing values are counted last."""
         missing = np.isnan(values)
         place = np.searchsorted(np.asarray(self.edges), values[~missing], side="left")
         found = np.bincount(place, minlength=len(self.edges) + 1)
         return np.append(found, missing.sum())
 
     def outside(self, values: np.ndarray) -> np.ndarray:
-        """(N,) how far values lie outside of 98 % of the rows, in widths of that range; 0 within.
+        """Measure how far values lie outside of 98 % of the rows, (N,), in widths of that range.
 
-        A missing value is not outside.
+        0 inside.
+
+        A missing value counts as inside.
         """
         width = (self.high - self.low) or abs(self.high) or 1.0
         far = np.maximum(self.low - values, values - self.high) / width
@@ -63,11 +65,11 @@ class NameBins:
 
     @classmethod
     def of(cls, values: Sequence[str]) -> NameBins:
-        """Return bins for the most frequent names of rows."""
+        """Choose bins for the most frequent names of rows."""
         return cls([name for name, _ in Counter(values).most_common(_NAMES)])
 
     def counts(self, values: Sequence[str]) -> np.ndarray:
-        """Rows in each bin; those with other names stand last."""
+        """Count the rows in each bin; rows with other names are counted last."""
         found = Counter(values)
         named = [found[name] for name in self.names]
         return np.array([*named, len(values) - sum(named)])
@@ -78,7 +80,7 @@ class NameBins:
 
 
 def bins_from_json(values: Mapping[str, Any]) -> NumberBins | NameBins:
-    """Restore bins from what `dataclasses.asdict` made of them.
+    """Restore bins from the result of `dataclasses.asdict`.
 
     Raises:
         TypeError: The values are not those of bins.

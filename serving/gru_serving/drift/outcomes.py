@@ -1,4 +1,4 @@
-"""The share of right answers, by outcomes that became known later."""
+"""The share of right answers, measured by outcomes that became known later."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Known = Mapping[str, frozenset[str]]
 
 
 class Outcomes:
-    """Joins answers with what turned out to be true, by the text.
+    """Joins answers with their true outcomes by the text.
 
     A text that is asked several times counts once, with its last answer. An answer of several
-    labels is right where all of them are, and none is missing.
+    labels is right if it has all true labels and no other.
 
     Args:
         known: True classes or labels of texts.
@@ -43,7 +43,7 @@ class Outcomes:
         self._right: dict[str, bool] = {}
 
     def add(self, texts: Sequence[str], answers: Sequence[Sequence[str]]) -> None:
-        """Take answers in, in the order in which they were given.
+        """Add answers in the order in which they were given.
 
         Args:
             texts: Texts of the requests.
@@ -54,7 +54,7 @@ class Outcomes:
                 self._right[text] = frozenset(answer) == self._known[text]
 
     def accuracy(self) -> Accuracy | None:
-        """Return the accuracy on the texts with a known outcome; None where there is none."""
+        """Compute the accuracy on the texts with a known outcome; None without any."""
         rows, right = len(self._right), sum(self._right.values())
         if not rows:
             return None
@@ -62,5 +62,5 @@ class Outcomes:
         share = right / rows
         centre = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
         half = z * math.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
-        # Against rounding at 0 and 1.
+        # Rounding may lead slightly beyond 0 and 1.
         return Accuracy(right, rows, min(share, centre - half), max(share, centre + half))

@@ -43,7 +43,7 @@ class Logged:
 
 
 def log_files(path: Path) -> list[Path]:
-    """The files of a prediction log, the oldest first.
+    """List the files of a prediction log, the oldest first.
 
     Args:
         path: A file, or a directory with files whose names end in `.tfrecord`.
@@ -63,9 +63,9 @@ def log_files(path: Path) -> list[Path]:
 
 
 def read_log(file: Path) -> Iterator[Logged]:
-    """The requests in one file whose signatures take whole texts or series.
+    """Read the requests in one file whose signatures take whole texts or series.
 
-    The last record of a file that a server is writing may be half there; it is left out.
+    The last record of a file that a server is writing may be incomplete; it is left out.
 
     Args:
         file: TFRecords of PredictionLog.

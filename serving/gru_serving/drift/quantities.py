@@ -1,4 +1,4 @@
-"""The quantities watched of requests and answers: a number or a name for every row.
+"""The quantities that are watched in requests and answers: a number or a name for every row.
 
 Read off the tensors, so that one rule holds for every task:
 
@@ -24,7 +24,9 @@ import numpy as np
 from gru_serving.drift.text_reader import TextReader
 
 COLUMNS = 30
-"""Number of columns watched one by one; in wider series those after them are not."""
+"""Number of columns that are watched individually; further columns of wider series are not
+watched.
+"""
 SCORES = "scores"
 _EXCLUDED_OUTPUTS = frozenset({"probability", "timestamp", "thresholds"})
 _NAMES_OF = {"history": "columns", "future": "future_columns", "forecast": "forecast_columns"}
@@ -66,7 +68,7 @@ class Quantities:
         self._reader, self._columns = reader, columns or {}
 
     def __call__(self, inputs: Arrays, outputs: Arrays) -> Rows:
-        """Read the quantities of a request and its answer; tensors of other forms are left out."""
+        """Read the quantities of a request and its answer; tensors of other forms are ignored."""
         numbers: dict[str, np.ndarray] = {}
         names: dict[str, Sequence[str]] = {}
         texts: list[str] = []
@@ -89,7 +91,7 @@ class Quantities:
                 named = _named(name, array)
                 names |= named
                 if named and not said:
-                    # One, or several with empty texts behind them.
+                    # One answer, or several followed by empty texts.
                     said = [tuple(_text(v) for v in np.atleast_1d(row) if v) for row in array]
             elif array.ndim == 1:
                 numbers[name] = array.astype(float)
@@ -111,7 +113,7 @@ class Quantities:
     def _by_column(
         self, name: str, array: np.ndarray, inputs: Arrays
     ) -> Iterable[tuple[str, np.ndarray]]:
-        """Each of the first columns: its name, and its values (B, T) as float64."""
+        """Yield the name and the values (B, T) as float64 of each of the first columns."""
         given = inputs.get(_NAMES_OF.get(name, ""))
         known = self._columns.get(name, ())
         if given is not None and given.ndim == 2 and len(given):
@@ -123,7 +125,7 @@ class Quantities:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """(B,) mean over the steps of (B, T), of those that are there; NaN where none is."""
+    """Average (B, T) over the steps that are not NaN, (B,); NaN for rows without any."""
     there = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))

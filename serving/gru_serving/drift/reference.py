@@ -1,7 +1,8 @@
-"""`assets.extra/reference.json` of a version: what its held-out rows and their answers were like.
+"""`assets.extra/reference.json` of a version: distributions of its held-out rows and answers.
 
-Written by `gru-serve export`. It holds counts, class names and column names, and no row. Held-out
-rows, because the words of training rows are all known, and the model is too sure of them.
+`gru-serve export` writes it. It holds counts, class names and column names, and no row. It
+describes held-out rows because the words of training rows are all known and the model is too
+certain about them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Distribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Reference:
-    """The distribution of the rows that later ones are compared with.
+    """The distributions of the rows with which later ones are compared.
 
     Attributes:
         rows: Number of rows.
@@ -46,7 +47,7 @@ class Reference:
 
     @classmethod
     def of(cls, rows: Rows, columns: Mapping[str, Sequence[str]]) -> Reference:
-        """Count the values of rows; a quantity that none of them has is left out."""
+        """Count the values of rows; a quantity that no row has is left out."""
         found = {}
         for name, values in rows.numbers.items():
             if not np.isnan(values).all():

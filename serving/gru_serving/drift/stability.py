@@ -1,4 +1,4 @@
-"""The population stability index of a histogram against an earlier one, and what it means."""
+"""The population stability index of a histogram against an earlier one, and its interpretation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ Verdict = Literal["stable", "moved", "shifted"]
 
 
 OUTSIDE_SHARE = 0.02
-"""The share of held-out rows outside of the range that holds 98 % of them."""
+"""Share of held-out rows outside of the range that holds 98 % of them."""
 MOVED_OUTSIDE, SHIFTED_OUTSIDE = 0.05, 0.1
-"""Shares of later rows outside of that range, above which a quantity has moved or shifted: a group
-of rows that is all unlike the others moves no index while it is small."""
+"""Shares of later rows outside of that range above which a quantity counts as moved or shifted. A
+small group of unusual rows does not move the index.
+"""
 
 
 def share_verdict(outside: int, rows: int, held_out: int) -> Verdict:
-    """Judge the share of rows that lie outside of the range of 98 % of the held-out rows.
+    """Judge the share of rows outside of the range of 98 % of the held-out rows.
 
-    What may be chance is stable: the G statistic of the two shares, which is distributed as
-    chi-squared with one degree of freedom if both are the same.
+    A difference that may be chance counts as stable: by the G statistic of the two shares, which
+    has a chi-squared distribution with one degree of freedom if both are the same.
 
     Args:
         outside: Number of later rows outside of the range.
@@ -62,7 +63,7 @@ class Stability(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict by the usual limits; a distance that may be chance counts as stable."""
+        """Judge the distance by the usual limits; one that may be chance counts as stable."""
         if self.value <= max(MOVED, self.noise):
             return "stable"
         return "moved" if self.value <= SHIFTED else "shifted"
@@ -72,10 +73,10 @@ def stability(before: np.ndarray, now: np.ndarray) -> Stability:
     """Compare two histograms with the same bins.
 
     The index is the sum of (q - p) ln(q / p) over the bins' shares p before and q now. Half a row
-    is added to each bin, so that an empty one counts for something finite. If both were drawn from
-    one population, it is distributed as (1/N + 1/M) times chi-squared with one degree of freedom
-    fewer than there are bins (Yurdakul, Statistical Properties of Population Stability Index,
-    2018).
+    is added to each bin, which keeps the term of an empty bin finite. If both histograms come from
+    one population, the index is distributed as (1/N + 1/M) times chi-squared with one degree of
+    freedom fewer than there are bins (Yurdakul, Statistical Properties of Population Stability
+    Index, 2018).
 
     Args:
         before: Rows in each bin; bins that are empty in both are left out.
@@ -97,7 +98,7 @@ def stability(before: np.ndarray, now: np.ndarray) -> Stability:
 
 
 def _chi_squared(freedom: int) -> float:
-    """The quantile at `_CHANCE`, by Wilson and Hilferty's approximation (1931)."""
+    """Compute the quantile at `_CHANCE` by Wilson and Hilferty's approximation (1931)."""
     variance = 2 / (9 * freedom)
     z = NormalDist().inv_cdf(_CHANCE)
     return float(freedom * (1 - variance + z * math.sqrt(variance)) ** 3)

@@ -1,4 +1,4 @@
-"""The words of a text, and how many of them a version's vocabulary lacks."""
+"""The words of a text, and the number of them that a version's vocabulary lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gru_serving.preprocessing.texts import UNKNOWN, LookUp, Tokenize, Tokenizer
 
 
 class TextReader:
-    """Reads texts as a version does, by the files that its export wrote for ONNX Runtime.
+    """Tokenizes texts as a version does, with the files that its export wrote for ONNX Runtime.
 
     Args:
         tokenizer: Tokenizer that splits a text; None splits at blanks.
@@ -24,7 +24,7 @@ class TextReader:
 
     @classmethod
     def of_version(cls, version: Path) -> TextReader:
-        """Make the reader of a version; a simple one where the version has no such files.
+        """Make the reader of a version; a simple one if the version has no such files.
 
         Raises:
             InvalidArgument: The files are not what an export writes.
@@ -38,9 +38,9 @@ class TextReader:
         return cls()
 
     def __call__(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Number of words of each text (B,), and the share of unknown ones (B,).
+        """Count the words of each text (B,), and compute the share of unknown ones (B,).
 
-        A text without words has no unknown ones. Where nobody can tell, None.
+        A text without words has a share of 0. Without a vocabulary the shares are None.
         """
         if self._tokenizer is None or self._words is None:
             return np.array([len(text.split()) for text in texts], float), None

@@ -1,4 +1,4 @@
-"""Compares logged requests with a version's held-out rows, and picks texts worth labelling."""
+"""Comparison of logged requests with held-out rows, and the choice of texts worth labelling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SURENESS = f"{SCORES}: highest"
 
 @dataclass(frozen=True)
 class Finding:
-    """One quantity, then and now.
+    """The comparison of one quantity before and now.
 
     Attributes:
         name: The name of the quantity.
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all quantities'; stable where nothing was asked."""
+        """The worst verdict of all quantities; stable without any request."""
         found = [finding.verdict for finding in self.findings]
         return max(found, key=_ORDER.index, default="stable")
 
@@ -98,7 +98,7 @@ class _Seen:
 
 
 class Watch:
-    """Takes logged requests in and tells how far they are from the reference.
+    """Collects logged requests and measures their distance from the reference.
 
     Args:
         version: Directory of the version whose answers are watched.
@@ -129,7 +129,7 @@ class Watch:
         self._golden = _golden_inputs(version)
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
-        """Take logged requests in.
+        """Add logged requests.
 
         Args:
             requests: Requests in the order of the log; those of other versions are only counted.
@@ -201,7 +201,7 @@ class Watch:
 
 
 def _golden_inputs(version: Path) -> frozenset[tuple[Any, ...]]:
-    """Return the inputs of the version's golden requests; empty where none can be read."""
+    """Return the inputs of the version's golden requests; empty if none can be read."""
     try:
         golden = read_golden(version)
     except VerificationError:
@@ -220,7 +220,7 @@ def _golden_inputs(version: Path) -> frozenset[tuple[Any, ...]]:
 
 
 def _content(inputs: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
-    """The names, shapes and values of inputs, numbers in single precision."""
+    """Return the names, shapes and values of inputs, with numbers in single precision."""
     return tuple(
         (name, array.shape, tuple(array.ravel()) if array.dtype == object
          else array.astype(np.float32).tobytes())
@@ -280,7 +280,7 @@ class Worth(NamedTuple):
 
 
 class WorthLabelling:
-    """Keeps the best few of all rows seen.
+    """The best few of all rows added so far.
 
     Args:
         bins: Bins of the quantities of the reference, by name.
@@ -294,7 +294,7 @@ class WorthLabelling:
         self._seen: set[str] = set()
 
     def add(self, rows: Rows) -> None:
-        """Take rows in; a text that was there before counts no more."""
+        """Add rows; a text that was added before is ignored."""
         if not rows.texts:
             return
         answers = [", ".join(names) for names in rows.said] or [""] * len(rows.texts)
@@ -315,7 +315,7 @@ class WorthLabelling:
                 self._keep(self._unlike, Worth(text, answers[place], said, float(far[place])))
 
     def rows(self) -> list[Worth]:
-        """The least sure, then the most unlike, each kind from the top; no text twice."""
+        """Return the least certain rows, then the most unusual ones, without repetition."""
         found: dict[str, Worth] = {}
         for heap in (self._unsure, self._unlike):
             for _, _, worth in sorted(heap, reverse=True):
@@ -330,7 +330,7 @@ class WorthLabelling:
             heapq.heappushpop(heap, entry)
 
     def _distances(self, rows: Rows) -> tuple[np.ndarray, list[str]]:
-        """(B,) how far each row is outside of the reference, and in what most."""
+        """Measure how far each row lies outside of the reference, (B,), and where most."""
         far, which = np.zeros(len(rows.texts)), [""] * len(rows.texts)
         for name, values in rows.numbers.items():
             if name in self._bins and name != _SURENESS:

@@ -1,4 +1,4 @@
-"""Classify, Regress, MultiInference: serialized tf.Examples in, scores or values out."""
+"""Classify, Regress and MultiInference: from serialized tf.Examples to scores or values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Classification:
 def classify(
     predictor: Predictor, signature_name: str, examples: Sequence[bytes]
 ) -> PreparedRun[Classification]:
-    """The run of a classification signature.
+    """Prepare the run of a classification signature.
 
     Args:
         predictor: The loaded model.
@@ -74,7 +74,10 @@ def classify(
 def regress(
     predictor: Predictor, signature_name: str, examples: Sequence[bytes]
 ) -> PreparedRun[np.ndarray]:
-    """The run of a regression signature, which answers (B,) float32; arguments as of `classify`."""
+    """Prepare the run of a regression signature, which answers (B,) float32.
+
+    Arguments as in `classify`.
+    """
     wanted = regression_outputs(predictor, signature_name)
     run = predictor.prepare({INPUTS: _batch(examples)}, signature_name, wanted)
     return run.then(lambda outputs: read_regression(outputs, len(examples)))
@@ -105,7 +108,7 @@ class Task(NamedTuple):
 def infer(
     predictor: Predictor, tasks: Sequence[Task], examples: Sequence[bytes]
 ) -> PreparedRun[list[Classification | np.ndarray]]:
-    """The run of several signatures over the same examples.
+    """Prepare the run of several signatures over the same examples.
 
     Args:
         predictor: The loaded model.
@@ -161,7 +164,7 @@ def _task_outputs(predictor: Predictor, signature_name: str, method: str) -> lis
 
 
 def classification_outputs(predictor: Predictor, signature_name: str) -> list[str]:
-    """The outputs that Classify fetches.
+    """Return the outputs that Classify fetches.
 
     Raises:
         InvalidArgument: The signature does not classify; the message is TF Serving's.
@@ -180,7 +183,7 @@ def classification_outputs(predictor: Predictor, signature_name: str) -> list[st
 
 
 def read_classification(outputs: Mapping[str, np.ndarray], count: int) -> Classification:
-    """The outputs of a classification over so many examples, checked.
+    """Check the outputs of a classification of this many examples, and read them.
 
     Raises:
         InvalidArgument: An output has a wrong shape or type; the message is TF Serving's.
@@ -205,7 +208,7 @@ def read_classification(outputs: Mapping[str, np.ndarray], count: int) -> Classi
 
 
 def regression_outputs(predictor: Predictor, signature_name: str) -> list[str]:
-    """The outputs that Regress fetches.
+    """Return the outputs that Regress fetches.
 
     Raises:
         InvalidArgument: The signature does no regression; the message is TF Serving's.
@@ -222,7 +225,7 @@ def regression_outputs(predictor: Predictor, signature_name: str) -> list[str]:
 
 
 def read_regression(outputs: Mapping[str, np.ndarray], count: int) -> np.ndarray:
-    """The output of a regression over so many examples, checked, of shape (B,).
+    """Check the output of a regression of this many examples, and read it, (B,).
 
     Raises:
         InvalidArgument: The output has a wrong shape or type; the message is TF Serving's.
@@ -276,7 +279,7 @@ def _check_type(name: str, array: np.ndarray, expected: str) -> None:
 
 
 def _debug(predictor: Predictor, name: str) -> str:
-    """The signature as C++ prints a message: as text, maps in order, no bytes beyond ASCII."""
+    """Write the signature as C++ prints a message: as text, maps in order, ASCII only."""
     proto = predictor.signature_defs.signature_def[name or DEFAULT_SIGNATURE]
     text: str = MessageToString(proto, as_utf8=False)
     return text

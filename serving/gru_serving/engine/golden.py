@@ -1,4 +1,4 @@
-"""Golden requests: requests to the Keras model at export, with its answers.
+"""Golden requests: requests that the Keras model answered at export, with its answers.
 
 `assets.extra/golden.json` of a version holds a list of requests::
 
@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
 
 
 def read_golden(version: Path) -> list[Request]:
-    """The golden requests of a version directory.
+    """Read the golden requests of a version directory.
 
     Raises:
         VerificationError: The version has no golden requests, or the file is not what `export`
@@ -126,7 +126,7 @@ def write_golden(version: Path, golden: Sequence[Request]) -> None:
 
 
 def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE) -> Verdict:
-    """Ask every golden request again.
+    """Send every golden request again, and compare the answers.
 
     Args:
         golden: Golden requests, from `read_golden`.
@@ -166,7 +166,7 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Within, errors say of what they are."""
+    """Name the request in the errors raised inside the context."""
     try:
         yield
     except ServingError as error:
@@ -175,7 +175,7 @@ def naming(what: str) -> Iterator[None]:
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Check that numbers can be compared by a tolerance.
+    """Check that a number is a tolerance for comparing numbers.
 
     Raises:
         ValueError: The tolerance is negative or NaN.
@@ -185,14 +185,14 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def row_count(request: Request) -> int:
-    """The number of rows of a request."""
+    """Count the rows of a request."""
     if "examples" in request:
         return len(request["examples"])
     return len(next(iter(request["inputs"].values())))
 
 
 def to_array(values: Any) -> npt.NDArray[Any]:
-    """JSON values as an array: strings as bytes objects, numbers as float64."""
+    """Convert JSON values to an array: strings to bytes objects, numbers to float64."""
     array = np.asarray(values)
     if array.dtype.kind == "U":
         return np.asarray([text.encode() for text in array.ravel()], object).reshape(array.shape)
@@ -200,7 +200,7 @@ def to_array(values: Any) -> npt.NDArray[Any]:
 
 
 def classified(rows: Sequence[Sequence[tuple[str, float]]]) -> Arrays:
-    """The answer to Classify in the form of golden outputs."""
+    """Convert the answer to Classify to the form of golden outputs."""
     return {
         "classes": to_array([[label for label, _ in row] for row in rows]),
         "scores": np.array([[score for _, score in row] for row in rows], np.float32),
@@ -208,7 +208,7 @@ def classified(rows: Sequence[Sequence[tuple[str, float]]]) -> Arrays:
 
 
 def local_engine(predictor: Any) -> Engine:
-    """A `gru_serving.engine.predictor.Predictor` in this process."""
+    """Load a `gru_serving.engine.predictor.Predictor` in this process."""
     from gru_serving.codecs.coerce import coerce
     from gru_serving.codecs.example import encode_input, example_values
     from gru_serving.codecs.tensor_proto import decode_input
@@ -234,7 +234,10 @@ def local_engine(predictor: Any) -> Engine:
 def _compare(
     wanted: npt.NDArray[Any], got: npt.NDArray[Any], tolerance: float
 ) -> tuple[npt.NDArray[Any], float]:
-    """Mark where two arrays differ by more than the tolerance; also return the largest gap."""
+    """Mark the elements of two arrays that differ by more than the tolerance.
+
+    Also return the largest difference.
+    """
     if wanted.dtype.kind == "O" or got.dtype.kind == "O":
         return np.asarray(wanted != got), 0.0
     gap = difference(wanted, got)
@@ -242,7 +245,7 @@ def _compare(
 
 
 def difference(wanted: npt.NDArray[Any], got: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return how far numbers are apart, relative to the largest wanted one if that exceeds 1."""
+    """Measure the difference of numbers, relative to the largest expected one if that exceeds 1."""
     wanted = wanted.astype(np.float64)
     gap: npt.NDArray[Any] = np.abs(wanted - got.astype(np.float64))
     return gap / max(1.0, float(np.abs(wanted).max(initial=0)))

@@ -21,7 +21,7 @@ _importing = threading.Lock()
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow, for a version that needs it; several threads may ask.
+    """Import TensorFlow for a version that needs it; may be called from several threads.
 
     Raises:
         FailedPrecondition: TensorFlow is not installed, as in the light image.
@@ -44,10 +44,10 @@ def import_tensorflow() -> None:
 
 @contextlib.contextmanager
 def for_good() -> Iterator[None]:
-    """Have the garbage collector ignore what `import tensorflow` creates.
+    """Exempt the objects created by `import tensorflow` from garbage collection.
 
-    Its modules are a quarter of a million objects. Scanning them takes some 150 ms, in which no
-    request is answered; under load that was every few seconds.
+    Its modules are a quarter of a million objects. Scanning them takes some 150 ms, during which no
+    request is answered; under load that happened every few seconds.
     """
     if "tensorflow" in sys.modules:  # freezing would keep garbage from that earlier import
         yield
@@ -62,9 +62,9 @@ def for_good() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_keras() -> Iterator[None]:
-    """Have `import tensorflow` do without Keras, which is half of its time and 130 MB.
+    """Import TensorFlow without Keras inside the context, which saves half of the time and 130 MB.
 
-    TensorFlow imports it for `tf.saved_model.load` and works without it; a session does not need
+    TensorFlow imports Keras for `tf.saved_model.load` and works without it; a session does not need
     it.
     """
     if "keras" in sys.modules:
@@ -79,7 +79,7 @@ def without_keras() -> Iterator[None]:
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Hold back what native libraries write to file descriptor 2; show it if loading fails."""
+    """Capture what native libraries write to file descriptor 2; it is shown if loading fails."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     terminal = os.dup(2)

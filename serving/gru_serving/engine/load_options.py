@@ -48,7 +48,7 @@ class SessionOptions:
 
 
 def read_session_config(path: str) -> bytes:
-    """A `--tensorflow_session_config_file`: a ConfigProto as text, serialized.
+    """Read a `--tensorflow_session_config_file`, a ConfigProto as text; returns it serialized.
 
     Raises:
         ServingError: No such file, or it does not parse.

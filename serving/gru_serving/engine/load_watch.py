@@ -1,4 +1,4 @@
-"""The end of a load from outside, by a timeout or by the stop of the server."""
+"""The interruption of loads by a timeout or by the stop of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gru_serving.errors import DeadlineExceeded, ServingError, Unavailable
 
 
 class LoadWatch:
-    """The time of one load.
+    """The time limit of one load.
 
     Args:
         seconds: Time allowed, in seconds; 0 for no limit.
@@ -25,12 +25,12 @@ class LoadWatch:
         self._interrupts: list[Callable[[], None]] = []
 
     def begin(self) -> None:
-        """Let the time run from now on."""
+        """Start the time limit."""
         if self._seconds > 0:
             self._ends = time.monotonic() + self._seconds
 
     def check(self) -> None:
-        """Raise if the load must end.
+        """Raise if the load was interrupted or its time is over.
 
         Raises:
             ServingError: The time is over, or the server stops.
@@ -42,9 +42,11 @@ class LoadWatch:
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        """Have this called, from another thread, when what is done within has to end.
+        """Register a function that interrupts what runs inside the context.
 
-        Whatever error the interruption makes is raised as the reason for it.
+        Another thread calls it.
+
+        Any error that the interruption causes is replaced by its reason.
 
         Raises:
             ServingError: The time is over, or the server stops.
@@ -72,7 +74,7 @@ class LoadWatch:
         self.check()
 
     def stop(self) -> None:
-        """End the load: the server stops."""
+        """Interrupt the load because the server stops."""
         self._end(Unavailable("the server stops"))
 
     def _expire(self) -> None:
@@ -92,7 +94,7 @@ class LoadWatch:
 
 
 class LoadWatches:
-    """The watches of all loads under way, so that a server that stops can end them.
+    """The time limits of all loads in progress, through which a stopping server interrupts them.
 
     Args:
         seconds: Time allowed for each load, in seconds; 0 for no limit.
@@ -120,7 +122,7 @@ class LoadWatches:
                 self._watches.discard(watch)
 
     def stop(self) -> None:
-        """End all loads, and any that is begun after this."""
+        """Interrupt all loads, and any that starts later."""
         with self._lock:
             self._stopped = True
             watches = list(self._watches)

@@ -29,7 +29,7 @@ class ModelSession(Protocol):
     signatures: SignatureDefMap
 
     def tensor(self, name: str) -> Any:
-        """A hashable handle of a tensor, for `run`.
+        """Return a hashable handle of a tensor, for `run`.
 
         Raises:
             NotFound: No such tensor.
@@ -53,14 +53,14 @@ class ModelSession(Protocol):
         """
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Whether a run with these inputs is over before a thread would have taken it up.
+        """Tell whether a run with these inputs would end before another thread could start it.
 
-        Never, unless a session knows better: it may take its time, or wait for others.
+        By default it would not: a run may take long, or wait for others.
         """
         return False
 
     def interrupt(self) -> None:
-        """End the runs under way, where that can be done; for the end of the process."""
+        """End the runs in progress if possible; for the end of the process."""
 
     def close(self) -> None:
-        """Free the model; no run may be under way."""
+        """Free the model; no run may be in progress."""

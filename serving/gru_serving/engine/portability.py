@@ -1,8 +1,8 @@
-"""Whether a SavedModel's signatures run the same on any engine, read off its graph.
+"""The portability of a SavedModel's signatures, read from its graph.
 
-A signature is portable and pure when nothing it reaches is bound to a device, compiler or Python
-process, draws random numbers, writes a variable, or makes TensorFlow write beyond its memory:
-stock TensorFlow Serving then gives the same answer to the same request, every time.
+A signature is portable and pure if nothing that it reaches is bound to a device, compiler or Python
+process, draws random numbers, writes a variable, or makes TensorFlow write beyond its memory. Stock
+TensorFlow Serving then gives the same answer to the same request every time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Shape = tuple[int | None, ...] | None
 _OPS = ("BatchMatMulV2", "_FusedBatchMatMulV2", "_MklBatchMatMulV2")
 
 
-# A matrix product that TensorFlow writes beyond its memory for: oneDNN's kernel of 2.20 and 2.21
-# reads a matrix that is broadcast over (B, 1, M, K) as if there were B of it: from some B on the
+# A matrix product for which TensorFlow writes beyond its memory: oneDNN's kernel in 2.20 and 2.21
+# reads a matrix that is broadcast over (B, 1, M, K) as if there were B of them. From some B on the
 # process crashes, at once or later (tensorflow#117700, #123109; fixed by #120199 after 2.21).
 class Scope:
     """A graph or the body of a function, with the shapes inferred when it was written.
@@ -38,7 +38,7 @@ class Scope:
             self._arguments = {names[i]: attrs.attr for i, attrs in function.arg_attr.items()}
 
     def shape(self, tensor: str) -> Shape:
-        """Return the shape of a node's output or a function's argument, named as a node's input."""
+        """Return the shape of a node's output or a function's argument, by the input's name."""
         name = tensor.split(":")[0]
         attributes = self.nodes[name].attr if name in self.nodes else self._arguments.get(name, {})
         if "_output_shapes" not in attributes:
@@ -48,7 +48,7 @@ class Scope:
 
 
 def overruns(node: Any, scope: Scope) -> bool:
-    """Whether a node takes the product for which TensorFlow's memory is not safe.
+    """Tell whether a node computes the product for which TensorFlow writes beyond its memory.
 
     An unknown size counts as the worst case.
 
@@ -103,14 +103,14 @@ class Fault(NamedTuple):
 def portability_faults(saved_model: Path) -> list[Fault]:
     """Find what keeps the signatures of a SavedModel directory from being portable and pure.
 
-    Only what a signature reaches counts: restoring variables and filling tables at load time is
-    no part of an answer.
+    Only what a signature reaches counts: restoring variables and filling tables at load time are
+    not part of an answer.
 
     Args:
         saved_model: Directory with a `saved_model.pb`.
 
     Returns:
-        The faults, in the order of signatures; empty for a portable model.
+        Faults in the order of signatures; empty for a portable model.
     """
     return [
         Fault(name, node.name, node.op, reason)
@@ -120,7 +120,7 @@ def portability_faults(saved_model: Path) -> list[Fault]:
 
 
 def signature_nodes(saved_model: Path) -> Iterator[tuple[str, Any]]:
-    """Every graph node that a signature of a SavedModel directory reaches, with its name.
+    """Yield every graph node that a signature of a SavedModel directory reaches, with its name.
 
     Args:
         saved_model: Directory with a `saved_model.pb`.
@@ -130,7 +130,7 @@ def signature_nodes(saved_model: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _nodes_in_scope(saved_model: Path) -> Iterator[tuple[str, Any, Scope]]:
-    """Signatures' names and the nodes that they reach, with where these stand."""
+    """Yield the names of signatures, and the nodes that they reach with their scopes."""
     proto = saved_model_pb2.SavedModel.FromString((saved_model / "saved_model.pb").read_bytes())
     for meta_graph in proto.meta_graphs:
         graph = meta_graph.graph_def
@@ -147,7 +147,7 @@ def _nodes_in_scope(saved_model: Path) -> Iterator[tuple[str, Any, Scope]]:
 def _reached(
     outputs: Iterable[str], scope: Scope, functions: dict[str, Scope]
 ) -> Iterator[tuple[Any, Scope]]:
-    """The nodes that the outputs depend on, and all nodes of the functions these call."""
+    """Collect the nodes on which the outputs depend, and all nodes of functions that they call."""
     waiting = [_node_name(name) for name in outputs]
     seen: set[str] = set()
     called: list[Any] = []

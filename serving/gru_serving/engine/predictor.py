@@ -1,4 +1,4 @@
-"""A loaded version: arrays in, arrays out. Knows neither HTTP nor gRPC."""
+"""A loaded version with arrays in and out, independent of HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _MAX_CALLS = 1024
 class _Call:
     """Tensors of one signature with one choice of outputs.
 
-    Outputs are fetched in the order of their names, however a request orders them, so that runs
-    which differ only in that can share a batch.
+    Outputs are fetched in the order of their names, however a request orders them, so runs that
+    differ only in this order can share a batch.
     """
 
     signature: Signature
@@ -41,14 +41,14 @@ class _Call:
     wanted: Sequence[str]
 
     def answer(self, outputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs of a run by name, in the order wanted."""
+        """Return the outputs of a run by name, in the requested order."""
         answer = dict(zip(self.fetched, outputs, strict=True))
         return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun(Generic[AnswerT]):
-    """One run of a model, with all that it needs.
+    """One run of a model with everything that it needs.
 
     Attributes:
         session: Session that runs the model.
@@ -64,21 +64,21 @@ class PreparedRun(Generic[AnswerT]):
 
     @property
     def brief(self) -> bool:
-        """Whether the run is over before a thread would have taken it up."""
+        """Whether the run would end before another thread could have started it."""
         return self.session.is_brief(self.feeds)
 
     @property
     def batched(self) -> bool:
-        """Whether the run is merged with others, and so is to be awaited (`run_in_batch`)."""
+        """Whether the run is merged with others and has to be awaited (`run_in_batch`)."""
         return isinstance(self.session, BatchingSession)
 
     @property
     def rows(self) -> int:
-        """Number of rows of the first array that is fed."""
+        """The number of rows of the first array that is fed."""
         return len(next(iter(self.feeds.values())))
 
     def run(self, timeout_ms: int = 0) -> AnswerT:
-        """Run the model; blocks until the answer is there.
+        """Run the model; blocks until the answer is complete.
 
         Args:
             timeout_ms: Milliseconds allowed; 0 for no limit.
@@ -102,7 +102,7 @@ class PreparedRun(Generic[AnswerT]):
         return self.read(await self.session.run_soon(self.feeds, self.fetches, timeout_ms, trace))
 
     def then(self, read: Callable[[AnswerT], OtherT]) -> PreparedRun[OtherT]:
-        """The same run, with an answer made of this one's."""
+        """Return the same run with its answer converted by a function."""
         first = self.read
         return PreparedRun(
             self.session, self.feeds, self.fetches, lambda outputs: read(first(outputs))
@@ -110,7 +110,7 @@ class PreparedRun(Generic[AnswerT]):
 
 
 class CountedSession:
-    """A session that counts the runs that went well, under the names of TensorFlow's own counters.
+    """A session that counts successful runs under the names of TensorFlow's own counters.
 
     Args:
         session: Session that runs the model.
@@ -187,7 +187,7 @@ class Predictor:
         self._calls: dict[tuple[str, tuple[str, ...]], _Call] = {}
 
     def find_signature(self, name: str) -> Signature:
-        """The signature of a Predict request.
+        """Find the signature of a Predict request.
 
         Args:
             name: Name of the signature; empty for `serving_default`.
@@ -202,7 +202,7 @@ class Predictor:
             raise FailedPrecondition(f'Serving signature key "{name}" not found.') from None
 
     def check_inputs(self, signature: Signature, names: Collection[str]) -> None:
-        """Check that a Predict request fits the signature that it is for.
+        """Check that a Predict request fits its signature.
 
         Args:
             signature: Signature of this model.
@@ -246,7 +246,7 @@ class Predictor:
         signature_name: str = "",
         output_filter: Collection[str] = (),
     ) -> PreparedRun[dict[str, np.ndarray]]:
-        """Prepare the run of `predict`; `check_inputs` must have passed the names of the inputs."""
+        """Prepare the run of `predict`; the names of the inputs must have passed `check_inputs`."""
         key = (signature_name, tuple(output_filter))
         call = self._calls.get(key)
         if call is None:
@@ -273,7 +273,7 @@ class Predictor:
     def prepare_graph(
         self, feeds: Mapping[str, np.ndarray], fetches: Collection[str]
     ) -> PreparedRun[dict[str, np.ndarray]]:
-        """A run of the graph, whatever the signatures say.
+        """Prepare a run of the graph, independent of the signatures.
 
         Args:
             feeds: Arrays by tensor name.
@@ -294,11 +294,11 @@ class Predictor:
         )
 
     def interrupt(self) -> None:
-        """End the requests under way, where that can be done; for the end of the process."""
+        """End the requests in progress if possible; for the end of the process."""
         self._session.interrupt()
 
     def close(self) -> None:
-        """Free the model; no request may be under way."""
+        """Free the model; no request may be in progress."""
         self._session.close()
 
     def _new_call(self, signature: Signature, output_filter: Collection[str]) -> _Call:

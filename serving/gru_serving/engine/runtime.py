@@ -1,8 +1,8 @@
 """The runtime of a version: a session of TensorFlow, TensorFlow Lite, or ONNX Runtime.
 
-`auto` takes ONNX Runtime for an export that holds graphs for it, once these have answered the
-golden requests of the version as the Keras model did; for all else TensorFlow, which is imported
-when the first version needs it.
+`auto` chooses ONNX Runtime for an export that holds graphs for it, once these have answered the
+golden requests of the version as the Keras model did. For everything else it chooses TensorFlow,
+which is imported when the first version needs it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ FILE = Path("assets.extra", "saved_model_config.pb")
 
 
 def check_saved_model_config(directory: Path) -> None:
-    """Read `assets.extra/saved_model_config.pb`, the settings that a version carries itself.
+    """Read `assets.extra/saved_model_config.pb`, the settings inside of a version.
 
-    They are meant for parts that TensorFlow's Python packages do not contain: the rewriters of
-    remote and batch operations, and the TFRT runtime. The file is checked as TF Serving checks it,
-    and settings without effect are logged.
+    These settings are for parts that TensorFlow's Python packages lack: the rewriters of remote and
+    batch operations, and the TFRT runtime. The file is checked as TF Serving checks it, and
+    settings without effect are logged.
 
     Raises:
         Internal: The file does not parse; the message is TF Serving's.
@@ -59,7 +59,7 @@ def check_saved_model_config(directory: Path) -> None:
 
 RUNTIMES = ("auto", "tensorflow", "onnx")
 ONNX_FILE, MODEL_FILE = "model.onnx", "model.tflite"
-# A signature that nobody can ask: TensorFlow runs it when it loads the model.
+# This signature cannot be requested: TensorFlow runs it when it loads the model.
 _INITIALIZER = "__saved_model_init_op"
 
 
@@ -83,7 +83,7 @@ def open_graph_session(
     options: SessionOptions | None = None,
     watch: LoadWatch | None = None,
 ) -> ModelSession:
-    """A SavedModel in a session of TensorFlow, which is imported first.
+    """Open a SavedModel in a TensorFlow session; TensorFlow is imported first.
 
     Raises:
         ServingError: TensorFlow is not installed, or refuses the SavedModel.
@@ -101,7 +101,7 @@ def open_graph_session(
 
 
 def open_version(directory: Path, options: LoadOptions, watch: LoadWatch | None = None) -> Opened:
-    """Bring a version into memory, in the runtime that suits it and the options.
+    """Load a version into memory, in the runtime that suits it and the options.
 
     Args:
         directory: Directory of the version.
@@ -135,9 +135,9 @@ def open_version(directory: Path, options: LoadOptions, watch: LoadWatch | None 
 
 
 def import_runtime(directory: Path, options: LoadOptions) -> None:
-    """Import what `open_version` is going to need, as far as can be told from the files."""
+    """Import the modules that `open_version` is going to need, as far as the files show."""
     onnx = options.runtime != "tensorflow" and (directory / FOLDER).exists()
-    # Without them the load has the words for what is missing.
+    # If an import fails here, the load reports what is missing.
     with contextlib.suppress(FailedPrecondition, ImportError):
         if onnx or (directory / ONNX_FILE).exists():
             import onnxruntime  # noqa: F401
@@ -152,7 +152,7 @@ def _prefers_tflite(directory: Path, options: LoadOptions) -> bool:
 
 
 def answered_by(directory: Path, runtime: str) -> Collection[str] | None:
-    """The signatures of a version that a runtime can answer; None for all."""
+    """Return the signatures of a version that a runtime can answer; None for all."""
     description = Description.read(directory) if runtime == "onnx" else None
     return None if description is None else description.signatures.keys()
 
@@ -175,7 +175,7 @@ def _open_onnx(
     tags: Sequence[str],
     options: SessionOptions,
 ) -> ModelSession | None:
-    """The session; None where the version has no graphs of ONNX, or nothing here runs them."""
+    """Open the version's ONNX graphs; None if it has none, or no runtime for them is installed."""
     description = Description.read(directory)
     alone = description is None and not is_saved_model(directory)
     plain = alone or (description is None and runtime == "onnx")
@@ -214,10 +214,10 @@ def _open_onnx(
 
 
 def _compare(directory: Path, session: OnnxSession, description: Description, runtime: str) -> None:
-    """Have a session answer the golden requests of its version.
+    """Compare a session's answers to the golden requests of its version.
 
-    A version without any needs none where it has no choice: with `--runtime=onnx`, and without
-    TensorFlow.
+    A version without golden requests is accepted if there is no choice: with `--runtime=onnx`, or
+    without TensorFlow.
 
     Raises:
         VerificationError: An answer differs.
@@ -241,7 +241,7 @@ def _compare(directory: Path, session: OnnxSession, description: Description, ru
 
 
 def is_saved_model(directory: Path) -> bool:
-    """Whether a directory holds the graph of a SavedModel."""
+    """Tell whether a directory holds the graph of a SavedModel."""
     return any((directory / f"saved_model.{kind}").exists() for kind in ("pb", "pbtxt", "cpb"))
 
 

@@ -45,14 +45,14 @@ _NO_PARTS: _Parts = {}
 
 
 class FlatStrings:
-    """The string outputs of a graph, fetched flat where they might have too many dimensions.
+    """The string outputs of a graph, fetched as flat arrays if they might have too many dimensions.
 
-    TensorFlow makes NumPy arrays of string tensors with an iterator that knows 32 dimensions;
-    beyond them it crashes the process. A graph that adds a dimension, or turns numbers into
-    strings, reaches that through a client's input. The graph often says how many dimensions an
-    output has, but only for inputs of the shapes that it states, which nobody checks. In doubt the
-    elements and the shape are fetched separately. Not always: TensorFlow does not optimize a graph
-    of three nodes, but takes time and a hundred megabytes to optimize a larger one.
+    TensorFlow converts string tensors to NumPy arrays with an iterator for at most 32 dimensions,
+    and crashes the process beyond. A graph that adds a dimension, or turns numbers into strings,
+    can get there through a client's input. The graph often states how many dimensions an output
+    has, but only for inputs of the stated shapes, which nothing checks. In doubt the elements and
+    the shape are fetched separately, but not always: TensorFlow optimizes a graph only above three
+    nodes, which takes time and a hundred megabytes.
 
     Args:
         session: Session of the graph; operations are added to it.
@@ -89,7 +89,7 @@ class FlatStrings:
             self._unsure[handle] = flat, shape
 
     def choose(self, feeds: Mapping[Any, np.ndarray]) -> _Parts:
-        """The outputs to be fetched in parts in a run with these inputs."""
+        """Choose the outputs to fetch in parts for these inputs."""
         if not self._parts:
             return _NO_PARTS
         as_declared = all(self._fits(handle, array.shape) for handle, array in feeds.items())
@@ -112,12 +112,12 @@ def _tensor(graph: Any, name: str) -> Any:
 
 
 def split(wanted: Sequence[Any], parts: _Parts) -> list[Any]:
-    """List what to fetch for the handles wanted: themselves, or their parts."""
+    """List what to fetch for the requested handles: themselves, or their parts."""
     return [part for one in wanted for part in parts.get(one, (one,))]
 
 
 def join(wanted: Sequence[Any], fetched: Sequence[Any], parts: _Parts) -> list[np.ndarray]:
-    """The arrays wanted, of what was fetched.
+    """Assemble the requested arrays from what was fetched.
 
     Raises:
         TensorLimitError: A tensor has more dimensions than this server takes.
@@ -134,7 +134,7 @@ def _shaped(flat: np.ndarray, shape: np.ndarray) -> np.ndarray:
     return flat.reshape(shape)
 
 
-# Bytes after the key, by wire type; None for those with a number of their own.
+# Bytes after the key by wire type; None for wire types that state their length.
 _SIZES = {0: None, 1: 8, 2: None, 5: 4}
 
 
@@ -143,7 +143,7 @@ Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
 def unguarded(_: Callable[[], None]) -> AbstractContextManager[None]:
-    """Nothing interrupts the load."""
+    """Do nothing: the load is not interrupted."""
     return contextlib.nullcontext()
 
 
@@ -153,7 +153,7 @@ def load(
     """Load a MetaGraph, with the errors of TF Serving's loader.
 
     TensorFlow's Python loader has its own error texts. When it has failed, the file is examined
-    here, and the texts of the C++ loader are given.
+    here to give the texts of the C++ loader.
 
     Args:
         directory: Directory of the SavedModel.
@@ -162,7 +162,7 @@ def load(
         guard: Function that gets what interrupts the load; entered while that can be needed.
 
     Returns:
-        A session of its own, to be closed, and the MetaGraph.
+        A session, to be closed by the caller, and the MetaGraph.
 
     Raises:
         ServingError: The directory holds no SavedModel, not one with these tags, or a broken one.
@@ -172,7 +172,7 @@ def load(
     except ServingError:
         raise
     except Exception as error:
-        # Nothing that a broken file does to the importer may end the server.
+        # Whatever a broken file does to the importer, the server must survive.
         original = _original(error)
         if original is not None:
             raise from_code(original.error_code, original.message) from None
@@ -217,9 +217,10 @@ def _load(directory: Path, tags: Sequence[str], config: Any, guard: Guard) -> tu
 
 
 def _register_text_ops() -> bool:
-    """Make TensorFlow Text's operations known, which TF Serving's binary has linked in.
+    """Register TensorFlow Text's operations, which TF Serving's binary includes.
 
-    Its libraries load in a tenth of a second; importing the package takes seconds and brings Keras.
+    The libraries load in a tenth of a second; importing the package takes seconds and imports
+    Keras.
 
     Returns:
         Whether the package is installed.
@@ -234,7 +235,10 @@ def _register_text_ops() -> bool:
 
 
 def _original(error: BaseException | None) -> Any:
-    """The error as TensorFlow's C++ raised it, before Python wrapped it; None if it did not."""
+    """Find the error that TensorFlow's C++ raised before Python wrapped it.
+
+    None if there is none.
+    """
     found = None
     while error is not None:
         if isinstance(error, tf.errors.OpError):
@@ -244,7 +248,7 @@ def _original(error: BaseException | None) -> Any:
 
 
 def _check_file(directory: Path, tags: Sequence[str]) -> None:
-    """Refuse a SavedModel whose file cannot be read, or has no such MetaGraph."""
+    """Refuse a SavedModel whose file cannot be read or lacks this MetaGraph."""
     saved_model = _read_file(directory)
     if not any(set(graph.meta_info_def.tags) == set(tags) for graph in saved_model.meta_graphs):
         shown = " ".join(reversed(dict.fromkeys(tags)))  # the order of a hash set in C++
@@ -282,7 +286,7 @@ def _unreadable(path: Path, form: str, cut: bool) -> ServingError:
 
 
 def _is_cut(content: bytes) -> bool:
-    """Whether the last field of a serialized message is not all there, as in a half-made copy."""
+    """Tell whether the last field of a serialized message is incomplete."""
     position = 0
     try:
         while position < len(content):
@@ -303,7 +307,10 @@ def _is_cut(content: bytes) -> bool:
 
 
 def _is_cut_text(content: bytes, error: Exception) -> bool:
-    """Whether the parser had come to the end: it reads one token more than the one it refuses."""
+    """Tell whether the parser had reached the end.
+
+    It reads one token more than the one it refuses.
+    """
     if not isinstance(error, text_format.ParseError):
         return False
     line, column = error.GetLine() or 1, error.GetColumn() or 1
@@ -313,17 +320,17 @@ def _is_cut_text(content: bytes, error: Exception) -> bool:
 
 _POOLS_PER_CPU = 4
 _MIN_SPLIT_ROWS = 8
-# TensorFlow's words for an output with more dimensions than NumPy has.
+# TensorFlow's text for an output with more dimensions than NumPy supports.
 _NO_ARRAY = "Could not allocate ndarray"
 
 
 class _RunPools:
-    """The thread pools of a session, and which of them a run is to use.
+    """The thread pools of a session, and the choice between them for each run.
 
-    A recurrent graph is one long chain. TensorFlow's own pool passes it from thread to thread, and
-    the others spin meanwhile: twice the CPU time and a longer run than in a single thread. So runs
-    get a pool of one thread each, unless they have the machine to themselves and rows enough to
-    keep several threads busy. Unlike with a run in the calling thread, deadlines hold.
+    A recurrent graph is one long chain. TensorFlow's own pool passes it from thread to thread while
+    the others spin, which takes twice the processor time and longer than a single thread. So runs
+    get a pool of one thread each, unless they have the machine to themselves and enough rows to
+    keep several threads busy. Unlike runs in the calling thread, these respect deadlines.
 
     Args:
         config: Configuration that receives the pools, unless it sets the number of threads itself.
@@ -345,7 +352,7 @@ class _RunPools:
 
     @contextlib.contextmanager
     def choose(self, arrays: Collection[np.ndarray]) -> Iterator[int]:
-        """The number of the pool for a run with these inputs, for as long as it runs."""
+        """Choose the number of the pool for a run with these inputs, for its duration."""
         run = object()
         alone = not self._running
         self._running.add(run)
@@ -400,7 +407,7 @@ class GraphSession(ModelSession):
         self._flat = FlatStrings(self._session, self.signatures)
 
     def tensor(self, name: str) -> Any:
-        """A handle of a graph tensor for `run`.
+        """Return the handle of a graph tensor for `run`.
 
         Args:
             name: `x:0`; without a number its first output.
@@ -448,7 +455,8 @@ class GraphSession(ModelSession):
         except tf.errors.OpError as error:
             raise from_code(error.error_code, error.message) from None
         except (UnicodeDecodeError, ValueError, TypeError) as error:
-            # Texts that quote bytes of the input which are not UTF-8 fail on their way up here.
+            # Error texts that quote bytes of the input which are not UTF-8 fail when they are
+            # converted.
             said = without_node_names(str(error))
             raise InvalidArgument(f"the graph refused its input: {said}") from None
         except RuntimeError as error:
@@ -461,13 +469,13 @@ class GraphSession(ModelSession):
         return list(map(np.asarray, outputs))
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
-        """Never: a graph of TensorFlow takes its time."""
+        """Return False: a graph of TensorFlow is never brief."""
         return False
 
     def interrupt(self) -> None:
-        """End the runs under way, with the code CANCELLED; there can be no others after it."""
+        """End the runs in progress with the code CANCELLED; no other can start afterwards."""
         self._session.close()
 
     def close(self) -> None:
-        """Free the graph and its variables; no run may be under way."""
+        """Free the graph and its variables; no run may be in progress."""
         self._session.close()

@@ -1,11 +1,11 @@
-"""A trial load of a version in a separate process, so that a crash does not take the server down.
+"""Trial loads of versions in a separate process, which protect the server from crashes.
 
 TensorFlow does not check everything in a graph: some faults crash the process. The child loads the
-version, runs its warmup requests and ends. A crash is reported; an error that it survives is left
-to the server's own load, which has the text for it.
+version, runs its warmup requests and ends. A crash is reported; an error is left to the server's
+own load, which has the text for it.
 
-One process imports TensorFlow and forks for each version; while none are tried it ends. Versions
-that came through are remembered by the digests of their files.
+One process imports TensorFlow and forks for each version; it ends when it has been idle. Versions
+that passed are remembered by the digests of their files.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Trials:
             watch: Watch that ends the trial; its time begins when it is this trial's turn.
 
         Returns:
-            Whether the version loaded there.
+            Whether the version loaded in the child.
 
         Raises:
             RefusedVersion: The child died.
@@ -94,7 +94,7 @@ class Trials:
         return outcome.status == 0
 
     def close(self, seconds: float = 0.0) -> None:
-        """Have the process for trials end, and all trials with it.
+        """End the trial process and all of its trials.
 
         Args:
             seconds: Time to wait for its end.
@@ -168,20 +168,23 @@ class _Process:
     def begin(
         self, directory: Path, options: LoadOptions
     ) -> tuple[int, Future[TrialOutcome]] | None:
-        """Begin a trial; its number, and where its outcome will be. None once this has ended."""
+        """Begin a trial.
+
+        Returns its number and a queue for its outcome, or None if the process has ended.
+        """
         with self._lock:
             if not self._is_open:
                 return None
             self._count += 1
             number, outcome = self._count, Future[TrialOutcome]()
             self._trials[number] = outcome
-            # Where the child is dead, its last words are the outcome.
+            # If the child is dead, its last output is the outcome.
             with contextlib.suppress(OSError):
                 self._control.send((number, (directory, options)))
         return number, outcome
 
     def end(self, number: int) -> None:
-        """End a trial, without waiting for its process."""
+        """End a trial without waiting for its process."""
         with self._lock:
             outcome = self._trials.pop(number, None)
             with contextlib.suppress(OSError):
@@ -190,13 +193,13 @@ class _Process:
             outcome.set_result(TrialOutcome(number, REFUSAL_STATUS, "it was ended"))
 
     def close(self, seconds: float) -> None:
-        """Have the process and all its trials end; wait so many seconds for it."""
+        """End the process and all of its trials; wait at most this many seconds."""
         with self._lock, contextlib.suppress(OSError):
             self._control.send(None)
         self._thread.join(seconds)
 
     def _read(self) -> None:
-        """Hand out the outcomes, until the child ends or has been idle."""
+        """Deliver the outcomes until the child ends or has been idle."""
         words = threading.Thread(target=self._listen, name="trial", daemon=True)
         words.start()
         with contextlib.suppress(EOFError, OSError):
@@ -229,10 +232,10 @@ class _Process:
 
 
 class TriedVersions:
-    """Versions that have come through their trial, remembered over restarts in a folder.
+    """The versions that passed their trial, remembered over restarts in a folder.
 
-    A version is known by the bytes of all its files, by how it is loaded, and by the packages that
-    load it. The folder is bounded, and used only where nobody else can write to it.
+    A version is identified by the bytes of all its files, the options of its load, and the packages
+    that load it. The folder has a limited size, and is used only if nobody else can write to it.
 
     Args:
         folder: The folder; made when the first version is remembered.
@@ -243,7 +246,7 @@ class TriedVersions:
         self._is_useless = False
 
     def key(self, directory: Path, options: LoadOptions, check: Callable[[], None]) -> str | None:
-        """The name of a version in the folder; None where a file cannot be read.
+        """Return the name of a version in the folder; None if a file cannot be read.
 
         Args:
             directory: Directory of the version.
@@ -305,7 +308,7 @@ class TriedVersions:
 
 
 def default_folder() -> Path:
-    """The folder of `TriedVersions` in the user's cache."""
+    """Return the folder of `TriedVersions` in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~", ".cache").expanduser()
     return Path(cache, "keras-gru", "tried-versions")
 

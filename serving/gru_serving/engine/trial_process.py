@@ -1,7 +1,7 @@
-"""The process that versions are tried in: it imports TensorFlow once, and forks for each version.
+"""The process in which versions are tried: it imports TensorFlow once and forks for each version.
 
-Its command line names the descriptor of the connection to its parent, with which it ends, and its
-trials with it. Its priority is low: while it works, the server beside it answers requests.
+Its command line names the descriptor of the connection to its parent. When the connection closes,
+the process ends with its trials. Its priority is low, since the server beside it answers requests.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gru_serving.engine.load_options import LoadOptions
 
 REFUSAL_STATUS = 3
-"""Exit status where the version was refused with an error."""
+"""Exit status if the version was refused with an error."""
 START_FAILURE = 4
-"""Status of a trial for which there was no process."""
+"""Status of a trial for which the system gave no process."""
 
 NICENESS = 10
-"""By how much the priority of trials is lower than the server's."""
+"""Difference between the priority of trials and the server's."""
 
-# macOS's own libraries do not outlive a fork.
+# macOS's own libraries do not survive a fork.
 _START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 _PIECE = 1 << 16
 _LINE = 4096
@@ -56,7 +56,7 @@ class TrialOutcome(NamedTuple):
 
 
 class LastWords:
-    """Reads a process's output, however much, and keeps the lines that explain its end.
+    """Reads the output of a process and keeps the lines that explain its end.
 
     Args:
         descriptor: End of a pipe, to be closed here.
@@ -71,7 +71,7 @@ class LastWords:
         self._part = self._fatal = self._last = b""
 
     def read(self) -> None:
-        """Take what is there; the end of the output closes the descriptor."""
+        """Read the available output; the descriptor is closed at its end."""
         piece = os.read(self.descriptor, _PIECE)
         *lines, self._part = (self._part + piece).split(b"\n")
         for line in lines if piece else [self._part]:
@@ -81,7 +81,7 @@ class LastWords:
             self.close()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self.is_open = False
         os.close(self.descriptor)
 
@@ -91,12 +91,12 @@ class LastWords:
             self._fatal = line
 
     def text(self) -> str:
-        """Return the last words of the process."""
+        """Return the last lines of the process's output."""
         return (self._fatal or self._last or b"it said nothing").decode("utf-8", "replace")
 
 
 class _Trial(NamedTuple):
-    """A trial under way."""
+    """A trial in progress."""
 
     process: multiprocessing.process.BaseProcess
     words: LastWords
@@ -139,7 +139,7 @@ def serve(control: Connection) -> None:
 
 
 def _signs(trial: _Trial) -> list[int]:
-    """List what shows that a trial said something, or ended."""
+    """List the descriptors that show output or the end of a trial."""
     words = [trial.words.descriptor] if trial.words.is_open else []
     return [trial.process.sentinel, *words]
 
@@ -157,7 +157,7 @@ def _outcome(number: int, trial: _Trial) -> TrialOutcome:
 
 
 def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial | None:
-    """Begin a trial; None where the system has no process for it."""
+    """Begin a trial; None if the system gives no process for it."""
     from gru_serving.engine import version_loader  # noqa: F401 (for this trial and later ones)
     from gru_serving.engine.runtime import import_runtime
 

@@ -1,4 +1,4 @@
-"""The loading of a version's directory into a predictor that serves, as the flags want it."""
+"""Loading of a version's directory into a predictor, according to the flags."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ T = TypeVar("T")
 
 
 SHORT_TURN_SECONDS = 0.0005
-"""Time after which a load gives up the interpreter to a request that waits for it."""
+"""Seconds after which a load releases the interpreter lock to a waiting request."""
 
 
 class _Turns:
-    """The turns at the interpreter, which are short while versions load.
+    """The switch interval of the interpreter, which is short while versions load.
 
-    A load is a chain of Python's steps beside the requests. By itself Python lets it go on for 5 ms
-    at a time, before the event loop gets its turn, and again after each run of a model. At other
-    times short turns would cost gRPC a tenth.
+    A load executes much Python code beside the requests. With Python's default interval the event
+    loop waits up to 5 ms for its turn, and again after each run of a model. Outside of loads a
+    short interval would cost gRPC a tenth of its throughput.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Turns:
 
     @contextmanager
     def short(self) -> Iterator[None]:
-        """Within, turns are short; loads may overlap."""
+        """Shorten the switch interval inside the context; loads may overlap."""
         with self._lock:
             if not self._loads:
                 self._usual = sys.getswitchinterval()
@@ -141,7 +141,7 @@ class VersionLoader:
         return predictor
 
     def stop(self) -> None:
-        """End all loads, those under way as well, with an error: the server stops."""
+        """Interrupt all loads with an error because the server stops."""
         self._watches.stop()
         self._trials.close()
 
@@ -161,12 +161,12 @@ class VersionLoader:
         trial = self._options.trial
         if trial == "never" or (trial == "auto" and checked):
             return False
-        # If nothing can be found or read, the load itself has the error text.
+        # If the files cannot be found or read, the load itself reports it.
         return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
 
     def _try(self, directory: Path, before: Contents | None, watch: LoadWatch) -> bool:
-        """Try a version with these files; returns whether it came through an earlier trial."""
-        # Alone there, requests have no batches to share.
+        """Try a version with these files; returns whether it had passed an earlier trial."""
+        # In a trial there are no other requests to share batches with.
         options = replace(self._options, trial="never", batching=None, seconds=0.0, signers=())
         key = None
         if self._options.trial == "auto":
@@ -203,13 +203,13 @@ class VersionLoader:
         return predictor
 
     def note_metadata(self, model: str, version: int, directory: Path) -> None:
-        """Publish what runs a served version, and which ML Metadata it carries, if any."""
+        """Publish the runtime of a served version, and its ML Metadata if it has any."""
         runtime = self._runtimes.get(directory)
         if runtime is not None:
             log.info("Model %s, version %d: run by %s", model, version, runtime)
             self._metrics.model_runtime.set(1, model, str(version), runtime)
         if (directory / MLMD_FILE).exists():
-            # The key itself is a text; the format of TF Serving's page has numbers only.
+            # The key itself is text, while TF Serving's metrics page has only numbers.
             self._metrics.mlmd_map.set(0, model, str(version))
 
     def forget(self, model: str, version: int, directory: Path) -> None:
@@ -233,7 +233,7 @@ class VersionLoader:
 
 @contextmanager
 def _naming_files(directory: Path) -> Iterator[None]:
-    """Within, what the system refuses is an error that names the file."""
+    """Name the file in errors of the operating system raised inside the context."""
     try:
         yield
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Warmup requests: written beside a version at export, replayed when it is loaded.
+"""Warmup requests: written beside a version at export, run when it is loaded.
 
 `<version>/assets.extra/tf_serving_warmup_requests` is a TFRecord file of PredictionLog messages.
-Only the request part counts, and of its model spec the signature; the name is that of the metrics.
+Only the request counts, and of its model spec only the signature; the name is used for metrics.
 
-The first run of a signature takes many times as long as those after it, most of it on one core. So
-the first requests of all signatures run side by side, and then the rest one after the other.
+The first run of a signature takes many times as long as later ones, mostly on one core. So the
+first requests of all signatures run in parallel, and the others one by one afterwards.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _prime(
     Records that cannot be read are left to the caller, which reads all of them in order.
 
     Returns:
-        The places of the records that were run.
+        Positions of the records that were run.
     """
     first: dict[Any, tuple[int, PredictionLog]] = {}
     with contextlib.suppress(ServingError):
@@ -168,7 +168,7 @@ def _prime(
 
 
 def _signatures(log: PredictionLog) -> tuple[str | None, ...]:
-    """The kind of a record, and which signatures it runs."""
+    """Return the kind of a record and the signatures that it runs."""
     kind = log.WhichOneof("log_type")
     if kind == "multi_inference_log":
         tasks = log.multi_inference_log.request.tasks
@@ -182,7 +182,7 @@ def _parsed(record: bytes, path: Path) -> PredictionLog:
     try:
         return PredictionLog.FromString(record)
     except DecodeError:
-        # A file may contain megabytes that are useless in the log.
+        # A file may contain megabytes that would be useless in the log.
         text = record[:_MAX_CHARACTERS].decode("utf-8", "replace")
         raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
 
@@ -245,7 +245,7 @@ def _infer(predictor: Predictor, request: MultiInferenceRequest, metrics: Metric
 
 
 def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -> PredictionLog:
-    """A record that runs Predict with these inputs."""
+    """Build a record that runs Predict with these inputs."""
     request = PredictRequest()
     request.model_spec.signature_name = signature_name
     for alias, array in inputs.items():

@@ -1,4 +1,4 @@
-"""Threads in which an event loop has blocking calls run."""
+"""The threads that run blocking calls for an event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """One call on its way to a thread and back; whoever gets its `turn` decides whether it runs."""
+    """A call in progress; whoever gets its `turn` decides whether it runs."""
 
     call: Callable[[], T]
     future: asyncio.Future[T]
@@ -34,11 +34,11 @@ class _Job(Generic[T]):
             setter, outcome = self.future.set_result, self.call()
         except BaseException as error:
             setter, outcome = self.future.set_exception, error
-        # The loop is closed only after all callers have left.
+        # The event loop is closed only after all callers have left.
         with contextlib.suppress(RuntimeError):
             self.future.get_loop().call_soon_threadsafe(self._deliver, setter, outcome)
-        # An error has this frame in its traceback: it would keep itself, and all the call held, in
-        # memory until the garbage collector runs.
+        # The traceback of an error refers to this frame: without this, the frame and the call's
+        # arguments would stay in memory until the garbage collector runs.
         del self, setter, outcome
 
     def _deliver(self, setter: Callable[[Any], None], outcome: Any) -> None:
@@ -57,10 +57,10 @@ class _Job(Generic[T]):
 
 
 class WorkerThreads:
-    """A fixed number of threads, and the way there and back from an event loop.
+    """A fixed number of threads with the transfer of calls and results from and to an event loop.
 
-    Like `loop.run_in_executor` with a ThreadPoolExecutor, without its second future, locks and
-    counting: half the cost per call, which is a large part of a request to a small model.
+    It is like `loop.run_in_executor` with a ThreadPoolExecutor, without its second future, locks
+    and counting, which halves the cost per call, a large part of a request to a small model.
 
     Args:
         count: Number of threads.
@@ -88,10 +88,10 @@ class WorkerThreads:
         self.close()
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have a call run in a thread.
+        """Run a call in a thread.
 
-        Cancelled before the call's turn, it is not run at all; cancelled later, this waits for its
-        end, so that what the caller holds for the call outlives it.
+        A call that is cancelled before its turn is not run. If it is cancelled later, this waits
+        for its end, so that what the caller holds for the call outlives it.
         """
         job: _Job[T] = _Job(
             partial(contextvars.copy_context().run, call, *args, **kwargs),
@@ -108,7 +108,7 @@ class WorkerThreads:
             del job  # likewise, by its future
 
     def close(self) -> None:
-        """End the threads after the calls handed in so far."""
+        """End the threads after the calls submitted so far."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:

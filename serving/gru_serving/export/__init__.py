@@ -1,1 +1,1 @@
-"""The export of a training run to a SavedModel; only here keras_gru or training are imported."""
+"""Exports of training runs as SavedModels; only this package imports keras_gru or training."""

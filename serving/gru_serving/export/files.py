@@ -1,4 +1,4 @@
-"""The files that an export puts beside a SavedModel: graphs of ONNX, golden and warmup requests.
+"""The files that an export writes beside a SavedModel: ONNX graphs, golden and warmup requests.
 
 Graphs share their weights: large ones stand once in `weights.bin`, which the runtime maps into
 memory.
@@ -33,15 +33,15 @@ _ALIGNMENT = 4096
 def write_onnx(version: Path, model: OnnxModel) -> Description:
     """Write the networks into a version that has its SavedModel and its golden requests.
 
-    A signature that does not answer its golden requests as the Keras model does is left to
-    TensorFlow, and so said.
+    A signature whose graph does not answer its golden requests as the Keras model does is left to
+    TensorFlow, and reported.
 
     Args:
         version: The version's directory.
         model: Model of the task.
 
     Returns:
-        The description that was written.
+        Description that was written.
     """
     folder = version / FOLDER
     write_graphs(folder, model.graphs)
@@ -76,7 +76,7 @@ def write_graphs(folder: Path, graphs: Mapping[str, Any]) -> None:
 
 
 class _Weights:
-    """A file of arrays, each of which stands in it once."""
+    """A file of arrays that stores equal ones once."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -105,7 +105,7 @@ class _Weights:
 
 
 def golden_request(request: Request) -> dict[str, Any]:
-    """The request with its answer, as `gru_serving.engine.golden` reads it."""
+    """Build the request with its answer, in the form that `gru_serving.engine.golden` reads."""
     sent: dict[str, Any] = {"inputs": _json(request.inputs)}
     if request.method != "predict":
         sent = {"examples": _examples(request)}
@@ -118,7 +118,7 @@ def golden_request(request: Request) -> dict[str, Any]:
 
 
 def warmup_record(request: Request) -> PredictionLog:
-    """The request as a server replays it before a version goes live."""
+    """Build the request that a server replays before a version goes live."""
     if request.method == "predict":
         return predict_record(request.inputs, request.signature)
     log = PredictionLog()
@@ -129,7 +129,7 @@ def warmup_record(request: Request) -> PredictionLog:
 
 
 def _examples(request: Request) -> list[dict[str, Any]]:
-    """The rows of a request, each by feature name."""
+    """Return the rows of a request, each by feature name."""
     features = _json(request.inputs)
     return [dict(zip(features, row, strict=True)) for row in zip(*features.values(), strict=True)]
 
@@ -139,7 +139,7 @@ def _json(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
 
 
 def _plain(array: np.ndarray[Any, Any]) -> Any:
-    """Nested lists; of float32 the shortest decimals that give the same number, texts as str."""
+    """Convert arrays to nested lists: float32 as the shortest equal decimals, texts as str."""
     if array.dtype == np.float32:
         return array.astype("U16").astype(np.float64).tolist()
     if array.dtype.kind == "O":

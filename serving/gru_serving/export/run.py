@@ -1,7 +1,7 @@
-"""The export of a training run to a self-contained, versioned SavedModel.
+"""The export of a training run as a self-contained, versioned SavedModel.
 
-Knows no task by name: what it exports is the `gru_training.servable.Servable` of the run's task.
-Past it, the SavedModel directory is all that an engine needs.
+It is independent of tasks: it exports the `gru_training.servable.Servable` of the run's task. After
+the export, engines need nothing but the SavedModel directory.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ def export_run(
 ) -> Exported:
     """Write a run's model as the next version of a served model.
 
-    The version is built beside its place, checked to be portable and pure, compared with the
-    Keras model by fresh processes, and only then given its number: there is never half a version.
+    The version is built in a temporary place, checked to be portable and pure, compared with the
+    Keras model by fresh processes, and only then renamed to its number, so there is never an
+    incomplete version.
 
     Args:
         path: A run directory.
@@ -128,7 +129,7 @@ def export_run(
 
 
 def _open(path: Path) -> tuple[Task, TaskRun]:
-    """Open the run and its task, and refuse what does not fit before anything takes time."""
+    """Open the run and its task, and refuse anything unsuitable before the slow steps."""
     name = RunDirectory.open(path).task
     if name not in TASKS:
         raise ExportError(
@@ -145,14 +146,14 @@ def _without_tensorflow(signature: str, reason: str) -> str:
 
 
 class _Clock:
-    """The seconds that each step takes, by its name."""
+    """The seconds of each step by its name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._since = time.perf_counter()
 
     def note(self, step: str) -> None:
-        """Count the time since the step before for this step."""
+        """Record the time since the previous step under this name."""
         now = time.perf_counter()
         self.seconds[step] = now - self._since
         self._since = now
@@ -170,7 +171,7 @@ def _write_model(version: Path, servable: Servable, clock: _Clock) -> None:
 
 
 def _write_onnx(version: Path, servable: Servable) -> Description:
-    """Write the graphs of ONNX; a fault in what makes them costs no export, and is listed."""
+    """Write the ONNX graphs; if making one fails, the export goes on and the failure is listed."""
     try:
         model = servable.onnx()
     except Exception as error:
@@ -180,7 +181,7 @@ def _write_onnx(version: Path, servable: Servable) -> Description:
 
 
 def _write_reference(version: Path, servable: Servable) -> None:
-    """Write what held-out requests are like; after the graphs, whose words it counts."""
+    """Write the distributions of held-out requests; after the graphs, whose words it counts."""
     request = servable.reference()
     if request is not None:
         columns = servable.columns()
@@ -189,7 +190,7 @@ def _write_reference(version: Path, servable: Servable) -> None:
 
 
 def _check(version: Path, runtimes: Sequence[str]) -> None:
-    """Refuse a version that is not portable, or whose answers are not those of the Keras model."""
+    """Refuse a version that is not portable, or whose answers differ from the Keras model's."""
     faults = portability_faults(version)
     if faults:
         raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
@@ -198,7 +199,9 @@ def _check(version: Path, runtimes: Sequence[str]) -> None:
 
 
 def _parity(servable: Servable) -> dict[str, Any] | None:
-    """Measure how far streaming, step by step, is from the sequence; None without a step.
+    """Measure the difference between step-by-step streaming and the whole sequence.
+
+    None without a step signature.
 
     Raises:
         ExportError: Streaming is too far from the sequence.
@@ -238,7 +241,7 @@ def _provenance(run: TaskRun) -> dict[str, Any]:
 
 
 def _set_methods(saved_model: Path, methods: Mapping[str, str]) -> None:
-    """Name the TF Serving method of signatures that are not for Predict.
+    """Set the TF Serving method of signatures that are not for Predict.
 
     `tf.saved_model.save` has no argument for it; engines that check it (TF Serving's
     --enable_signature_method_name_check) would refuse Classify and Regress.
@@ -248,12 +251,12 @@ def _set_methods(saved_model: Path, methods: Mapping[str, str]) -> None:
         if method in _METHOD_NAMES:
             updater.replace_method_name(name, _METHOD_NAMES[method])
     updater.save()
-    # The graph's file is another now, and its fingerprint must be that of what is served.
+    # The graph's file has changed, and its fingerprint must be that of the file that is served.
     fingerprinting_utils.write_fingerprint(str(saved_model))
 
 
 def _verify_in_a_fresh_process(version: Path, runtime: str) -> None:
-    """Loading here would prove little: this process has the custom layers registered."""
+    """Verify in a fresh process, since the custom layers are registered in this one."""
     check = subprocess.run(
         [
             sys.executable,

@@ -1,1 +1,1 @@
-"""The use cases: what can be asked of a model over any transport."""
+"""The use cases, independent of the transport."""

@@ -1,7 +1,7 @@
-"""The way of every inference request, whatever its transport; and the other queries about models.
+"""The path of every inference request, whatever its transport, and the other queries about models.
 
-A transport reads its bytes and writes those of the answer (`Request`); in between a request finds
-its version, becomes arrays, and runs (`Inference.answer`).
+A transport parses the request and encodes the answer (`Request`). In between, a request finds its
+version, is decoded to arrays, and runs (`Inference.answer`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Target(NamedTuple):
-    """The version that a request is for.
+    """The version that a request addresses.
 
     Attributes:
         model: Model name.
@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A request that was parsed, but needs its model to be understood.
+    """A request that was parsed but needs its model to be decoded.
 
     Attributes:
         target: Version that is asked.
@@ -85,7 +85,7 @@ class LoopLimits(NamedTuple):
 
 
 class Request(ABC, Generic[AnswerT]):
-    """One request as a transport carries it; its methods block.
+    """One request as received by a transport; its methods block.
 
     Attributes:
         size: Bytes to read.
@@ -102,11 +102,11 @@ class Request(ABC, Generic[AnswerT]):
 
     @abstractmethod
     def parse(self) -> Question:
-        """Read the bytes, as far as that needs no model."""
+        """Parse the bytes, as far as possible without the model."""
 
     @abstractmethod
     def decode(self, content: Any, predictor: Predictor, by: Answering) -> Work[AnswerT]:
-        """Make the model's inputs of what was read.
+        """Decode the parsed request to the model's inputs.
 
         Args:
             content: Content of the question.
@@ -117,11 +117,11 @@ class Request(ABC, Generic[AnswerT]):
     @property
     @abstractmethod
     def timeout_ms(self) -> int:
-        """Milliseconds left for the run; 0 for no limit."""
+        """The milliseconds left for the run; 0 for no limit."""
 
 
 class _Job(NamedTuple):
-    """A request on its way, with the version that answers it; `lease` holds that version."""
+    """A request in progress with the version that answers it, which `lease` holds."""
 
     request: Request[Any]
     work: Work[Any]
@@ -130,14 +130,14 @@ class _Job(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """An answer that is not written yet."""
+    """An answer that is not encoded yet."""
 
     job: _Job
     outputs: Any
     size: int
 
     def write(self) -> bytes:
-        """The bytes of the answer."""
+        """Encode the answer."""
         (request, work, _, record), outputs, size = self
         with record.phase("encode"):
             body = work.encode(outputs)
@@ -187,12 +187,13 @@ class Inference:
         self._metrics = metrics or Metrics()
 
     async def answer(self, request: Request[Any], record: RequestRecord) -> bytes:
-        """The bytes that answer a request: parse, find the version, decode, run, encode.
+        """Answer a request: parse, find the version, decode, run, encode.
 
-        That takes one trip to a thread. The event loop reads small requests and writes their small
-        answers, and only the model runs in the thread; there a large one is read, run and answered.
-        Two things bring it back to the loop in between: a model that merges runs into batches, and
-        a long answer, which waits for its turn. A brief run stays on the loop altogether.
+        This takes one switch to a thread. The event loop parses small requests and encodes their
+        small answers, and only the model runs in the thread; a large request is parsed, run and
+        answered there. Two cases return to the loop in between: a model that merges runs into
+        batches, and a long answer, which waits for its turn. A brief run stays on the loop
+        altogether.
 
         Args:
             request: The request.
@@ -250,11 +251,11 @@ class Inference:
         if job.work.run.batched:
             return job
         left = self._run(job)
-        # It is in a thread already, unless it is long: then it waits for its turn.
+        # The work is in a thread already, unless it is long: then it waits for its turn.
         return left.write() if isinstance(left, _Answer) and left.size <= LONG_BYTES else left
 
     def _run(self, job: _Job, queued: float | None = None) -> _Answer | bytes:
-        """Run the model; an answer that is neither small nor long is written here as well."""
+        """Run the model; an answer that is neither small nor long is encoded here as well."""
         if queued is not None:
             job.record.waited(queued)
         started = time.perf_counter()
@@ -269,7 +270,7 @@ class Inference:
         return self._ran(job, outputs, started)
 
     def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:
-        """Count a run that went well, and hold the version no longer."""
+        """Count a successful run, and release the version."""
         if job.request.api:
             self._metrics.ran(job.record.model, job.request.api, started)
         else:
@@ -282,7 +283,7 @@ class Inference:
         return _Answer(job, outputs, size)
 
     def metadata(self, target: Target, record: RequestRecord) -> Metadata:
-        """The signatures of a version.
+        """Return the signatures of a version.
 
         Raises:
             ServingError: The model, version or label does not exist; the message is TF Serving's.
@@ -294,7 +295,7 @@ class Inference:
             return Metadata(spec, predictor.signature_defs)
 
     def status(self, target: Target) -> GetModelStatusResponse:
-        """The states of the versions of a model, or of one version; labels do not matter.
+        """Return the states of the versions of a model, or of one version; labels are ignored.
 
         Raises:
             ServingError: The model or the version does not exist; the message is TF Serving's.

@@ -1,4 +1,4 @@
-"""Long requests are read, and long answers written, a few at a time."""
+"""Turns for long requests and answers, of which only a few are processed at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Turns:
         self._free = asyncio.Semaphore(_TURNS)
 
     def take(self, size: int) -> Turn:
-        """A turn to work on this many bytes; few bytes need not wait for one.
+        """Return a turn to process this many bytes; few bytes do not wait.
 
         Args:
             size: Bytes to be read or written.
@@ -32,7 +32,7 @@ class Turns:
 
 
 class Turn:
-    """An asynchronous context manager: waits for the turn, and gives it to others in the end.
+    """An asynchronous context manager that waits for the turn and releases it at the end.
 
     Args:
         free: The turns that nobody has; None where their number is not limited.
@@ -60,9 +60,9 @@ class Turn:
         self._give()
 
     def end(self) -> None:
-        """Give it to others now; from any thread."""
+        """Release the turn now; may be called from any thread."""
         if self._free is not None:
-            # The loop is closed only where nobody waits any more.
+            # The event loop is closed only when nobody waits any more.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._give)
 

@@ -1,4 +1,4 @@
-"""What a model does to raw input before its network and to the answers behind it, as data.
+"""The steps from raw inputs to a network, and from a network to answers, as data.
 
-A step does the same with NumPy, which is all that servers need, and by operations of TensorFlow.
+A step computes the same with NumPy, which is all that servers need, and with TensorFlow operations.
 """

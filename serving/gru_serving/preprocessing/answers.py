@@ -1,8 +1,8 @@
-"""Logits of a text classifier to its answers.
+"""The answers of a text classifier from its logits.
 
-A class is eligible where its probability reaches its threshold; where none is, all are. The answer
-is the eligible class of the greatest expected utility. Of several labels all apply whose
-probability reaches its threshold.
+A class is eligible if its probability reaches its threshold; if no class does, all are eligible.
+The answer is the eligible class of the greatest expected utility. For several labels, all labels
+whose probability reaches their threshold apply.
 
 B rows, C classes or labels.
 """
@@ -21,7 +21,7 @@ from gru_serving.preprocessing.operations import Arrays
 
 @dataclass(frozen=True)
 class Probabilities(Step, kind="probabilities"):
-    """Logits to probabilities.
+    """Converts logits to probabilities.
 
     Attributes:
         source: Logits (..., C) float32.
@@ -36,7 +36,7 @@ class Probabilities(Step, kind="probabilities"):
     temperature: float
 
     def numpy(self, values: Values) -> None:
-        """Compute them."""
+        """Compute the probabilities."""
         logits = values[self.source] / np.float32(self.temperature)
         if self.function == "softmax":
             logits -= np.maximum.reduce(logits, axis=-1, keepdims=True)  # as max, half the time
@@ -48,7 +48,7 @@ class Probabilities(Step, kind="probabilities"):
             values[self.target] = np.where(logits < 0, small, np.float32(1)) / (1 + small)
 
     def graph(self, values: Values) -> None:
-        """Compute them."""
+        """Compute the probabilities."""
         import tensorflow as tf
 
         logits = tf.cast(values[self.source], tf.float32) / np.float32(self.temperature)
@@ -58,7 +58,7 @@ class Probabilities(Step, kind="probabilities"):
 
 @dataclass(frozen=True)
 class ChooseClass(Step, kind="choose_class"):
-    """The class that is answered, as `label` (B,), and its `probability` (B,).
+    """The answered class as `label` (B,), and its `probability` (B,).
 
     Attributes:
         source: Probabilities (B, C).
@@ -74,7 +74,7 @@ class ChooseClass(Step, kind="choose_class"):
     utilities: tuple[tuple[float, ...], ...] = ()
 
     def numpy(self, values: Values) -> None:
-        """Choose it."""
+        """Choose the class."""
         scores = values[self.source]
         place = self.places(scores)
         values["label"] = self._encoded[place]
@@ -84,7 +84,7 @@ class ChooseClass(Step, kind="choose_class"):
             values["probability"] = np.maximum.reduce(scores, axis=-1)
 
     def places(self, scores: np.ndarray) -> np.ndarray:
-        """Return the numbers (B,) of the classes answered, of probabilities (B, C)."""
+        """Return the numbers (B,) of the answered classes, given probabilities (B, C)."""
         value = scores
         if self.utilities:
             value = scores @ np.array(self.utilities, scores.dtype)
@@ -96,7 +96,7 @@ class ChooseClass(Step, kind="choose_class"):
         return found
 
     def graph(self, values: Values) -> None:
-        """Choose it."""
+        """Choose the class."""
         import tensorflow as tf
 
         scores = values[self.source]
@@ -105,7 +105,7 @@ class ChooseClass(Step, kind="choose_class"):
         values["probability"] = tf.gather(scores, place, batch_dims=1)
 
     def places_in_graph(self, scores: Any) -> Any:
-        """Return the same as `places`, by operations of TensorFlow."""
+        """Return the result of `places` by TensorFlow operations."""
         import tensorflow as tf
 
         value = scores
@@ -124,9 +124,9 @@ class ChooseClass(Step, kind="choose_class"):
 
 @dataclass(frozen=True)
 class ChooseLabels(Step, kind="choose_labels"):
-    """The labels that apply, as `labels` (B, C), and the `thresholds` (B, C).
+    """The labels that apply as `labels` (B, C), and the `thresholds` (B, C).
 
-    The likeliest are in front; empty texts fill up the row.
+    The likeliest labels come first; empty texts pad the row.
 
     Attributes:
         source: Probabilities (B, C).
@@ -139,7 +139,7 @@ class ChooseLabels(Step, kind="choose_labels"):
     thresholds: tuple[float, ...]
 
     def numpy(self, values: Values) -> None:
-        """Choose them."""
+        """Choose the labels."""
         scores = values[self.source]
         least = np.array(self.thresholds, np.float32)
         applies = scores >= least
@@ -149,7 +149,7 @@ class ChooseLabels(Step, kind="choose_labels"):
         values["thresholds"] = np.broadcast_to(least, scores.shape)
 
     def graph(self, values: Values) -> None:
-        """Choose them."""
+        """Choose the labels."""
         import tensorflow as tf
 
         scores = values[self.source]
@@ -168,7 +168,7 @@ class ChooseLabels(Step, kind="choose_labels"):
 
 @dataclass(frozen=True)
 class RestoreNumber(SharedStep, kind="restore_number"):
-    """Numbers in standard units to those of the data.
+    """Converts standardised numbers to the unit of the data.
 
     Attributes:
         source: Numbers (..., 1) float32.
@@ -183,14 +183,14 @@ class RestoreNumber(SharedStep, kind="restore_number"):
     deviation: float
 
     def do(self, values: Values, ops: Any) -> None:
-        """Scale them."""
+        """Scale the numbers."""
         standard = ops.cast(values[self.source], "float32")
         values[self.target] = standard * np.float32(self.deviation) + np.float32(self.mean)
 
 
 @dataclass(frozen=True)
 class AddBounds(SharedStep, kind="add_bounds"):
-    """A number as `value` (B,), with the bounds of its intervals as `quantiles` (B, 4).
+    """Adds the bounds of intervals as `quantiles` (B, 4) to a number as `value` (B,).
 
     Attributes:
         source: Numbers (B, 1).
@@ -209,7 +209,7 @@ class AddBounds(SharedStep, kind="add_bounds"):
 
 @dataclass(frozen=True)
 class RepeatNames(SharedStep, kind="repeat_names"):
-    """The classes or labels in each row, as `classes` (B, C).
+    """Repeats the classes or labels in each row as `classes` (B, C).
 
     Attributes:
         source: Probabilities (B, C).
@@ -220,14 +220,14 @@ class RepeatNames(SharedStep, kind="repeat_names"):
     names: tuple[str, ...]
 
     def do(self, values: Values, ops: Any) -> None:
-        """Repeat them."""
+        """Repeat the names."""
         shape = ops.shape(values[self.source])
         values["classes"] = ops.broadcast(ops.texts(self.names), shape)
 
 
 @dataclass(frozen=True)
 class HidePadding(SharedStep, kind="hide_padding"):
-    """Zero in place of what stands at padding.
+    """Sets values at padding to zero.
 
     Attributes:
         source: Values (B, T, C), which are changed.
@@ -238,7 +238,7 @@ class HidePadding(SharedStep, kind="hide_padding"):
     ids: str
 
     def do(self, values: Values, ops: Any) -> None:
-        """Set it to zero."""
+        """Set the values to zero."""
         kept = ops.cast(values[self.ids] != 0, "float32")[..., None]
         values[self.source] = values[self.source] * kept
 

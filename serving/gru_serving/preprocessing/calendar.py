@@ -1,9 +1,8 @@
-"""Times and what follows from them, beside a caller's inputs.
+"""Times, and the columns of the calendar that follow from them.
 
-All times are seconds since 1970, int64, of UTC or of some local time without change of clocks.
-Dates are counted with Hinnant's algorithms ("chrono-compatible low-level date algorithms"), in
-whole numbers, so that they are the calendar's of any year; they are the same for arrays and
-tensors.
+All times are seconds since 1970, int64, of UTC or of a local time without clock changes. Dates are
+computed with Hinnant's algorithms ("chrono-compatible low-level date algorithms") in whole numbers,
+so they are right for any year; the code is the same for arrays and tensors.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _EPOCH = "1970-01-01"
 
 @dataclass(frozen=True)
 class TimeZone:
-    """Conversion of local time to UTC and back, by a table of the changes of clocks.
+    """Conversion of local time to UTC and back by a table of clock changes.
 
     Attributes:
         begin: Times in UTC from which each shift holds.
@@ -48,14 +47,14 @@ class TimeZone:
         return seconds + ops.searched(np.array(self.begin[1:]), np.array(self.shift), seconds)
 
     def to_utc(self, seconds: Any, ops: Any = Arrays) -> Any:
-        """Convert local times; one that is there twice is the earlier one."""
+        """Convert local times; of a local time that occurs twice, the earlier is meant."""
         ends = np.array(self.begin[1:]) + np.array(self.shift[:-1])
         return seconds - ops.searched(ends, np.array(self.shift), seconds)
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """The times of steps around the last one of a history.
+    """The times of steps relative to the last one of a history.
 
     Attributes:
         frequency: Pandas' name of the spacing, for messages.
@@ -71,7 +70,7 @@ class StepTimes:
     ends: bool
 
     def steps(self, last: Any, offsets: Any, ops: Any = Arrays) -> Any:
-        """Return times (B, N), so many steps (N,) after times (B,)."""
+        """Return times (B, N), this many steps (N,) after times (B,)."""
         last = last[:, np.newaxis]
         if self.seconds:
             return last + self.seconds * offsets
@@ -89,7 +88,7 @@ class StepTimes:
 
 
 def parts_of(seconds: Any, ops: Any = Arrays) -> dict[str, Any]:
-    """Split times into their parts.
+    """Split times into calendar parts.
 
     Returns:
         `year`, `month` from 1, `day` since 1970, `second` of the day, `weekday` from 0 for Monday,
@@ -108,7 +107,7 @@ def parts_of(seconds: Any, ops: Any = Arrays) -> dict[str, Any]:
 
 
 def days_of(year: Any, month: Any, day: Any, ops: Any = Arrays) -> Any:
-    """Return days since 1970-01-01."""
+    """Return the days since 1970-01-01."""
     year = ops.where(month <= 2, year - 1, year)  # of years that begin in March
     era = year // 400
     of_era = year - 400 * era
@@ -133,7 +132,7 @@ def date_of(days: Any, ops: Any = Arrays) -> tuple[Any, Any, Any]:
 
 @dataclass(frozen=True)
 class CalendarTable(JsonFile):
-    """What is made of times.
+    """The columns that are computed from times.
 
     Attributes:
         columns: Names of the columns that are made.
@@ -152,9 +151,9 @@ class CalendarTable(JsonFile):
     file = "calendar.json"
 
     def made(self, values: Values, name: str, first: int, stop: Any, ops: Any) -> Any:
-        """Return columns (B, N, columns) float32, so many steps after times that a caller sent.
+        """Compute columns (B, N, columns) float32 for steps after the times that a caller sent.
 
-        What is no time, or none of the spacing, or lies beyond `years`, is refused.
+        Texts that are no times, or off the spacing, or outside of `years`, are refused.
 
         Args:
             values: Values that hold the times, texts (B,) as `2024-05-31 13:00:00`; an offset is
@@ -201,7 +200,7 @@ class CalendarTable(JsonFile):
 
     @staticmethod
     def _phases(parts: dict[str, Any]) -> dict[str, Any]:
-        """Phases, from 0 to 1, of the waves by column."""
+        """Return the phases, from 0 to 1, of the waves by column."""
         day = parts["second"] / DAY
         cycles = {
             "day": day,
@@ -212,14 +211,14 @@ class CalendarTable(JsonFile):
 
 
 def _require(checked: Values, good: Any, said: str, texts: Any, ops: Any) -> None:
-    """Refuse the first of texts (B,) that is not good, (B,)."""
+    """Refuse the first text (B,) for which the condition (B,) is false."""
     ops.require(
         checked, "last", ops.all(good), lambda: [said, ops.take(texts, ops.first(~good)[0])]
     )
 
 
 def _read(texts: np.ndarray) -> tuple[Any, Any, Any, Any]:
-    """Whether texts (B,) are times, their parts, and the seconds and the lack of an offset."""
+    """Parse texts (B,): whether they are times, parts, seconds, whether an offset is missing."""
     given = [text.decode("utf-8", "replace") for text in vector(texts).tolist()]
     found = [re.fullmatch(_FORM, text, re.ASCII) for text in given]
     written = [each[0] if each else _EPOCH for each in found]
@@ -252,7 +251,7 @@ def _graph_read(texts: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _ahead(offset: str | None) -> int | None:
-    """Seconds of an offset such as `+02:00`; None where there is none."""
+    """Return the seconds of an offset such as `+02:00`; None if there is none."""
     if not offset:
         return None
     found = re.fullmatch(_OFFSET, offset, re.ASCII)
@@ -263,7 +262,7 @@ def _ahead(offset: str | None) -> int | None:
 
 
 def _counted(parts: Iterable[Any], ops: Any) -> tuple[Any, Any]:
-    """Whether dates and times are there, and their seconds, of year, month, day and so on."""
+    """Check year, month, day and so on, and convert them to seconds."""
     year, month, day, hour, minute, second = parts
     days = days_of(year, month, day, ops)
     back = date_of(days, ops)
@@ -274,7 +273,7 @@ def _counted(parts: Iterable[Any], ops: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class AddCalendar(SharedStep, kind="add_calendar"):
-    """Histories with the columns of the calendar after their own.
+    """Adds the columns of the calendar to histories, after their own.
 
     Attributes:
         source: Histories (B, T, C).
@@ -289,7 +288,7 @@ class AddCalendar(SharedStep, kind="add_calendar"):
     calendar: CalendarTable
 
     def do(self, values: Values, ops: Any) -> None:
-        """Make them."""
+        """Add the columns."""
         history = values[self.source]
         rows, steps, _ = ops.shape(history)
         if self.timestamp is None:
@@ -301,7 +300,7 @@ class AddCalendar(SharedStep, kind="add_calendar"):
 
 @dataclass(frozen=True)
 class AddFutureCalendar(SharedStep, kind="add_future_calendar"):
-    """Known inputs of the steps ahead, with those of the calendar among them.
+    """Adds the columns of the calendar to the known inputs of the steps ahead.
 
     Attributes:
         source: Inputs (B, H, F) of a caller; None: it has none.
@@ -322,7 +321,7 @@ class AddFutureCalendar(SharedStep, kind="add_future_calendar"):
     calendar: CalendarTable
 
     def do(self, values: Values, ops: Any) -> None:
-        """Make them."""
+        """Add the columns."""
         made = self.calendar.made(values, self.timestamp, 1, self.horizon + 1, ops)
         made = ops.take(made, self.places)
         if self.source is not None:

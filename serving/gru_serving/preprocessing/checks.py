@@ -1,4 +1,4 @@
-"""Checks of what a caller sent; refusals are worded as those of an Assert in TensorFlow's graph."""
+"""Checks of a caller's inputs, with the error texts of an Assert in TensorFlow's graph."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gru_serving.preprocessing.operations import failed, tensors
 
 @dataclass(frozen=True)
 class RequireShape(Step, kind="require_shape"):
-    """Refusal of another number of axes, or of another size of one that is fixed.
+    """Refuses another number of axes, or another size of a fixed axis.
 
-    Servers do not compare the two with the signature, and a single column would be spread over all.
+    Servers do not compare inputs with the signature, and a single column would be broadcast over
+    all.
 
     Attributes:
         source: Value that is checked.
@@ -37,7 +38,7 @@ class RequireShape(Step, kind="require_shape"):
         import tensorflow as tf
 
         value = values[self.source]
-        # Hide the shape from graph optimizers, which would otherwise fold the check to true.
+        # The shape is hidden from graph optimizers, which would otherwise fold the check to true.
         hidden = tf.raw_ops.PlaceholderWithDefault(input=value, shape=tf.TensorShape(None))
         fed = tf.shape(hidden)
         fits = tf.equal(tf.size(fed), len(self.sizes))
@@ -55,7 +56,7 @@ class RequireShape(Step, kind="require_shape"):
 
 @dataclass(frozen=True)
 class RequireRows(SharedStep, kind="require_rows"):
-    """Refusal of another number of rows than a history has.
+    """Refuses another number of rows than the history has.
 
     Attributes:
         source: Value that is checked.
@@ -74,7 +75,7 @@ class RequireRows(SharedStep, kind="require_rows"):
 
 @dataclass(frozen=True)
 class RequireSteps(SharedStep, kind="require_steps"):
-    """Refusal of histories with too few steps.
+    """Refuses histories with too few steps.
 
     Attributes:
         source: History (B, T, ...).
@@ -85,7 +86,7 @@ class RequireSteps(SharedStep, kind="require_steps"):
     least: int
 
     def do(self, values: Values, ops: Any) -> None:
-        """Count them."""
+        """Count the steps."""
         length = ops.shape(values[self.source])[1]
         said = f"{self.source}: expected at least {self.least} steps, got "
         ops.require(values, self.source, length >= self.least, lambda: [said, length])
@@ -93,7 +94,7 @@ class RequireSteps(SharedStep, kind="require_steps"):
 
 @dataclass(frozen=True)
 class RequireFinite(SharedStep, kind="require_finite"):
-    """Refusal of infinite values.
+    """Refuses infinite values.
 
     Attributes:
         source: Value that is checked.
@@ -102,7 +103,7 @@ class RequireFinite(SharedStep, kind="require_finite"):
     source: str
 
     def do(self, values: Values, ops: Any) -> None:
-        """Look for one."""
+        """Check the values."""
         if ops.whole(values[self.source]):
             return
         said = f"{self.source}: expected finite numbers, or NaN where missing, got infinity"
@@ -112,7 +113,7 @@ class RequireFinite(SharedStep, kind="require_finite"):
 
 @dataclass(frozen=True)
 class RequireSome(SharedStep, kind="require_some"):
-    """Refusal of histories without any value.
+    """Refuses histories without any value.
 
     Attributes:
         source: Histories (B, T).
@@ -121,7 +122,7 @@ class RequireSome(SharedStep, kind="require_some"):
     source: str
 
     def do(self, values: Values, ops: Any) -> None:
-        """Look for one."""
+        """Check the values."""
         empty = ops.all(ops.isnan(values[self.source]), axis=1)
         ops.require(
             values,
@@ -134,7 +135,7 @@ class RequireSome(SharedStep, kind="require_some"):
 
 @dataclass(frozen=True)
 class RequireValues(SharedStep, kind="require_values"):
-    """Refusal of windows in which a column that is read has no value.
+    """Refuses windows in which a column that is read has no value.
 
     Attributes:
         source: Windows (B, T, C) of the steps read.
@@ -147,7 +148,7 @@ class RequireValues(SharedStep, kind="require_values"):
     names: tuple[str, ...]
 
     def do(self, values: Values, ops: Any) -> None:
-        """Look for one."""
+        """Check the values."""
         read = values[self.source]
         if ops.whole(read):
             return

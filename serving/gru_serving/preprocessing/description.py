@@ -1,7 +1,7 @@
-"""The signatures of a model as steps around its networks, in `signatures.json` of a version.
+"""The signatures of a model as steps around its networks, stored in `signatures.json` of a version.
 
-Each signature names steps before its network, the network, and steps behind it. Steps read values
-by name and add others::
+Each signature names the steps before its network, the network, and the steps behind it. Steps read
+values by name and add others::
 
     {"format": 2,
      "signatures": {
@@ -13,7 +13,7 @@ by name and add others::
          "rows_per_run": null}},
      "left_to_tensorflow": {"attribution": "why"}}
 
-What several steps share, and what is large, are files beside it.
+Data that several steps share, and large data, are stored in files beside it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ FILE = "signatures.json"
 FORMAT = 2
 
 Values = dict[str, Any]
-"""Arrays, or tensors, by name: the inputs of a signature, and what steps and network add."""
+"""Arrays or tensors by name: the inputs of a signature, and the values that steps and network
+add.
+"""
 
 
 class DataFile(ABC):
-    """Data of steps in a file of its own.
+    """Data of steps that has a file of its own.
 
     Attributes:
         file: Name of the file, beside the description.
@@ -53,11 +55,11 @@ class DataFile(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, text: str) -> Self:
-        """Return the inverse of `text`."""
+        """Parse what `text` returned."""
 
 
 class Files:
-    """Files of a folder, each read once.
+    """The files of a folder, each of which is read once.
 
     Args:
         folder: Folder of the files.
@@ -83,7 +85,7 @@ class Files:
 
 
 class Described:
-    """Data that is written as JSON with the name of its class, `do`, and read again.
+    """Data that is stored as JSON with the name of its class, `do`.
 
     Subclasses are frozen dataclasses of strings, numbers, tuples and `DataFile`s.
 
@@ -100,7 +102,7 @@ class Described:
             cls._kinds[kind] = cls
 
     def to_json(self) -> dict[str, Any]:
-        """Return the name of the class and its fields, files by their names."""
+        """Return the name of the class and its fields; files appear by their names."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
         return {"do": self.kind, **found, **{name: found[name].file for name in self.files()}}
 
@@ -112,7 +114,7 @@ class Described:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any], files: Files) -> Self:
-        """Return the inverse of `to_json`.
+        """Restore the data that `to_json` returned.
 
         Args:
             entry: Name of the class and fields.
@@ -135,7 +137,7 @@ class Described:
 
 @cache
 def classes_of(kind: type) -> Mapping[str, type]:
-    """Return the classes of a dataclass' fields that are no type of JSON, by name."""
+    """Return the classes of a dataclass's fields that are not types of JSON, by name."""
     hints = get_type_hints(kind)
     either = {each.name: (hints[each.name], *get_args(hints[each.name])) for each in fields(kind)}
     return {
@@ -147,16 +149,16 @@ def classes_of(kind: type) -> Mapping[str, type]:
 
 
 def tuples(value: Any) -> Any:
-    """Return lists of JSON as tuples."""
+    """Convert lists of JSON to tuples."""
     return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 class Step(Described, ABC):
-    """One step; it changes values in place, and does the same in both runtimes."""
+    """One step, which changes values in place and computes the same in both runtimes."""
 
     @abstractmethod
     def numpy(self, values: Values) -> None:
-        """Do the step on arrays.
+        """Perform the step on arrays.
 
         Raises:
             InvalidArgument: The values are refused, in the words of `graph`.
@@ -164,19 +166,19 @@ class Step(Described, ABC):
 
     @abstractmethod
     def graph(self, values: Values) -> None:
-        """Do the step by operations of TensorFlow; what it refuses fails when they run."""
+        """Perform the step by TensorFlow operations; a refusal is raised when they run."""
 
     def resources(self) -> Sequence[Any]:
-        """Return the tables of TensorFlow that a module must hold to be saved."""
+        """Return the TensorFlow tables that a module must hold in order to be saved."""
         return ()
 
 
 class SharedStep(Step):
-    """A step that is written once, in operations that arrays and tensors have."""
+    """A step that is written once, in operations that arrays and tensors share."""
 
     @abstractmethod
     def do(self, values: Values, ops: Any) -> None:
-        """Do the step.
+        """Perform the step.
 
         Args:
             values: Arrays or tensors by name.
@@ -184,16 +186,16 @@ class SharedStep(Step):
         """
 
     def numpy(self, values: Values) -> None:
-        """Do the step on arrays."""
+        """Perform the step on arrays."""
         self.do(values, Arrays)
 
     def graph(self, values: Values) -> None:
-        """Do the step by operations of TensorFlow."""
+        """Perform the step by TensorFlow operations."""
         self.do(values, tensors())
 
 
 class JsonFile(DataFile):
-    """A frozen dataclass of numbers, texts, tuples and such dataclasses as a file of its own."""
+    """A frozen dataclass of numbers, texts, tuples and such dataclasses with a file of its own."""
 
     def text(self) -> str:
         """Return the fields by name."""
@@ -201,7 +203,7 @@ class JsonFile(DataFile):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the inverse of `text`."""
+        """Parse what `text` returned."""
         found = json.loads(text)
         for name, kind in classes_of(cls).items():
             if found[name] is not None:
@@ -211,7 +213,7 @@ class JsonFile(DataFile):
 
 @dataclass(frozen=True)
 class Signature:
-    """The way of one signature from its inputs to its outputs.
+    """One signature: the steps and the network between its inputs and its outputs.
 
     Attributes:
         before: Steps before the network.
@@ -230,7 +232,7 @@ class Signature:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Steps before and behind the network."""
+        """The steps before and behind the network."""
         return (*self.before, *self.after)
 
 
@@ -247,12 +249,12 @@ class Description:
     left: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, reasons: Mapping[str, str]) -> Description:
-        """Leave some of the signatures to TensorFlow, for these reasons by name."""
+        """Return the description with some signatures left to TensorFlow, for reasons by name."""
         kept = {name: each for name, each in self.signatures.items() if name not in reasons}
         return replace(self, signatures=kept, left={**self.left, **reasons})
 
     def files(self) -> Iterator[DataFile]:
-        """Yield the files of all steps, each once."""
+        """Yield the files of all steps once each."""
         steps = (step for each in self.signatures.values() for step in each.steps)
         found = (getattr(step, name) for step in steps for name in step.files())
         yield from {each.file: each for each in found}.values()
@@ -280,12 +282,12 @@ class Description:
 
     @classmethod
     def read(cls, version: Path) -> Description | None:
-        """Read the description of a version; None where it has none.
+        """Read the description of a version; None if it has none.
 
         Raises:
             InvalidArgument: The file is not what an export of this release writes.
         """
-        # Steps are known by name once their modules are imported.
+        # Step classes are registered by name when their modules are imported.
         from gru_serving.preprocessing import (  # noqa: F401
             answers,
             calendar,

@@ -1,4 +1,4 @@
-"""tf.Examples to texts; refusals have TensorFlow's words."""
+"""Conversion of tf.Examples to texts; refusals have TensorFlow's texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = {"float_list": "float", "int64_list": "int64"}
 
 @dataclass(frozen=True)
 class ParseExample(Step, kind="parse_example"):
-    """tf.Examples to texts.
+    """Converts tf.Examples to texts.
 
     Attributes:
         source: Serialized tf.Examples (B,).
@@ -30,7 +30,7 @@ class ParseExample(Step, kind="parse_example"):
     target: str
 
     def numpy(self, values: Values) -> None:
-        """Read the feature of each example; refusals have TensorFlow's words."""
+        """Read the feature of each example; refusals have TensorFlow's texts."""
         examples = values[self.source]
         if examples.ndim > 1:
             raise InvalidArgument(
@@ -47,7 +47,7 @@ class ParseExample(Step, kind="parse_example"):
 
 
 def text_feature(examples: np.ndarray, name: str) -> np.ndarray:
-    """Return the feature of each example, (B,) `bytes` objects.
+    """Return the text feature of each example, (B,) `bytes` objects.
 
     Args:
         examples: Serialized tf.Examples (B,).

@@ -1,6 +1,6 @@
-"""The operations that steps are written in, once for arrays and for tensors.
+"""The operations in which steps are written, for both arrays and tensors.
 
-Beside them both have arithmetic, comparisons and slices.
+Arithmetic, comparisons and slices work on both without them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def failed(message: str) -> InvalidArgument:
 
 
 def encoded(texts: Sequence[str]) -> np.ndarray:
-    """Return texts as requests have them, (N,) of `bytes`."""
+    """Encode texts as in requests, (N,) of `bytes`."""
     array = np.empty(len(texts), object)
     array[:] = [text.encode() for text in texts]
     return array
@@ -42,19 +42,19 @@ class Arrays:
 
     @staticmethod
     def cast(values: Any, dtype: str) -> Any:
-        """Return values of another dtype."""
+        """Convert values to another dtype."""
         return np.asarray(values).astype(dtype)
 
     @staticmethod
     def take(values: Any, places: Any) -> Any:
-        """Return some places of the last axis, or one without the axis."""
+        """Take some places of the last axis, or a single one without the axis."""
         if isinstance(places, int) and values.ndim > 1:
             return values[..., places]  # of one axis that would be no text, but an array of one
         return np.take(values, places, axis=-1)
 
     @staticmethod
     def whole(values: Any) -> bool:
-        """Whether it is known that all values are finite; never while a graph is made."""
+        """Tell whether all values are known to be finite; False while a graph is made."""
         return values.size == 0 or (  # both have what is not finite; faster than a mask
             math.isfinite(np.maximum.reduce(values, axis=None))
             and math.isfinite(np.minimum.reduce(values, axis=None))
@@ -72,12 +72,12 @@ class Arrays:
 
     @staticmethod
     def searched(ends: np.ndarray, values: np.ndarray, at: Any) -> Any:
-        """Return the value that holds at places of any shape, each until its end."""
+        """Look up the value that holds at places of any shape; each value holds up to its end."""
         return values[np.searchsorted(ends, at, side="right")]
 
     @staticmethod
     def filled(windows: Any) -> Any:
-        """Return windows (B, T, C) with NaN replaced by the value before, or else after."""
+        """Fill NaN in windows (B, T, C) with the value before, or else with the one after."""
         if Arrays.whole(windows):
             return windows
         gone = np.isnan(windows)
@@ -88,10 +88,10 @@ class Arrays:
 
     @staticmethod
     def places(names: Any, own: Sequence[str]) -> tuple[Any, Any]:
-        """Find C names of one's own among names (B, N) of a caller.
+        """Find C names of a model among the names (B, N) of a caller.
 
         Returns:
-            Place (B, C) int32 of each, -1 where there is none, and whether it is there twice.
+            Place (B, C) int32 of each name, -1 if it is missing, and whether it occurs twice.
         """
         numbers = {name.encode(): number for number, name in enumerate(own)}
         place = np.full((len(names), len(own)), -1, np.int32)
@@ -109,23 +109,26 @@ class Arrays:
 
     @staticmethod
     def pick(values: Any, places: Any) -> Any:
-        """Return of values (B, T, N) the columns at places (B, C)."""
+        """Pick the columns at places (B, C) from values (B, T, N)."""
         return np.take_along_axis(values, places[:, np.newaxis], axis=2)
 
     @staticmethod
     def joined(texts: Any, row: Any) -> Any:
-        """Return a row of texts (B, N) as one, with commas."""
+        """Join each row of texts (B, N) by commas."""
         return b", ".join(texts[row].tolist())
 
     @staticmethod
     def first(mask: Any) -> tuple[Any, ...]:
-        """Return where a mask is true first, a number for each axis; (0, …) where it never is."""
+        """Find the first place at which a mask is true, one number per axis.
+
+        (0, …) if there is none.
+        """
         found = np.argwhere(mask)
         return tuple(found[0].tolist()) if len(found) else (0,) * np.ndim(mask)
 
     @staticmethod
     def require(values: dict[str, Any], name: str, condition: Any, parts: Parts) -> None:  # noqa: ARG004
-        """Let a value be read only where a condition holds.
+        """Allow a value to be read only if a condition holds.
 
         Args:
             values: Values that hold it.
@@ -144,7 +147,7 @@ class Arrays:
 
 @cache
 def tensors() -> Any:
-    """Return the same operations of TensorFlow, with which a step makes its graph."""
+    """Return the same operations of TensorFlow, for steps that build a graph."""
     import tensorflow as tf
 
     def _is_text(part: Any) -> bool:
@@ -232,7 +235,7 @@ def tensors() -> Any:
 
 
 def _filled(windows: Any) -> Any:
-    """Fill gaps: the value at t is the n-th seen one, n being how many were seen until t."""
+    """Fill gaps: the value at t is the n-th valid one, where n values were valid up to t."""
     import tensorflow as tf
 
     columns = tf.transpose(windows, (0, 2, 1))  # (B, C, T)

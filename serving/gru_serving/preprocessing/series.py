@@ -1,4 +1,4 @@
-"""Windows of series to what a forecaster's network reads, and its answers to forecasts.
+"""The steps from raw windows of series to a network, and from a network to forecasts.
 
 B rows, T steps, C columns, K of them forecast, F inputs known of the steps ahead, H steps ahead,
 Q levels.
@@ -19,14 +19,14 @@ from gru_serving.preprocessing.operations import Arrays
 
 MEDIAN = 0.5
 LARGEST_LOGARITHM = 80.0
-"""Greatest logarithm of which float32 still has the exponential."""
+"""Greatest logarithm whose exponential float32 can represent."""
 
 
 def powers(values: Any, exponent: float, ops: Any = Arrays) -> Any:
-    """Return ((1 + x)^λ - 1) / λ with an exponent λ; negative values count as zero, NaN stays.
+    """Compute ((1 + x)^λ - 1) / λ with an exponent λ; negative values count as zero, NaN stays.
 
-    Box and Cox (1964), "An Analysis of Transformations", of one more than a value. For 0 that is
-    log(1 + x), and for 1 the value itself, of which only the way back differs.
+    This is the power transform of Box and Cox (1964), "An Analysis of Transformations", of x + 1.
+    For λ = 0 it is log(1 + x), and for λ = 1 the value itself, for which only the inverse differs.
     """
     positive = ops.maximum(values, 0.0)
     if exponent == 1:
@@ -36,7 +36,7 @@ def powers(values: Any, exponent: float, ops: Any = Arrays) -> Any:
 
 
 def roots(values: Any, exponent: float, ops: Any = Arrays) -> Any:
-    """Return the inverse of `powers`, at least zero."""
+    """Compute the inverse of `powers`, at least zero."""
     if exponent == 1:
         return ops.maximum(values, 0.0)
     logarithms = values
@@ -46,14 +46,14 @@ def roots(values: Any, exponent: float, ops: Any = Arrays) -> Any:
 
 
 REACH = 4.0
-"""Standard deviations beyond which inputs count as if they were there."""
+"""Standard deviations at which inputs are clipped."""
 
 
 @dataclass(frozen=True)
 class InputEffect:
-    """A sum of piecewise linear functions of inputs and, if wanted, of their products.
+    """A sum of piecewise linear functions of inputs and, optionally, of their products.
 
-    All values are standardised. Either all K targets read the same F inputs, or, as in a panel,
+    All values are standardised. Either all K targets share the same F inputs, or, as in a panel,
     each has inputs of its own.
 
     Attributes:
@@ -75,7 +75,7 @@ class InputEffect:
         return targets > 1 and len(self.columns) == len(self.knots) * targets
 
     def of(self, inputs: Any, ops: Any = Arrays) -> Any:
-        """Return effects (..., K) of inputs (..., F or K·F) without NaN, of their dtype."""
+        """Compute the effects (..., K) of inputs (..., F or K·F) without NaN, in their dtype."""
         if self.by_series:
             targets = len(self.coefficients[0])
             inputs = ops.reshape(inputs, [*ops.shape(inputs)[:-1], targets, len(self.knots)])
@@ -142,14 +142,14 @@ class SeriesScale(JsonFile):
 
     @property
     def future_columns(self) -> tuple[int, ...]:
-        """The F column numbers whose values of the steps ahead a forecast needs."""
+        """The F column numbers whose future values a forecast needs."""
         return () if self.known is None else tuple(dict.fromkeys(self.known.columns))
 
     def standardised(self, history: Any, ops: Any) -> Any:
-        """Return what a network reads of windows (B, T, C) with NaN where a value is missing.
+        """Standardise windows (B, T, C), in which NaN marks missing values.
 
-        A missing value is replaced by the last one seen before it in its window, or by the next one
-        where there is none before. A column without any value becomes zero, its mean.
+        A missing value is replaced by the last valid one before it in its window, or by the next
+        one if there is none before. A column without any value becomes zero, its mean.
         """
         gaps = not ops.whole(history)
         whole = ops.filled(history) if gaps else history
@@ -168,7 +168,7 @@ class SeriesScale(JsonFile):
         return scaled - ops.take(ops.concat([effect, nothing], axis=-1), place)
 
     def effects(self, history: Any, future: Any, ops: Any) -> Any:
-        """Return the effects of known inputs on the standardised targets.
+        """Compute the effects of known inputs on the standardised targets.
 
         Args:
             history: (B, T, C) raw.
@@ -177,7 +177,7 @@ class SeriesScale(JsonFile):
             ops: Operations of the runtime.
 
         Returns:
-            (B, H, K), or without a future (B, T, K) of the history itself.
+            (B, H, K), or without a future (B, T, K) for the history itself.
         """
         assert self.known is not None
         columns = list(self.future_columns)
@@ -191,7 +191,7 @@ class SeriesScale(JsonFile):
         return effects if future is None else effects[:, ops.shape(history)[1] :]
 
     def restored(self, values: Any, axes: int, effects: Any, ops: Any) -> Any:
-        """Return standardised values of the targets in raw units, float32.
+        """Convert standardised values of the targets to raw units, float32.
 
         Args:
             values: Standardised values; the targets are so many axes from the end.
@@ -211,7 +211,7 @@ class SeriesScale(JsonFile):
 
     @cached_property
     def _of_targets(self) -> dict[int, list[np.ndarray]]:
-        """Mean, deviation and choice of the targets, by the axes from theirs to the end."""
+        """Mean, deviation and choice of the targets on the axis of targets and those after it."""
         return {}
 
     @cached_property
@@ -228,7 +228,7 @@ _ZERO, _NAN = np.float32(0), np.float32(np.nan)
 
 @dataclass(frozen=True)
 class TakeLast(SharedStep, kind="take_last"):
-    """The last steps of a history.
+    """Takes the last steps of a history.
 
     Attributes:
         source: History (B, T, ...).
@@ -241,13 +241,13 @@ class TakeLast(SharedStep, kind="take_last"):
     count: int
 
     def do(self, values: Values, ops: Any) -> None:  # noqa: ARG002
-        """Take them."""
+        """Take the places."""
         values[self.target] = values[self.source][:, -self.count :]
 
 
 @dataclass(frozen=True)
 class Standardise(SharedStep, kind="standardise"):
-    """Raw windows to what a network reads; see `SeriesScale.standardised`.
+    """Standardises raw windows; see `SeriesScale.standardised`.
 
     Attributes:
         source: Windows (B, T, C).
@@ -260,13 +260,13 @@ class Standardise(SharedStep, kind="standardise"):
     scale: SeriesScale
 
     def do(self, values: Values, ops: Any) -> None:
-        """Fill and scale them."""
+        """Fill and scale the windows."""
         values[self.target] = self.scale.standardised(values[self.source], ops)
 
 
 @dataclass(frozen=True)
 class StandardiseTick(SharedStep, kind="standardise_tick"):
-    """One raw step of a stream to what a network reads; what is missing stays so.
+    """Standardises one raw step of a stream; missing values stay missing.
 
     Attributes:
         source: Values (B, C).
@@ -279,7 +279,7 @@ class StandardiseTick(SharedStep, kind="standardise_tick"):
     scale: SeriesScale
 
     def do(self, values: Values, ops: Any) -> None:
-        """Scale them."""
+        """Scale the quantiles."""
         value = values[self.source]
         missing = ops.isnan(value)
         known = ops.where(missing, _ZERO, value)[:, None]
@@ -289,7 +289,7 @@ class StandardiseTick(SharedStep, kind="standardise_tick"):
 
 @dataclass(frozen=True)
 class AddEffects(SharedStep, kind="add_effects"):
-    """Effects of known inputs on the standardised targets; see `SeriesScale.effects`.
+    """Adds the effects of known inputs on the standardised targets; see `SeriesScale.effects`.
 
     Attributes:
         history: Windows (B, T, C) raw.
@@ -304,14 +304,14 @@ class AddEffects(SharedStep, kind="add_effects"):
     scale: SeriesScale
 
     def do(self, values: Values, ops: Any) -> None:
-        """Compute them."""
+        """Compute the effects."""
         future = None if self.future is None else values[self.future]
         values[self.target] = self.scale.effects(values[self.history], future, ops)
 
 
 @dataclass(frozen=True)
 class Restore(SharedStep, kind="restore"):
-    """Standardised values of the targets in raw units; see `SeriesScale.restored`.
+    """Converts standardised values of the targets to raw units; see `SeriesScale.restored`.
 
     Attributes:
         source: Standardised values.
@@ -328,14 +328,14 @@ class Restore(SharedStep, kind="restore"):
     effects: str | None = None
 
     def do(self, values: Values, ops: Any) -> None:
-        """Scale them."""
+        """Scale the quantiles."""
         effects = None if self.effects is None else values[self.effects]
         values[self.target] = self.scale.restored(values[self.source], self.axes, effects, ops)
 
 
 @dataclass(frozen=True)
 class TakePlaces(SharedStep, kind="take_places"):
-    """Some places of the last axis, or one, which takes the axis away.
+    """Takes some places of the last axis, or a single one, which removes the axis.
 
     Attributes:
         source: Values (..., N).
@@ -348,7 +348,7 @@ class TakePlaces(SharedStep, kind="take_places"):
     places: tuple[int, ...] | int
 
     def do(self, values: Values, ops: Any) -> None:
-        """Take them."""
+        """Take the places."""
         values[self.target] = ops.take(values[self.source], self.places)
 
 
@@ -368,25 +368,25 @@ class Intervals(JsonFile):
 
     @property
     def middle(self) -> int:
-        """Place of the level .5."""
+        """The place of the level .5."""
         return self.levels.index(MEDIAN)
 
     @cached_property
     def array(self) -> Any:
-        """Offsets (H, K, Q) float32."""
+        """The offsets (H, K, Q) as float32."""
         return np.array(self.offsets, np.float32)
 
     @cached_property
     def median(self) -> Any:
-        """Offsets (H, 1, Q) float32 of a series of which nothing is known."""
+        """The offsets (H, 1, Q) as float32 for an unknown series."""
         return np.median(np.array(self.offsets), axis=1, keepdims=True).astype(np.float32)
 
 
 def calibrated(forecasts: np.ndarray, offsets: np.ndarray, middle: int) -> np.ndarray:
-    """Return calibrated quantiles (B, H, K, Q), ascending along Q.
+    """Compute calibrated quantiles (B, H, K, Q), ascending along Q.
 
-    Bounds that would lie on the wrong side of the forecast, or further in than those of a narrower
-    interval, are moved there: that can only widen an interval, so that none loses coverage.
+    Bounds on the wrong side of the forecast, or inside of a narrower interval, are moved outwards.
+    This only widens intervals, so none loses coverage.
 
     Args:
         forecasts: (B, H, K, 1) or (B, H, K, Q).
@@ -402,7 +402,7 @@ def calibrated(forecasts: np.ndarray, offsets: np.ndarray, middle: int) -> np.nd
 
 @dataclass(frozen=True)
 class CalibrateQuantiles(Step, kind="calibrate_quantiles"):
-    """Forecasts to calibrated quantiles; see `calibrated`.
+    """Converts forecasts to calibrated quantiles; see `calibrated`.
 
     Attributes:
         source: Forecasts (B, H, K, 1) or (B, H, K, Q), standardised.
@@ -417,12 +417,12 @@ class CalibrateQuantiles(Step, kind="calibrate_quantiles"):
     unknown: bool = False
 
     def numpy(self, values: Values) -> None:
-        """Shift and order them."""
+        """Shift and sort the quantiles."""
         forecasts = values[self.source]
         values[self.target] = calibrated(forecasts, self._offsets, self.intervals.middle)
 
     def graph(self, values: Values) -> None:
-        """Shift and order them."""
+        """Shift and sort the quantiles."""
         import tensorflow as tf
 
         bounds = tf.unstack(values[self.source] + self._offsets, axis=-1)
@@ -440,7 +440,7 @@ class CalibrateQuantiles(Step, kind="calibrate_quantiles"):
 
 @dataclass(frozen=True)
 class EndSeries(SharedStep, kind="end_series"):
-    """NaN as `forecast` (B, H, K) and `quantiles` (B, H, K, Q) of series that have ended.
+    """Sets `forecast` (B, H, K) and `quantiles` (B, H, K, Q) of ended series to NaN.
 
     Attributes:
         history: Windows (B, T, C) raw, of the steps read, in which an ended series has no value.
@@ -451,7 +451,7 @@ class EndSeries(SharedStep, kind="end_series"):
     targets: tuple[int, ...]
 
     def do(self, values: Values, ops: Any) -> None:
-        """Put it there."""
+        """Set the values."""
         read = ops.take(values[self.history], self.targets)
         ended = ops.all(ops.isnan(read), axis=1)[:, None]  # (B, 1, K)
         for name, where in (("forecast", ended), ("quantiles", ended[..., None])):
@@ -460,7 +460,7 @@ class EndSeries(SharedStep, kind="end_series"):
 
 @dataclass(frozen=True)
 class NumberSteps(SharedStep, kind="number_steps"):
-    """The step of the history, from 0, with which each step of a network ends, (B, N) int32.
+    """The step of the history, from 0, at which each step of a network ends, (B, N) int32.
 
     Attributes:
         history: Windows (B, T, C) raw.
@@ -475,7 +475,7 @@ class NumberSteps(SharedStep, kind="number_steps"):
     width: int
 
     def do(self, values: Values, ops: Any) -> None:
-        """Count back from the last one."""
+        """Count backwards from the last step."""
         rows, count, *_ = ops.shape(values[self.states])
         last = ops.cast(ops.shape(values[self.history])[1] - 1, "int64")
         ends = ops.cast(last - self.width * ops.range(count - 1, -1, -1), "int32")
@@ -484,7 +484,7 @@ class NumberSteps(SharedStep, kind="number_steps"):
 
 @dataclass(frozen=True)
 class AverageEffect(JsonFile):
-    """The mean of the effects of all series of a panel, on one of which nothing else is known.
+    """The mean effect over all series of a panel, for a series about which nothing else is known.
 
     Attributes:
         effect: Mean of the effects, of F inputs on one target.
@@ -502,16 +502,17 @@ class AverageEffect(JsonFile):
 
 
 def _last_of(history: Any, steps: int, ops: Any) -> Any:
-    """The last steps of (B, T, ...), missing ones before the first."""
+    """Take the last steps of (B, T, ...), padded with missing ones before the first."""
     before = ops.full([ops.shape(history)[0], steps, *history.shape[2:]], float("nan"))
     return ops.concat([before, history], axis=1)[:, -steps:]
 
 
 @dataclass(frozen=True)
 class SplitEffect(SharedStep, kind="split_effect"):
-    """The effects of known inputs on a series of which nothing else is known.
+    """The effects of known inputs on a series about which nothing else is known.
 
-    `behind` (B, steps) is on the steps read, and `ahead` (B, H) on those ahead.
+    `behind` (B, steps) are the effects on the steps read, and `ahead` (B, H) those on the steps
+    ahead.
 
     Attributes:
         past: Known inputs (B, T, F) of the history, NaN where missing: the last one known counts.
@@ -526,7 +527,7 @@ class SplitEffect(SharedStep, kind="split_effect"):
     average: AverageEffect
 
     def do(self, values: Values, ops: Any) -> None:
-        """Compute them."""
+        """Compute the effects."""
         of = self.average
         read = _last_of(values[self.past], self.steps, ops)
         missing = ops.isnan(read)
@@ -542,9 +543,9 @@ class SplitEffect(SharedStep, kind="split_effect"):
 
 @dataclass(frozen=True)
 class ReadAlone(SharedStep, kind="read_alone"):
-    """A series that the model never saw, on the scale that its own history has.
+    """Reads a series that the model never saw, on the scale of its own history.
 
-    `level` and `spread` (B, 1, 1) are added. What `SplitEffect` has added as `behind` is
+    `level` and `spread` (B, 1, 1) are added. The `behind` of `SplitEffect`, if present, is
     subtracted.
 
     Attributes:
@@ -561,7 +562,7 @@ class ReadAlone(SharedStep, kind="read_alone"):
     exponent: float | None
 
     def do(self, values: Values, ops: Any) -> None:
-        """Scale and fill it."""
+        """Scale and fill the series."""
         read = _last_of(values[self.source], self.lookback, ops)
         read = ops.reshape(read, [-1, self.lookback])
         missing = ops.isnan(read)
@@ -583,7 +584,7 @@ class ReadAlone(SharedStep, kind="read_alone"):
 
 @dataclass(frozen=True)
 class RestoreAlone(SharedStep, kind="restore_alone"):
-    """Quantiles (B, H, 1, Q) of a series that the model never saw in its own units, (B, H, Q).
+    """Converts quantiles (B, H, 1, Q) of an unknown series to its own units, (B, H, Q).
 
     Attributes:
         source: Quantiles on the scale of `ReadAlone`, whose `level` and `spread` are read, and
@@ -597,7 +598,7 @@ class RestoreAlone(SharedStep, kind="restore_alone"):
     exponent: float | None
 
     def do(self, values: Values, ops: Any) -> None:
-        """Scale them."""
+        """Scale the quantiles."""
         served = values[self.source][:, :, 0]
         if "ahead" in values:
             served = served + values["ahead"][..., None]
@@ -626,12 +627,12 @@ class SeriesColumns(JsonFile):
 
 @dataclass(frozen=True)
 class FindColumns(SharedStep, kind="find_columns"):
-    """The answer to a caller that has columns of some names: what to send.
+    """The answer to a caller with named columns: what to send.
 
-    Adds `columns` (B, C), the model's in the order of `history`; `place` (B, C) int32, where each
-    of them stands among the names, -1 where it does not; `needed` (B, C) int32, 1 where there is no
-    forecast without it; `forecast_columns` (B, K); `future_columns` (B, F), the known inputs that
-    are read, in the order of `future`.
+    Adds `columns` (B, C), the model's columns in the order of `history`; `place` (B, C) int32, the
+    position of each among the caller's names, -1 if it is missing; `needed` (B, C) int32, 1 for a
+    column without which there is no forecast; `forecast_columns` (B, K); `future_columns` (B, F),
+    the known inputs in the order of `future`.
 
     Attributes:
         source: Names (B, N) that the caller has.
@@ -642,7 +643,7 @@ class FindColumns(SharedStep, kind="find_columns"):
     columns: SeriesColumns
 
     def do(self, values: Values, ops: Any) -> None:
-        """Find them."""
+        """Find the columns."""
         names, of = values[self.source], self.columns
         values["place"], _ = ops.places(names, of.names)
         every = range(len(of.names))
@@ -657,9 +658,10 @@ class FindColumns(SharedStep, kind="find_columns"):
 
 @dataclass(frozen=True)
 class OrderColumns(SharedStep, kind="order_columns"):
-    """Columns of any names as the model reads them.
+    """Orders named columns as the model reads them.
 
-    Others than the model's are left out; of those that it does not read any may be missing.
+    Columns that the model does not have are left out; those that it has but does not read may be
+    missing.
 
     Attributes:
         source: Values (B, T, N), which become (B, T, C), or (B, H, F) of known inputs.
@@ -674,7 +676,7 @@ class OrderColumns(SharedStep, kind="order_columns"):
     future: bool = False
 
     def do(self, values: Values, ops: Any) -> None:
-        """Pick them."""
+        """Pick the columns."""
         of, named = self.columns, "columns: expected a "
         names = [of.names[number] for number in of.known] if self.future else of.names
         read = range(len(names)) if self.future else sorted(of.read)

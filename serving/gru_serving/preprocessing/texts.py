@@ -1,8 +1,8 @@
-r"""Texts to tokens and word ids.
+r"""The steps from texts to tokens and word ids.
 
-A `Tokenizer` is a list of changes of a text, of which the last one finds the tokens. Patterns are
-RE2's, in the part of its syntax that Python has as well, and `\p{L}` with the characters of each
-class in a table: TensorFlow's own tables of Unicode are of its version, and so are these.
+A `Tokenizer` is a list of changes of a text, the last of which finds the tokens. Patterns use the
+part of RE2's syntax that Python shares, and `\p{L}`, whose characters come from a table:
+TensorFlow's tables of Unicode are of its own version, and so are these.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gru_serving.preprocessing.description import DataFile, Described, Files, St
 
 PADDING, UNKNOWN = 0, 1
 RESERVED = ("[PAD]", "[UNK]")
-"""Names of ids 0 and 1 in files; no text yields such a token, brackets stand alone."""
+"""Names of ids 0 and 1 in files; no text yields such a token, since brackets stand alone."""
 
 ATTACHED = "##"
-"""Mark before tokens that stand behind no blank, where this is to be told."""
+"""Mark of tokens that do not follow a blank, if this is to be distinguished."""
 _LEAST_BEGINNING = 4
 """Fewest letters by which an unknown word is taken for a known one that begins alike."""
 _MOST_ENDING = 6
@@ -34,7 +34,7 @@ _MOST_ENDING = 6
 _POINTS = 0x110000
 """Number of code points of Unicode."""
 _ENTITY = b"&"
-"""Beginning of all that is exchanged."""
+"""Begin of every key in an exchange."""
 _SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "Σ", "σ", "ς"
 _CLASS = re.compile(r"\\p\{(\w+)\}")
 _BRACKETS = re.compile(r"\[(?:\\.|[^\]\\])*\]")
@@ -43,7 +43,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f](?:-[^\x00-\x7f])?")
 
 @dataclass(frozen=True)
 class UnicodeTables:
-    r"""Characters as TensorFlow takes them, for a runtime without it; made once, by asking it.
+    r"""Unicode characters as TensorFlow treats them, for runtimes without it.
+
+    Computed once by TensorFlow.
 
     Attributes:
         classes: Characters of each class, such as `L` of `\p{L}`, as in brackets of a pattern.
@@ -58,10 +60,12 @@ class UnicodeTables:
     passed: str = ""
 
     def compile(self, pattern: str, ascii_only: bool = False) -> re.Pattern[str] | None:
-        """Compile a pattern; for texts of ASCII alone small classes are several times as fast.
+        """Compile a pattern.
+
+        For texts of ASCII alone, small character classes are several times as fast.
 
         Returns:
-            The pattern; None where no such text matches.
+            Compiled pattern; None if it matches no such text.
         """
         whole = _CLASS.sub(lambda found: self.classes[found[1]], pattern)
         if ascii_only:
@@ -75,20 +79,23 @@ TextChange = Callable[[str], str]
 
 
 class TextStep(Described, ABC):
-    """A change of texts, the same in both runtimes."""
+    """A change of texts that is the same in both runtimes."""
 
     @abstractmethod
     def python(self, tables: UnicodeTables, ascii_only: bool) -> Callable[[str], Any] | None:
-        """Return the change of one text, for texts of ASCII alone or for any; None changes none."""
+        """Return the change of one text, for texts of ASCII alone or for any.
+
+        None if nothing changes.
+        """
 
     @abstractmethod
     def graph(self, texts: Any) -> Any:
-        """Change texts (B,) of UTF-8 by operations of TensorFlow."""
+        """Change texts (B,) of UTF-8 by TensorFlow operations."""
 
 
 @dataclass(frozen=True)
 class Replace(TextStep, kind="replace"):
-    r"""Replacement of all that matches.
+    r"""Replaces all matches of a pattern.
 
     Attributes:
         pattern: Pattern of RE2.
@@ -112,7 +119,7 @@ class Replace(TextStep, kind="replace"):
 
 @dataclass(frozen=True)
 class Cut(TextStep, kind="cut"):
-    """Removal of what stands between two patterns, and of these themselves.
+    """Removes what stands between two patterns, and their matches.
 
     Attributes:
         between: Patterns, without groups, that open and close.
@@ -123,7 +130,7 @@ class Cut(TextStep, kind="cut"):
     by: str
 
     def python(self, tables: UnicodeTables, ascii_only: bool) -> TextChange:
-        """Return the pattern `opening.*?closing`, in one pass however often nothing closes it."""
+        """Return the removal by the pattern `opening.*?closing`, in one pass in any case."""
         pairs = [[tables.compile(each, ascii_only) for each in pair] for pair in self.between]
         openings = "|".join(f"({pair[0].pattern})" for pair in pairs if pair[0])
         opening = re.compile(openings, re.ASCII)
@@ -149,7 +156,7 @@ class Cut(TextStep, kind="cut"):
         return cut
 
     def graph(self, texts: Any) -> Any:
-        """Cut texts (B,)."""
+        """Cut the texts (B,)."""
         import tensorflow as tf
 
         whole = "|".join(f"{opening}(?s:.*?){closing}" for opening, closing in self.between)
@@ -158,7 +165,7 @@ class Cut(TextStep, kind="cut"):
 
 @dataclass(frozen=True)
 class Exchange(TextStep, kind="exchange"):
-    """Replacement of several patterns by a text each.
+    """Replaces several patterns by a text each.
 
     Attributes:
         pairs: Patterns of ASCII without groups, with the text in place of each. None is part of
@@ -168,7 +175,10 @@ class Exchange(TextStep, kind="exchange"):
     pairs: tuple[tuple[str, str], ...]
 
     def python(self, tables: UnicodeTables, ascii_only: bool) -> TextChange | None:  # noqa: ARG002
-        """Return the exchange, in one pass; texts of ASCII that have any are read as any other."""
+        """Return the exchange in one pass.
+
+        ASCII texts with any match are treated like other texts.
+        """
         if ascii_only:
             return None
         pattern = re.compile("|".join(f"({pattern})" for pattern, _ in self.pairs), re.ASCII)
@@ -176,7 +186,7 @@ class Exchange(TextStep, kind="exchange"):
         return partial(pattern.sub, lambda found: texts[found.lastindex or 0])
 
     def graph(self, texts: Any) -> Any:
-        """Exchange in texts (B,), one pattern after the other."""
+        """Replace the patterns in texts (B,), one after the other."""
         import tensorflow as tf
 
         for pattern, text in self.pairs:
@@ -186,7 +196,7 @@ class Exchange(TextStep, kind="exchange"):
 
 @dataclass(frozen=True)
 class Normalise(TextStep, kind="normalise"):
-    """Characters of one meaning as one.
+    """Replaces characters of the same meaning by a single one.
 
     Attributes:
         characters: Characters, each with what it becomes.
@@ -199,7 +209,7 @@ class Normalise(TextStep, kind="normalise"):
     passes: int
 
     def python(self, tables: UnicodeTables, ascii_only: bool) -> TextChange | None:  # noqa: ARG002
-        """Return the change; there is nothing to do in ASCII."""
+        """Return the change; None for ASCII."""
         if ascii_only:
             return None
         changed, pairs = str.maketrans(dict(self.characters)), dict(self.pairs)
@@ -216,19 +226,19 @@ class Normalise(TextStep, kind="normalise"):
         return normalise
 
     def graph(self, texts: Any) -> Any:
-        """Normalise texts (B,), those of ASCII left as they are."""
+        """Normalise texts (B,); ASCII texts stay as they are."""
         import tensorflow as tf
 
         places = tf.where(tf.strings.regex_full_match(texts, r"(?s).*[^\x00-\x7F].*"))  # (K, 1)
         decoded = tf.strings.unicode_decode(tf.gather_nd(texts, places), "UTF-8")
         points, rows = self._composed(*self._replaced(decoded.flat_values, decoded.value_rowids()))
-        # What makes the values valid is not asked again in the graph: it would double it.
+        # Assertions that hold by construction are left out of the graph, which they would double.
         changed = tf.RaggedTensor.from_value_rowids(points, rows, decoded.nrows(), validate=False)
         encoded = tf.strings.unicode_encode(changed, "UTF-8")
         return tf.tensor_scatter_nd_update(texts, places, encoded)
 
     def _replaced(self, points: Any, rows: Any) -> tuple[Any, Any]:
-        """Replace code points (N,) int32 of texts `rows` (N,); (M,) and (M,)."""
+        """Replace code points (N,) int32 of texts `rows` (N,); returns (M,) and (M,)."""
         import tensorflow as tf
 
         keys, starts, values = (tf.constant(each) for each in self._table)
@@ -236,7 +246,7 @@ class Normalise(TextStep, kind="normalise"):
         found = tf.equal(tf.gather(keys, place), points)
         begin = tf.where(found, tf.gather(starts, place), 0)
         length = tf.where(found, tf.gather(starts, place + 1) - begin, 1)
-        # Of each new character: which old one it comes from, and which of that one's it is.
+        # For each new character: the old one it comes from, and its position in the replacement.
         source = tf.repeat(tf.range(tf.size(points)), length)
         number = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
         other = tf.gather(values, tf.gather(begin, source) + number)
@@ -244,7 +254,7 @@ class Normalise(TextStep, kind="normalise"):
         return new, tf.gather(rows, source)
 
     def _composed(self, points: Any, rows: Any) -> tuple[Any, Any]:
-        """Join pairs among code points (N,) int32 of texts `rows` (N,); (M,) and (M,)."""
+        """Compose pairs of code points (N,) int32 of texts `rows` (N,); returns (M,) and (M,)."""
         import tensorflow as tf
 
         pairs, joined = (tf.constant(each) for each in self._joined)
@@ -262,7 +272,7 @@ class Normalise(TextStep, kind="normalise"):
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Code points ascending, (P,), where what replaces each begins, (P + 1,), and all of it."""
+        """Code points in ascending order (P,), starts of the replacements (P + 1,), and these."""
         found = sorted(self.characters)
         starts = np.cumsum([0, *(len(text) for _, text in found)])
         values = [ord(character) for _, text in found for character in text]
@@ -271,7 +281,7 @@ class Normalise(TextStep, kind="normalise"):
 
     @cached_property
     def _joined(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs ascending, (Q,) int64, and what each becomes, (Q,) int32."""
+        """Pairs in ascending order (Q,) int64, and the character that each becomes (Q,) int32."""
         found = sorted((ord(pair[0]) * _POINTS + ord(pair[1]), ord(by)) for pair, by in self.pairs)
         keys, values = zip(*found, strict=True)
         return np.array(keys, np.int64), np.array(values, np.int32)
@@ -279,10 +289,11 @@ class Normalise(TextStep, kind="normalise"):
 
 @dataclass(frozen=True)
 class Lower(TextStep, kind="lower"):
-    """Lower case.
+    """Converts to lower case.
 
-    The only one that depends on its neighbours is that of Σ (Unicode, table 3-17, Final_Sigma): ς
-    behind a cased letter and before none, where letters to be passed over do not count.
+    The only character whose conversion depends on its neighbours is Σ (Unicode, table 3-17,
+    Final_Sigma): it becomes ς after a cased letter and before none, where case-ignorable characters
+    are skipped.
     """
 
     def python(self, tables: UnicodeTables, ascii_only: bool) -> TextChange:
@@ -293,7 +304,7 @@ class Lower(TextStep, kind="lower"):
         cased, passed = (re.compile(f"[{each}]").match for each in (tables.cased, tables.passed))
 
         def meets(text: str, places: range) -> bool:
-            """Whether the next letter that counts is a cased one."""
+            """Tell whether the next character that is not ignorable is a cased letter."""
             for place in places:
                 if cased(text[place]):
                     return True
@@ -314,7 +325,7 @@ class Lower(TextStep, kind="lower"):
         return lower
 
     def graph(self, texts: Any) -> Any:
-        """Convert texts (B,)."""
+        """Convert the texts (B,)."""
         import tensorflow as tf
 
         return tf.strings.lower(texts, encoding="utf-8")
@@ -322,7 +333,7 @@ class Lower(TextStep, kind="lower"):
 
 @dataclass(frozen=True)
 class FindTokens(TextStep, kind="find"):
-    """The tokens of a text.
+    """Finds the tokens of a text.
 
     Attributes:
         pattern: Pattern of a token, without groups; none has a blank.
@@ -339,13 +350,13 @@ class FindTokens(TextStep, kind="find"):
         """Return the tokens (B, None) of texts (B,)."""
         import tensorflow as tf
 
-        # The whole match: a group would take six times as long.
+        # The whole match is used: a group would take six times as long.
         return tf.strings.split(tf.strings.regex_replace(texts, self.pattern, r"\0 "))
 
 
 @dataclass(frozen=True)
 class SplitCharacters(TextStep, kind="characters"):
-    """The characters of a text as its tokens."""
+    """Splits a text into its characters."""
 
     def python(self, tables: UnicodeTables, ascii_only: bool) -> Callable[[str], list[str]]:  # noqa: ARG002
         """Return the split."""
@@ -360,7 +371,7 @@ class SplitCharacters(TextStep, kind="characters"):
 
 @dataclass(frozen=True)
 class Spacing:
-    """The way in which tokens tell whether they stand behind a blank.
+    """Marks whether a token follows a blank.
 
     Attributes:
         begin: Mark of the beginning of a run without blanks, while tokens are looked for.
@@ -371,7 +382,7 @@ class Spacing:
     attached: str
 
     def python(self, tokens: Sequence[str]) -> list[str]:
-        """Return tokens with that mark in place of the other."""
+        """Return the tokens with this mark in place of the other one."""
         return [
             self.attached + token
             if token[:1] != self.begin
@@ -382,7 +393,7 @@ class Spacing:
         ]
 
     def graph(self, tokens: Any) -> Any:
-        """Do the same to tokens (B, None)."""
+        """Replace the marks of tokens (B, None)."""
         import tensorflow as tf
 
         def replaced(flat: Any) -> Any:
@@ -394,7 +405,7 @@ class Spacing:
 
 
 class Tokenizer(DataFile):
-    """A split of texts into tokens; bytes that are no UTF-8 become U+FFFD.
+    """Splits texts into tokens; bytes that are not UTF-8 become U+FFFD.
 
     Args:
         steps: Changes of a text; the last one finds the tokens.
@@ -416,7 +427,7 @@ class Tokenizer(DataFile):
 
     def __call__(self, text: bytes) -> list[str]:
         """Return the tokens of a text."""
-        # What takes the place of an entity in ASCII may be none.
+        # The replacement of an ASCII entity may not be ASCII.
         if text.isascii() and not (self._exchanges and _ENTITY in text):
             found: Any = text.decode("ascii")
             changes = self._ascii
@@ -428,15 +439,15 @@ class Tokenizer(DataFile):
         return found if self.spacing is None else self.spacing.python(found)
 
     def graph(self, texts: Any) -> Any:
-        """Return the tokens (B, None) of texts (B,), by operations of TensorFlow."""
+        """Return the tokens (B, None) of texts (B,) by TensorFlow operations."""
         return self._traced(texts)
 
     def shown(self, token: str) -> str:
-        """Return a token as it stands in its text."""
+        """Return a token as it appears in its text."""
         return token if self.spacing is None else token.removeprefix(self.spacing.attached) or token
 
     def shown_in_graph(self, tokens: Any) -> Any:
-        """Return tokens (B, None) as they stand in their texts, by operations of TensorFlow."""
+        """Return tokens (B, None) as they appear in their texts, by TensorFlow operations."""
         import tensorflow as tf
 
         if self.spacing is None:
@@ -461,7 +472,7 @@ class Tokenizer(DataFile):
 
     @classmethod
     def parse(cls, text: str) -> Tokenizer:
-        """Return the inverse of `text`.
+        """Parse what `text` returned.
 
         Raises:
             InvalidArgument: The content is of another format, or has a step unknown here.
@@ -479,7 +490,7 @@ class Tokenizer(DataFile):
 
     @cached_property
     def tables(self) -> UnicodeTables:
-        """Characters as TensorFlow takes them."""
+        """The Unicode tables as TensorFlow treats them."""
         return self._tables if isinstance(self._tables, UnicodeTables) else self._tables()
 
     @cached_property
@@ -500,7 +511,7 @@ class Tokenizer(DataFile):
 
     @cached_property
     def _traced(self) -> Any:
-        """Return the split as one function: to clean a text takes a hundred operations."""
+        """The split as one TensorFlow function: cleaning takes a hundred operations."""
         import tensorflow as tf
 
         def split(texts: Any) -> Any:
@@ -517,7 +528,7 @@ _NO_FILES = Files(Path())
 
 
 class Words(DataFile):
-    """The known words and their ids.
+    """The known words with their ids.
 
     Args:
         tokens: Words, whose places are their ids; the first two stand for padding and unknown ones.
@@ -593,7 +604,7 @@ class Words(DataFile):
 
     @cached_property
     def table(self) -> Any:
-        """Table of TensorFlow; a module that uses it holds it to be saved."""
+        """The TensorFlow table; a module that uses it must hold it in order to be saved."""
         return _table(self.tokens[len(RESERVED) :], range(len(RESERVED), len(self.tokens)))
 
     @cached_property
@@ -607,7 +618,7 @@ class Words(DataFile):
 
     @classmethod
     def parse(cls, text: str) -> Words:
-        """Return the inverse of `text`."""
+        """Parse what `text` returned."""
         return cls(text.removesuffix("\n").split("\n"))
 
     @cached_property
@@ -637,7 +648,7 @@ def _table(keys: Sequence[str], values: Sequence[int]) -> Any:
 
 
 def padded_in_graph(tokens: Any, by: Any) -> Any:
-    """Return ragged values (B, None) as (B, T), T at least 1, by operations of TensorFlow."""
+    """Pad ragged values (B, None) to (B, T), T at least 1, by TensorFlow operations."""
     import tensorflow as tf
 
     table = tokens.to_tensor(by)
@@ -646,7 +657,7 @@ def padded_in_graph(tokens: Any, by: Any) -> Any:
 
 @dataclass(frozen=True)
 class Tokenize(Step, kind="tokenize"):
-    """Texts to tokens.
+    """Converts texts to tokens.
 
     Attributes:
         source: Texts (B,).
@@ -673,7 +684,7 @@ class Tokenize(Step, kind="tokenize"):
 
 @dataclass(frozen=True)
 class LookUp(Step, kind="look_up"):
-    """Tokens to word ids.
+    """Converts tokens to word ids.
 
     Attributes:
         source: Tokens (B, None).
@@ -688,11 +699,11 @@ class LookUp(Step, kind="look_up"):
     backoff: bool = False
 
     def numpy(self, values: Values) -> None:
-        """Look tokens up."""
+        """Look up the tokens."""
         values[self.target] = self.words.look_up(values[self.source], self.backoff)
 
     def graph(self, values: Values) -> None:
-        """Look tokens up."""
+        """Look up the tokens."""
         ids = self.words.graph(values[self.source], self.backoff)
         values[self.target] = padded_in_graph(ids, PADDING)
 
@@ -704,7 +715,7 @@ class LookUp(Step, kind="look_up"):
 
 @dataclass(frozen=True)
 class ShowTokens(Step, kind="show_tokens"):
-    """Tokens as they stand in their texts.
+    """Shows tokens as they appear in their texts.
 
     Attributes:
         source: Tokens (B, None).
@@ -717,7 +728,7 @@ class ShowTokens(Step, kind="show_tokens"):
     tokenizer: Tokenizer
 
     def numpy(self, values: Values) -> None:
-        """Take marks off, and pad."""
+        """Remove the marks, and pad."""
         rows, shown = values[self.source], self.tokenizer.shown
         table = np.full((len(rows), max(map(len, rows), default=0) or 1), b"", object)
         for row, tokens in zip(table, rows, strict=True):
@@ -725,13 +736,13 @@ class ShowTokens(Step, kind="show_tokens"):
         values[self.target] = table
 
     def graph(self, values: Values) -> None:
-        """Take marks off, and pad."""
+        """Remove the marks, and pad."""
         shown = self.tokenizer.shown_in_graph(values[self.source])
         values[self.target] = padded_in_graph(shown, "")
 
 
 def vector(array: np.ndarray) -> np.ndarray:
-    """Return an array of one axis.
+    """Return an array with one axis.
 
     Raises:
         InvalidArgument: The array has another number of axes; the message is TensorFlow's.
@@ -742,5 +753,5 @@ def vector(array: np.ndarray) -> np.ndarray:
 
 
 def shape_text(array: np.ndarray) -> str:
-    """Return a shape as in `[2,3]`."""
+    """Write a shape as in `[2,3]`."""
     return f"[{','.join(map(str, array.shape))}]"

@@ -1,1 +1,1 @@
-"""TF Serving's messages under their own full names, in a descriptor pool of their own."""
+"""TF Serving's messages under their full names, in a separate descriptor pool."""

@@ -1,8 +1,8 @@
 """The private descriptor pool of the generated modules.
 
 TensorFlow and tensorflow-serving-api register files with the same messages in protobuf's default
-pool, which refuses a full name twice. In a pool of our own the names stay exact (they appear in
-Any type URLs, in reflection and in text format) and nothing collides, in either import order.
+pool, which refuses a full name twice. In a separate pool the names stay exact (they appear in Any
+type URLs, in reflection and in text format) and nothing collides, in either import order.
 """
 
 from __future__ import annotations

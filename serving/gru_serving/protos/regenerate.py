@@ -1,8 +1,8 @@
 """Write the `_pb2.py` and `_pb2.pyi` files again: `python -m gru_serving.protos.regenerate`.
 
-protoc reads the `.proto` files and writes descriptors and type stubs; the modules are written
-here, so that they register in `gru_serving.protos.pool` instead of protobuf's default pool and do
-not depend on the versions of protoc or the protobuf runtime. Needs grpcio-tools.
+protoc compiles the `.proto` files to descriptors and type stubs. The modules are written here, so
+that they register in `gru_serving.protos.pool` instead of protobuf's default pool and do not depend
+on the versions of protoc or the protobuf runtime. Needs grpcio-tools.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def descriptors(pyi_out: Path | None = None) -> list[descriptor_pb2.FileDescript
     sources = sorted(f"{PACKAGE}/{path.name}" for path in HERE.glob("*.proto"))
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "descriptors.bin"
-        # A process of its own: protoc crashes inside one that has loaded TensorFlow.
+        # protoc runs in a separate process, since it crashes in one that has loaded TensorFlow.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE.parent.parent}"]
         command += [f"--descriptor_set_out={out}"]
         if pyi_out is not None:
@@ -47,7 +47,7 @@ def descriptors(pyi_out: Path | None = None) -> list[descriptor_pb2.FileDescript
 
 
 def module_text(file: descriptor_pb2.FileDescriptorProto) -> str:
-    """The generated module of one file."""
+    """Return the generated module of one file."""
     source = Path(file.name).name
     imports = sorted(
         Path(dependency).stem + "_pb2"
@@ -63,7 +63,7 @@ def module_text(file: descriptor_pb2.FileDescriptorProto) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Regenerate; 0 when done."""
+    """Regenerate the files; returns 0."""
     parser = argparse.ArgumentParser(
         prog="python -m gru_serving.protos.regenerate", description=__doc__
     )

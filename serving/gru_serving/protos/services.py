@@ -1,7 +1,7 @@
 """gRPC stubs and handlers made from the service descriptors: no generated `_pb2_grpc` modules.
 
-Those would bind the package to the grpcio version that generated them, and each is a table of
-method names that the descriptors hold already.
+Generated modules would bind the package to the grpcio version that generated them, and each is only
+a table of method names, which the descriptors contain.
 """
 
 from __future__ import annotations

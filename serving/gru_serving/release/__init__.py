@@ -1,1 +1,1 @@
-"""Taking a version live: golden requests, verification, labels."""
+"""Releases of versions: golden requests, verification, labels."""

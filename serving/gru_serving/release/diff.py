@@ -1,4 +1,4 @@
-"""The differences of two versions: signatures, and answers to the golden requests of both."""
+"""The differences between two versions: signatures, and answers to the golden requests of both."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Tally:
     def add(
         self, old: npt.NDArray[Any], new: npt.NDArray[Any], tolerance: float
     ) -> npt.NDArray[Any]:
-        """Count; returns where the two differ."""
+        """Count the differences; returns where the two differ."""
         self.values += old.size
         if old.shape != new.shape:
             self.differing += old.size
@@ -139,7 +139,7 @@ def _golden_if_any(version: Path) -> list[Request]:
 def _compare_signatures(
     old: Mapping[str, Signature], new: Mapping[str, Signature]
 ) -> tuple[list[str], set[str]]:
-    """List the differences, and the names of the signatures that take the same requests."""
+    """List the differences, and the names of the signatures with the same requests."""
     names = [{name for name in side if not name.startswith("__")} for side in (old, new)]
     said = [f"{name}: only in the old version" for name in sorted(names[0] - names[1])]
     said += [f"{name}: only in the new version" for name in sorted(names[1] - names[0])]

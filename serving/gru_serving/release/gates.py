@@ -1,4 +1,4 @@
-"""The gates of a promotion: golden answers and speed before a label moves, the log behind it."""
+"""The gates of a promotion: golden answers and speed before it, the prediction log after it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GateError(RolloutError):
 
 @dataclass(frozen=True)
 class VersionGates:
-    """Asks the server both versions' golden requests.
+    """Sends the golden requests of both versions to the server.
 
     Attributes:
         golden: Whether the new version must answer as at export.
@@ -43,7 +43,7 @@ class VersionGates:
     most_latency: float | None = None
 
     def check(self, rollout: Rollout, moves: Sequence[Move]) -> None:
-        """Ask the versions that labels move to.
+        """Ask the versions to which labels move.
 
         Raises:
             GateError: A version does not pass a gate.
@@ -96,7 +96,7 @@ def _replay(requests: Sequence[Request], ask: Engine, version: int) -> None:
 
 
 def _medians(engines: Sequence[Engine], request: Request) -> list[float]:
-    """Seconds of each engine for one request, asked in turn, without the first few."""
+    """Measure the median seconds of each engine for one request, without the first few."""
     seconds: list[list[float]] = [[] for _ in engines]
     for _ in range(_RUNS + _FIRST):
         for ask, times in zip(engines, seconds, strict=True):
@@ -108,7 +108,7 @@ def _medians(engines: Sequence[Engine], request: Request) -> list[float]:
 
 @dataclass(frozen=True)
 class LiveGates:
-    """Watches the prediction log for a while.
+    """Watches the prediction log for some time.
 
     Attributes:
         logs: Directory of the server's prediction log.
@@ -127,7 +127,7 @@ class LiveGates:
     outcomes: Known = field(default_factory=dict)
 
     def known(self, rollout: Rollout, label: str) -> frozenset[str]:
-        """Name what has shifted already under the version of a label, so is not a new one's fault.
+        """Name the quantities that have already shifted under the version of a label.
 
         Raises:
             RolloutError: The version is not on this disk.
@@ -142,7 +142,7 @@ class LiveGates:
             return frozenset()
 
     def watch(self, rollout: Rollout, move: Move, known: frozenset[str]) -> None:
-        """Wait until the time is over; ends as soon as enough rows show a fault.
+        """Watch until the time is over, or until enough rows show a fault.
 
         Args:
             rollout: Rollout that has moved the label.

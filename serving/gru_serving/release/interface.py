@@ -1,4 +1,4 @@
-"""The interface of a version that clients rely on, and the ways in which a new version breaks it.
+"""The interface of a version on which clients rely, and the changes of a new version that break it.
 
 Requests without a label go to the highest version. A version with other inputs, outputs, classes
 or columns would answer them without an error, and wrongly.
@@ -38,7 +38,7 @@ _PROMISES = {
     "horizon": "the horizon",
     "levels": "the levels of the quantiles",
 }
-"""Entries of the model card that tell what an answer means, and how to name them."""
+"""Entries of the model card that define what an answer means, with the names shown for them."""
 _TAGS = ("serve",)
 _NAMES_SHOWN = 5
 
@@ -157,7 +157,7 @@ def check_interface(old: Path, new: Path) -> None:
         said = escaped(str(error))
         raise InterfaceChangeError(f"{said}; {ACCEPT_FLAG} leaves out the comparison") from None
     if broken:
-        # Names of classes and tensors are whatever those who made the versions chose.
+        # Names of classes and tensors are chosen by the authors of the versions.
         listed = "".join(f"\n  {escaped(sentence)}" for sentence in broken)
         raise InterfaceChangeError(
             f"its clients would not find what version {old.name} has:{listed}\n"
@@ -186,7 +186,7 @@ def check_next_version(base: Path, new: Path) -> None:
 
 
 def _change(before: Any, after: Any) -> str:
-    """Say how an entry of the card changed."""
+    """Describe the change of an entry of the card."""
     if not (isinstance(before, list) and isinstance(after, list)):
         return f"{before!s:.200} became {after!s:.200}"
     then, now = set(map(str, before)), set(map(str, after))  # a hundred thousand, perhaps
@@ -219,7 +219,7 @@ def _broken_signature(name: str, old: Signature, new: Signature | None) -> list[
 
 
 def _form(signature: str, alias: str, tensor: TensorInfo) -> str:
-    """Write a tensor's type and shape; of one whose sizes are the network's, the rank."""
+    """Write a tensor's type and shape; only the rank if the network determines its sizes."""
     shape = tensor.shape
     if shape is None:
         sizes = "any shape"

@@ -1,9 +1,9 @@
-"""Moves the version labels of a running server, through its model config file.
+"""Moves of version labels on a running server, through its model config file.
 
-TF Serving refuses a label on a version that does not serve, and then loads nothing of the new
-configuration either. So a label moves in two steps: first the configuration asks for the new
-version and the server loads it, then the label points to it. Between the two, and wherever this
-is interrupted, the label serves as before.
+TF Serving refuses a label on a version that does not serve, and then loads nothing else of the new
+configuration. So a label moves in two steps: first the configuration requests the new version and
+the server loads it, then the label points to it. Between the two, and wherever this is interrupted,
+the label serves as before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Rollout:
-    """The model, its configuration and the server that a rollout works on.
+    """The model, its configuration and the server of a rollout.
 
     Attributes:
         path: Path of the model config file that the server was started with.
@@ -56,11 +56,11 @@ class Rollout:
     check: Callable[[Sequence[Move]], None] = lambda _: None
 
     def labels(self) -> dict[str, int]:
-        """Versions by label, as the file has them."""
+        """Return the versions by label, as in the file."""
         return dict(find_entry(read_config(self.path, self.model), self.model).version_labels)
 
     def newest(self) -> int:
-        """The highest version in the model's base path.
+        """Return the highest version in the model's base path.
 
         Raises:
             RolloutError: There is none.
@@ -71,11 +71,14 @@ class Rollout:
         return max(found)
 
     def versions(self) -> dict[int, Path]:
-        """The directories of the versions on this machine's disk, by their numbers."""
+        """Return the directories of the versions on this machine's disk by number."""
         return self._on_disk(read_config(self.path, self.model))
 
     def unlabelled(self) -> int | None:
-        """The version that requests without label or version get, by the file; None for none."""
+        """Return the version for requests without label or version, according to the file.
+
+        None if there is none.
+        """
         config = read_config(self.path, self.model)
         return max(choose(self._on_disk(config), self._served(config).policy), default=None)
 
@@ -91,7 +94,7 @@ class Rollout:
         return found[version]
 
     def before(self, label: str) -> int:
-        """The version that a label pointed to before its last promotion.
+        """Return the version to which a label pointed before its last promotion.
 
         Raises:
             RolloutError: The history does not know.
@@ -161,7 +164,7 @@ class Rollout:
                 raise
 
     def _apply(self, config: ModelServerConfig, done: Callable[[], bool], what: str) -> None:
-        """Write the file, have the server take it over, and wait until that shows."""
+        """Write the file, have the server apply it, and wait until that shows."""
         assert self.server is not None
         if config != read_config(self.path, self.model):
             write_config(self.path, config)
@@ -225,7 +228,7 @@ class Rollout:
                 self.say(f"putting the configuration back: {error.message}")
 
     def _serving(self, config: ModelServerConfig, versions: set[int]) -> ModelServerConfig:
-        """The configuration, asking for these versions besides those it asks for already."""
+        """Return the configuration with these versions requested in addition."""
         policy = self._served(config).policy
         changed = copy_config(config)
         if policy.kind == "all":

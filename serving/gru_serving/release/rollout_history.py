@@ -1,4 +1,4 @@
-"""The history of a config file's labels, next to it: `FILE.history.jsonl`."""
+"""The history of a config file's labels, stored next to it in `FILE.history.jsonl`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDING = ".history.jsonl"
 
 @dataclass(frozen=True)
 class Move:
-    """A label that went from one version to another; None where there was or is none."""
+    """A label that moved from one version to another; None where there was or is none."""
 
     label: str
     before: int | None
@@ -41,7 +41,7 @@ class History:
         self._path = config.with_name(config.name + _ENDING)
 
     def before(self, model: str, label: str) -> int:
-        """The version that a label pointed to before its last promotion.
+        """Return the version to which a label pointed before its last promotion.
 
         Raises:
             RolloutError: The history does not know.
@@ -65,9 +65,9 @@ class History:
 
     @contextmanager
     def noting(self, model: str, moves: Sequence[Move], command: str) -> Iterator[None]:
-        """Record moves that are made within; remove the record again if they fail.
+        """Record moves that are made inside the context; the record is removed if they fail.
 
-        They are recorded first, because a move without a record could not be rolled back.
+        Moves are recorded first, because a move without a record could not be rolled back.
 
         Raises:
             OSError: The moves cannot be written.
@@ -81,7 +81,7 @@ class History:
             raise
 
     def _write(self, model: str, moves: Sequence[Move], command: str) -> int:
-        """Append the moves; returns the size before."""
+        """Append the moves; returns the size of the file before."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         lines = [
             json.dumps(
@@ -104,7 +104,7 @@ class History:
             if is_new:
                 self._share()
             try:
-                # Half a line, left by a full disk, must not spoil the next one.
+                # An incomplete line left by a full disk must not spoil the next one.
                 text = b"\n" * torn + "".join(f"{line}\n" for line in lines).encode()
                 while text:
                     text = text[file.write(text) :]
@@ -115,7 +115,7 @@ class History:
         return size
 
     def _share(self) -> None:
-        """The users who may write the config file may write its history."""
+        """Let the users who may write the config file write its history."""
         config = self._config.stat()
         if hasattr(os, "chown"):  # not on Windows
             with contextlib.suppress(PermissionError):  # only root may give files away

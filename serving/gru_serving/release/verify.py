@@ -1,4 +1,4 @@
-"""Golden requests asked of a server, or of files; see `gru_serving.engine.golden`."""
+"""Golden requests sent to a server, or run on files; see `gru_serving.engine.golden`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gru_serving.engine.imports import quiet_stderr
 
 
 def client_engine(client: Any, target: Target) -> Engine:
-    """A server, asked through a client of `gru_serving.client`."""
+    """Make an engine that asks a server through a client of `gru_serving.client`."""
 
     def ask(request: Request) -> Mapping[str, npt.NDArray[Any]]:
         which = {

@@ -1,6 +1,6 @@
 """The models of a server, the states of their versions, and the versions that requests hold.
 
-A version is freed when the last request that holds it is done.
+A version is freed when the last request that holds it has ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VersionStatus:
 
 @dataclass
 class Version:
-    """One version ever seen.
+    """One version that was seen on disk, in any state.
 
     Attributes:
         number: Number of the version.
@@ -83,16 +83,16 @@ class Version:
     listed: Mapping[str, Digest] = field(default_factory=dict)
 
     def look(self, contents: Contents | None) -> None:
-        """Note the files of a version that failed, or that serves.
+        """Record the files of a version that failed or serves.
 
-        It has changed once they differ from those at its load and are the same at two scans: a
-        version that is being copied is not tried at every scan.
+        A version counts as changed once its files differ from those at its load and are equal in
+        two scans, so that a version being copied is not tried at every scan.
         """
         self.changed = contents != self.tried and contents == self.seen
         self.seen = contents
 
     def altered(self) -> list[str]:
-        """Return the files that are not those it was loaded with, once for each change."""
+        """Return the files that differ from those of the load, once for each change."""
         if not self.changed:
             return []
         before, now = (files or frozenset() for files in (self.tried, self.seen))
@@ -100,7 +100,7 @@ class Version:
         return altered_files(self.path, self.listed, sorted({name for name, _ in before ^ now}))
 
     def is_refused(self) -> bool:
-        """Whether it must not be loaded as it is."""
+        """Tell whether the version must not be loaded with its present files."""
         return isinstance(self.error, RefusedVersion) and not self.changed
 
     def status(self) -> VersionStatus:
@@ -129,23 +129,23 @@ class ModelVersions:
     retired: bool = False
 
     def in_state(self, state: State) -> list[Version]:
-        """The versions in that state."""
+        """Return the versions in this state."""
         return [version for version in self.known.values() if version.state is state]
 
     def failed(self) -> list[Version]:
-        """The versions that ended by an error."""
+        """Return the versions that ended with an error."""
         return [version for version in self.in_state(State.END) if version.error is not None]
 
     def is_coming(self) -> bool:
-        """Whether a version is about to be loaded."""
+        """Tell whether a version is about to be loaded."""
         states = (State.START, State.LOADING)
         return any(version.state in states for version in self.known.values())
 
     def aspire(self, found: Mapping[int, Path]) -> None:
-        """Note which versions should serve.
+        """Set which versions should serve.
 
-        A version that ended, by failure or unloading, starts again only after it was not wanted
-        in between; one that failed, also when its files have changed.
+        A version that ended, by failure or unloading, starts again only after it was not wanted in
+        between; a failed one also starts again when its files have changed.
         """
         self.aspired = dict(found)
         for number, version in self.known.items():
@@ -157,7 +157,7 @@ class ModelVersions:
                 self.known[number] = Version(number, path)
 
     def next_unload(self) -> Version | None:
-        """The version to take out of service next, so that one always stays (if one is wanted).
+        """Choose the version to unload next, so that one always remains (if any is wanted).
 
         The lowest surplus version, if nothing is wanted any more, or a wanted version serves, or
         more than one surplus version serves.
@@ -169,24 +169,24 @@ class ModelVersions:
         return None
 
     def next_load(self) -> Version | None:
-        """The version to load next: the highest new one."""
+        """Choose the version to load next: the highest new one."""
         new = [one for one in self.in_state(State.START) if one.number in self.aspired]
         return max(new, key=lambda version: version.number, default=None)
 
     def configure(self, config: ServedModel) -> None:
-        """Take over a configuration whose labels were checked."""
+        """Apply a configuration whose labels were checked."""
         self.config = config
         self.labels = dict(config.labels)
         self.retired = False
 
     def retire(self) -> None:
-        """The configuration names this model no more: all its versions are to go."""
+        """Retire the model: all its versions are to be unloaded."""
         self.aspire({})
         self.labels = {}
         self.retired = True
 
     def check_labels(self, labels: Mapping[str, int], allow_unavailable: bool) -> None:
-        """Check that the labels of a configuration may be taken over.
+        """Check that the labels of a configuration may be applied.
 
         Args:
             labels: Version numbers by label.
@@ -209,7 +209,7 @@ class ModelVersions:
 
 @dataclass(slots=True)
 class Lease:
-    """A version that is not freed meanwhile; a context manager.
+    """A context manager during which a version is not freed.
 
     Attributes:
         predictor: The version in memory.
@@ -235,7 +235,7 @@ class Lease:
         self.end()
 
     def end(self) -> None:
-        """Hold it no longer."""
+        """Release the version."""
         held, self.held = self.held, None
         if held is None:
             return
@@ -278,10 +278,10 @@ class Catalogue(ABC):
 
     @abstractmethod
     def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
-        """Serve these models from now on; returns when those with a new name serve.
+        """Replace the configuration of the models; returns when those with a new name serve.
 
-        It does not wait for models that another call has replaced meanwhile. Models no longer named
-        are unloaded after that, in the time the manager takes. A refused configuration changes
+        This does not wait for models that another call has replaced meanwhile. Models that are no
+        longer named are unloaded afterwards by the manager. A refused configuration changes
         nothing.
 
         Args:
@@ -302,14 +302,17 @@ class Catalogue(ABC):
         """Free all versions once no request uses them."""
 
     def ready(self) -> bool:
-        """Whether every model has a version that serves; of isolated ones, whether any has."""
+        """Tell whether every model has a version that serves.
+
+        Of isolated models, whether any has.
+        """
         with self.changed:
             models = [model for model in self.models.values() if not model.retired]
             serving = [bool(model.in_state(State.AVAILABLE)) for model in models]
         return any(serving) if self._isolate_models and serving else all(serving)
 
     def acquire(self, name: str, version: int | None = None, label: str | None = None) -> Lease:
-        """Hold a version for the time of one request.
+        """Hold a version for the duration of one request.
 
         Args:
             name: Name of the model.
@@ -346,7 +349,7 @@ class Catalogue(ABC):
         return chosen
 
     def status(self, name: str, number: int | None = None) -> list[VersionStatus]:
-        """States of all versions known, highest first, or of one.
+        """Return the states of all known versions, highest first, or of one.
 
         Raises:
             ServingError: The model or the version does not exist; the message is TF Serving's.
@@ -362,7 +365,7 @@ class Catalogue(ABC):
         return statuses
 
     def directory(self, name: str, number: int) -> Path:
-        """The directory of a version that serves.
+        """Return the directory of a version that serves.
 
         Raises:
             NotFound: The model or the version does not exist; the message is TF Serving's.
@@ -371,9 +374,9 @@ class Catalogue(ABC):
             return self._find(name, number, None).path
 
     def listing(self) -> list[dict[str, Any]]:
-        """All models by name, with their live versions, labels and what became of the others.
+        """List all models by name, with live versions, labels, and the ends of other versions.
 
-        The `runtime` of a version that is not in memory is empty, and so is `left_to_tensorflow`.
+        For a version that is not in memory, `runtime` and `left_to_tensorflow` are empty.
         """
         with self.changed:
             return [
@@ -396,19 +399,19 @@ class Catalogue(ABC):
             ]
 
     def configured_names(self) -> list[str]:
-        """The names of the models that are configured, loaded or not."""
+        """Return the names of the configured models, loaded or not."""
         with self.changed:
             return [name for name, model in self.models.items() if not model.retired]
 
     def logging(self, name: str) -> LoggingConfig | None:
-        """The `logging_config` of a model; None where it has none."""
+        """Return the `logging_config` of a model; None if it has none."""
         model = self.models.get(name)
         return None if model is None else model.config.logging
 
     def interrupt(self) -> None:
-        """End the runs under way, for the last moment before the end of the process.
+        """End the runs in progress, just before the end of the process.
 
-        Also those that no request holds any more: a batch whose clients have gone.
+        This includes runs that no request holds any more: a batch whose clients have gone.
         """
         with self.changed:
             loaded = [

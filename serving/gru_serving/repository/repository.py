@@ -68,7 +68,7 @@ class RepositoryOptions:
 def load_with_retries(
     load: Callable[[], Predictor], name: str, tries: int, may_retry: Callable[[], bool]
 ) -> Predictor:
-    """Load a version, with several attempts if necessary; a refused version gets one.
+    """Load a version with several attempts if necessary; a refused version gets one.
 
     Args:
         load: Function that loads the version.
@@ -120,7 +120,9 @@ def raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> 
 
 
 class VersionChanges:
-    """Scans, loads and unloads; one thread at a time, except for `load_initial` and `close`.
+    """Performs scans, loads and unloads.
+
+    For one thread at a time, except for `load_initial` and `close`.
 
     Args:
         catalogue: Catalogue of the versions.
@@ -148,14 +150,14 @@ class VersionChanges:
         self._stopping = stopping
         self._refusals = self._refusals_scanned = 0
         initial = max(1, options.initial_threads)
-        # A broken model keeps a thread busy with its retries; it must not be the manager's thread.
+        # A broken model occupies a thread with its retries, which must not be the manager's thread.
         least = initial if options.isolate_models else 0
         self._starters = ThreadPoolExecutor(initial, "start")
         self._loaders = _threads(options.load_threads or least, "load")
         self._unloaders = _threads(options.unload_threads, "unload")
 
     def scan(self) -> None:
-        """Note for every model which versions it should have."""
+        """Determine for every model which versions it should have."""
         self._refusals_scanned = self._refusals
         if self._options.poll_seconds < 0:
             return
@@ -185,22 +187,23 @@ class VersionChanges:
                     "FileSystemStoragePathSource encountered a filesystem access error: %s", error
                 )
                 if not self._options.isolate_models:
-                    # As TF Serving: it leaves the aspired versions of all models as they are.
+                    # As in TF Serving, the aspired versions of all models stay as they are.
                     return
         with catalogue.changed:
             for config, versions in found:
                 model = catalogue.models[config.name]
-                # Where a reload came meanwhile, these are the versions of what it replaced.
+                # If a reload came meanwhile, these are the versions of the configuration that it
+                # replaced.
                 if model.config is config and not model.retired:
                     model.aspire(versions)
             catalogue.announce()
 
     def refused(self) -> bool:
-        """Whether a version was refused since the last scan: another may come in its place."""
+        """Tell whether a version was refused since the last scan: another may take its place."""
         return self._refusals != self._refusals_scanned
 
     def load_initial(self) -> None:
-        """Load everything wanted, several at once: nothing serves yet that could be disturbed."""
+        """Load all wanted versions, several at once, since nothing serves yet."""
         catalogue = self._catalogue
         models = catalogue.models.values()
         new = [(model, version) for model in models for version in model.in_state(State.START)]
@@ -217,7 +220,7 @@ class VersionChanges:
         self._starters.shutdown(wait=False)
 
     def act(self) -> bool:
-        """Unload or load one version, unloads first; False when there is nothing to do."""
+        """Unload or load one version, unloads first; returns False if there is nothing to do."""
         with self._catalogue.changed:
             models = list(self._catalogue.models.values())
             unloads = [(model, version) for model in models if (version := model.next_unload())]
@@ -244,16 +247,16 @@ class VersionChanges:
         state: State,
         what: tuple[ModelVersions, Version],
     ) -> None:
-        """Load or unload here and now, or in the threads there are for it."""
+        """Load or unload in this thread, or in the threads for it."""
         if threads is None:
             action(*what)
             return
-        # Recorded here, so that the next scan does not start the same change again.
+        # The state is set here so that the next scan does not start the same change again.
         self._catalogue.change(what[1], state)
         threads.submit(action, *what).add_done_callback(_log_failure)
 
     def _bring_up(self, model: ModelVersions, version: Version) -> None:
-        """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
+        """Load a version with as many attempts as allowed; it ends AVAILABLE or END."""
         name = f"{{name: {model.config.name} version: {version.number}}}"
         self._catalogue.change(version, State.LOADING)
         try:
@@ -273,7 +276,7 @@ class VersionChanges:
             self._catalogue.change(version, State.AVAILABLE)
 
     def _load_noted(self, version: Version) -> Predictor:
-        """Load a version, and note which files it had."""
+        """Load a version, and record its files."""
         version.tried = version.seen = contents_of(version.path)
         version.listed = {}
         if has_digests(version.path):
@@ -282,7 +285,7 @@ class VersionChanges:
         return self._load(version.path)
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
-        """Wait before the next try; False when the version is no longer wanted."""
+        """Wait before the next attempt; returns False when the version is no longer wanted."""
         with self._catalogue.changed:
             version.retrying = True
             self._catalogue.changed.notify_all()
@@ -292,7 +295,7 @@ class VersionChanges:
         return version.number in model.aspired and not self._stopping.is_set()
 
     def _unload(self, model: ModelVersions, version: Version) -> None:
-        """Take a version out of service, wait for its requests, free it."""
+        """Take a version out of service, wait for its requests, and free it."""
         self._catalogue.change(version, State.UNLOADING)
         with self._catalogue.changed:
             self._catalogue.changed.wait_for(lambda: version.in_use == 0)
@@ -307,7 +310,7 @@ class VersionChanges:
 
 
 def _say_altered(model: str, serving: Sequence[Version], wanted: Mapping[int, Path]) -> None:
-    """Log which of the versions that serve have other files than they were loaded with."""
+    """Log the serving versions whose files differ from those that were loaded."""
     for version in serving:
         if version.number not in wanted:
             continue
@@ -326,7 +329,7 @@ def _say_altered(model: str, serving: Sequence[Version], wanted: Mapping[int, Pa
 
 
 def _was_tried(version: Version) -> bool:
-    """Whether a load of the version has succeeded or failed."""
+    """Tell whether a load of the version has succeeded or failed."""
     return version.retrying or version.state not in (State.START, State.LOADING)
 
 
@@ -371,8 +374,8 @@ class Repository(Catalogue):
     def start(self) -> None:
         """Load the first versions and start to watch; returns when every model has one that serves.
 
-        Waits as long as a model has no version at all, as TF Serving does; `close` from another
-        thread ends the wait. With models isolated, it returns when each of them serves, or failed
+        This waits while a model has no version at all, as TF Serving does; `close` from another
+        thread ends the wait. With isolated models it returns when each of them serves, has failed
         once, or has no version.
 
         Raises:
@@ -454,7 +457,7 @@ class Repository(Catalogue):
             self._stopping.wait(max(0.1, self._options.poll_seconds))
 
     def change(self, version: Version, state: State, error: ServingError | None = None) -> None:
-        """Record the new state of a version."""
+        """Set the state of a version."""
         with self.changed:
             version.state = state
             version.error = error
@@ -496,7 +499,7 @@ class Repository(Catalogue):
 
 
 def _where(config: ServedModel) -> tuple[str, str]:
-    """The name of a model and where its versions are looked for, for people."""
+    """Describe a model and the place of its versions."""
     base = config.base_path
     if is_version(base):
         return config.name, f"{base}, which is a version itself; its base path is {base.parent}"

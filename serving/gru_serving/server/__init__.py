@@ -1,1 +1,1 @@
-"""The process: listeners, TLS, tokens, budgets, start and stop."""
+"""The server process: listeners, TLS, tokens, budgets, start and stop."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Additions:
-    """Made from the flags of the additions; with none of them set it does nothing.
+    """The additions that the flags enable; without these flags it does nothing.
 
     Args:
         flags: Flags that ask for additions.
@@ -75,7 +75,7 @@ class Additions:
         self.identities = Identities(self._tracing) if wanted else None
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
-        """The REST application with the layers that the flags ask for."""
+        """Wrap the REST application in the layers that the flags ask for."""
         from gru_serving.server.playground.routes import OPEN_PATHS
 
         if self.tokens is not None:

@@ -12,15 +12,15 @@ from typing import NamedTuple
 from gru_serving.errors import ResourceExhausted
 from gru_serving.telemetry.refusals import Reason, Refusals
 
-# The bytes of requests up to this size are not counted. Connections bound their number over REST,
-# `call` over gRPC.
+# Bytes of a request up to which it is not counted. The number of such requests is limited by the
+# connections over REST, and by `call` over gRPC.
 FREE_BYTES = 1 << 16
 _CALLS_PER_MIB = 32
 _STEP = 1 << 20
 
 
 class _Wish(NamedTuple):
-    """Bytes that a request waits for."""
+    """Bytes for which a request waits."""
 
     held: Held
     size: int
@@ -30,10 +30,10 @@ class _Wish(NamedTuple):
 class ByteBudget:
     """Counts the bytes of the requests in progress, for one event loop.
 
-    What does not fit waits for a while, the first come first, and is refused then. What waits is
-    not read any further where the transport can stop reading; where it cannot, no more than the
-    budget may wait. The oldest request never waits, so that requests cannot deadlock. The budget
-    may therefore be exceeded by one request.
+    A request that does not fit waits for some time in order of arrival, and is refused afterwards.
+    While it waits, it is not read any further if the transport can stop reading; otherwise at most
+    as many bytes as the budget may wait. The oldest request never waits, which prevents deadlocks,
+    so the budget may be exceeded by one request.
 
     Args:
         one: Most bytes of one request.
@@ -61,12 +61,12 @@ class ByteBudget:
 
     @property
     def most(self) -> int:
-        """Bytes that a request may take once it is read."""
+        """The bytes that a request may take once it is read."""
         return max(self.one, self._together)
 
     @contextmanager
     def hold(self) -> Iterator[Held]:
-        """The bytes of one request, until it is answered."""
+        """Count the bytes of one request until it is answered."""
         held = Held(self)
         try:
             yield held
@@ -77,7 +77,7 @@ class ByteBudget:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Count a call over gRPC while it is in progress: one connection may bring any number.
+        """Count a gRPC call while it is in progress, since one connection may carry any number.
 
         Raises:
             ResourceExhausted: There are as many as the server keeps in memory.
@@ -91,7 +91,7 @@ class ByteBudget:
             self._calls -= 1
 
     async def take(self, held: Held, size: int, in_memory: bool) -> int:
-        """Count some bytes more, in steps.
+        """Count further bytes, in steps.
 
         Args:
             held: Request that holds them.
@@ -99,7 +99,7 @@ class ByteBudget:
             in_memory: Whether the bytes are in memory already.
 
         Returns:
-            Number of bytes counted; all there are for a request beyond the whole budget.
+            Number of bytes counted; all remaining ones for a request beyond the whole budget.
 
         Raises:
             ResourceExhausted: The bytes do not fit.
@@ -144,7 +144,7 @@ class ByteBudget:
         return ResourceExhausted(text)
 
     def give(self, size: int) -> None:
-        """Take bytes out of the count."""
+        """Release counted bytes."""
         self._free += size
         self._grant()
 
@@ -157,7 +157,7 @@ class ByteBudget:
             self._waiting.remove(wish)
             self._free -= wish.size
             wish.granted.set_result(None)
-        # One that became the oldest may stand behind others.
+        # The request that became the oldest may be behind others in the queue.
         for wish in self._waiting:
             if self._is_oldest(wish.held) and not wish.granted.done():
                 self._waiting.remove(wish)
@@ -180,7 +180,7 @@ class Held:
 
     @property
     def limit(self) -> int:
-        """Bytes that a request may have."""
+        """The bytes that a request may have."""
         return self.budget.one
 
     async def grow(self, size: int, in_memory: bool = False) -> None:
@@ -197,7 +197,7 @@ class Held:
             self.bytes += await self.budget.take(self, size - self.bytes, in_memory)
 
     def shrink(self, size: int) -> None:
-        """Count for only this many bytes."""
+        """Reduce the count to this many bytes."""
         if size < self.bytes:
             self.budget.give(self.bytes - size)
             self.bytes = size

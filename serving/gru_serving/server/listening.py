@@ -1,4 +1,4 @@
-"""Common parts of both listeners of a server: claiming a port, TLS, and the last phase."""
+"""Common parts of both listeners of a server: claiming a port, TLS, and the drain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET_SECONDS, _MOST_SECONDS = 0.2, 2.0
 
 
 def bind(host: str, port: int, flag: str, shared: bool = False) -> socket.socket:
-    """A bound TCP socket, not yet listening.
+    """Return a bound TCP socket, not yet listening.
 
     Args:
         host: Address to listen on.
@@ -37,14 +37,14 @@ def bind(host: str, port: int, flag: str, shared: bool = False) -> socket.socket
         if error.errno != errno.EADDRINUSE:
             raise port_error(host, port, flag, error) from None
     try:
-        # Connections of an earlier server may be all that is left there.
+        # Only connections of an earlier server may remain there.
         return _bound(host, port, shared, beside_old_connections=True)
     except OSError as error:
         raise port_error(host, port, flag, error) from None
 
 
 def claim(host: str, port: int, flag: str) -> socket.socket:
-    """A socket that keeps a port for the workers of this server, without listening itself.
+    """Return a socket that keeps a port for the workers of this server, without listening itself.
 
     Raises:
         Unavailable: The port is taken, if only by another server with workers.
@@ -57,7 +57,8 @@ def _bound(
     host: str, port: int, shared: bool, beside_old_connections: bool = False
 ) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
+    # asyncio turns off Nagle's algorithm, which costs 40 ms per answer, only if TCP is named
+    # explicitly.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if beside_old_connections:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -72,7 +73,7 @@ def _bound(
 
 
 def port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
-    """The error for a port that cannot be had, with the way out."""
+    """Make the error for a port that cannot be bound, with the way out."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return Unavailable(
             f"--bind_address={host} is no address of this machine: {error.strerror or error}. "
@@ -85,12 +86,12 @@ def port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
 
 
 def host_port(host: str, port: int) -> str:
-    """The two joined, IPv6 addresses in brackets."""
+    """Join host and port; IPv6 addresses are in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def tls_context(path: str, flag: str) -> ssl.SSLContext:
-    """The TLS settings of a listener.
+    """Return the TLS settings of a listener.
 
     Args:
         path: File with an SSLConfig as text.
@@ -121,7 +122,7 @@ def tls_context(path: str, flag: str) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, config: SSLConfig) -> None:
-    # Python reads keys from files only; the directory is readable by this user only.
+    # Python reads keys only from files; the directory is readable by this user alone.
     with tempfile.TemporaryDirectory(prefix="gru-serve-") as directory:
         key, certificate = Path(directory, "key"), Path(directory, "certificate")
         key.touch(mode=0o600)
@@ -136,7 +137,7 @@ def _refused(path: str, flag: str, what: str, error: Exception | None = None) ->
 
 
 class QuietPeriod:
-    """Whether a listener refuses requests, and when the last one arrived.
+    """The state of a listener that refuses requests, with the time of the last one.
 
     Attributes:
         begun: Whether it refuses.

@@ -1,4 +1,4 @@
-"""A server in its process: options from flags, listeners, signals, start, stop, housekeeping."""
+"""The server process: options from flags, listeners, signals, start, stop, housekeeping."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
-    """The version loader that these flags configure; starts the batch threads, if any.
+    """Make the version loader that these flags configure; starts the batch threads, if any.
 
     Raises:
         ServingError: A file that the flags name cannot be read, or asks for the impossible.
@@ -55,7 +55,7 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
 
 
 def load_options(flags: Flags) -> tuple[LoadOptions, PoolOptions | None]:
-    """The options for loading versions, and those of the batch threads where there are any.
+    """Return the options for loading versions, and those of the batch threads where there are any.
 
     Raises:
         ServingError: A file that the flags name cannot be read, or asks for the impossible.
@@ -83,7 +83,7 @@ def load_options(flags: Flags) -> tuple[LoadOptions, PoolOptions | None]:
 
 
 def repository_options(flags: Flags) -> RepositoryOptions:
-    """The options for scanning and loading versions."""
+    """Return the options for scanning and loading versions."""
     return RepositoryOptions(
         poll_seconds=flags.file_system_poll_wait_seconds,
         max_load_retries=flags.max_num_load_retries,
@@ -108,7 +108,10 @@ def _batching(flags: Flags) -> tuple[BatchingOptions, PoolOptions]:
 
 
 def _session_options(flags: Flags) -> SessionOptions:
-    """The two separate numbers of threads win over the common one, together."""
+    """Return the session's options.
+
+    The two separate numbers of threads together take precedence over the common one.
+    """
     intra = flags.tensorflow_intra_op_parallelism
     inter = flags.tensorflow_inter_op_parallelism
     if intra <= 0 and inter <= 0:
@@ -127,14 +130,14 @@ _SECONDS = 2.0
 _MAX_OPEN_SHARE = 0.9
 _OPEN_FILES = Path("/proc/self/fd")
 _MIN_RELEASED_BYTES = 32 << 20
-# Memory freed after the last large request does not show up as a change in size.
+# Memory freed after the last large request does not appear as a change in size.
 _TIMES = 5
 
 
 async def watch_descriptors() -> None:
     """Warn while few descriptors are left, for ever.
 
-    Without a descriptor a connection cannot be accepted: its client sees a reset, or waits.
+    Without a free descriptor a connection cannot be accepted: its client sees a reset, or waits.
     """
     if not _OPEN_FILES.is_dir():  # not Linux
         return
@@ -159,10 +162,10 @@ async def watch_descriptors() -> None:
 
 
 async def give_back_memory() -> None:
-    """Whenever the process has grown or shrunk, have the C library return what it keeps, for ever.
+    """Return unused memory to the system whenever the process has grown or shrunk.
 
-    Large requests leave free memory behind, even those that gRPC itself refuses; and more of it
-    is free when a process begins to shrink than when it had just grown.
+    Large requests, even those that gRPC refuses, leave free memory in the C library; more of it is
+    free when a process begins to shrink than when it has just grown.
     """
     trim = _trim()
     if trim is None:
@@ -191,15 +194,15 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-# Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
-# begins only when the loop is idle, and then the loop waits for the batch.
+# Batch threads and the event loop alternate at the interpreter lock. With Python's own interval of
+# 5 ms, a batch begins only when the loop is idle, and then the loop waits for the batch.
 BATCHING_TURN_SECONDS = 0.0005
 ANSWER_SECONDS = 2.0
 UNLOAD_SECONDS = 5.0
 
 
 class Server:
-    """Repository, listeners and their life in one process.
+    """Repository, listeners and their lifecycle in one process.
 
     Args:
         flags: Flags after their check.
@@ -223,7 +226,7 @@ class Server:
         metrics_path = _metrics_path(self._flags)
         from gru_serving.server.grpc.listener import GrpcListener
 
-        # Ports are claimed first, so that a taken port is reported before the models are loaded.
+        # Ports are claimed first, so that a port in use is reported before the models are loaded.
         async with contextlib.AsyncExitStack() as closing:
             grpc = GrpcListener(self._flags)
             closing.callback(grpc.close)
@@ -248,7 +251,7 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
 
     async def _close(self, repository: Catalogue) -> None:
-        """Free the models, without waiting for calls that cannot be interrupted."""
+        """Free the models without waiting for calls that cannot be interrupted."""
         closed = asyncio.ensure_future(asyncio.to_thread(repository.close))
         await asyncio.wait({closed}, timeout=UNLOAD_SECONDS)
         if not closed.done():
@@ -256,7 +259,7 @@ class Server:
             self._stuck = True
 
     async def _load(self, repository: Catalogue) -> bool:
-        """Load the first versions; False when told to stop meanwhile."""
+        """Load the first versions; returns False if the server is stopped meanwhile."""
         loading = asyncio.ensure_future(asyncio.to_thread(repository.start))
         stopping = asyncio.ensure_future(self._stop.wait())
         either: set[asyncio.Future[Any]] = {loading, stopping}
@@ -328,7 +331,7 @@ class Server:
                     stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
                 ending.cancel()
-                # Nobody waits for an answer now; a run whose client left could otherwise block
+                # Nobody waits for an answer now; a run whose client has left could otherwise block
                 # forever.
                 await asyncio.to_thread(repository.interrupt)
 

@@ -19,7 +19,7 @@ _MIN_LENGTH = 16
 
 
 class Tokens:
-    """The tokens of a file, read again when the file changes.
+    """The tokens of a file, which is read again when it changes.
 
     One token per line; empty lines and lines that start with `#` are skipped. Several tokens let
     you replace one without downtime: add the new one, switch the clients over, remove the old one.
@@ -40,12 +40,12 @@ class Tokens:
         self._tokens = _read(self._path)
 
     def allow(self, authorization: str | bytes) -> bool:
-        """Whether a request with that `Authorization` header may pass."""
+        """Tell whether a request with this `Authorization` header may pass."""
         self._refresh()
         raw = authorization.encode() if isinstance(authorization, str) else authorization
         scheme, _, given = raw.partition(b" ")
         given = given.strip()
-        # Compare with every token, so that the time taken reveals nothing.
+        # Every token is compared, so that the time taken reveals nothing.
         fits = [hmac.compare_digest(given, token) for token in self._tokens]
         return scheme.lower() == b"bearer" and any(fits)
 

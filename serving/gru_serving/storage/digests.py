@@ -5,8 +5,8 @@
     {"algorithm": "sha256",
      "files": {"saved_model.pb": {"size": 791149, "sha256": "9f86d0…"}, …}}
 
-Paths are relative to the version, with slashes. All files are in it except itself. Whoever can
-write the version can write the list as well: it detects accidents, not attacks.
+Paths are relative to the version, with slashes. The list contains all files except itself. Whoever
+can write the version can write the list as well: it detects accidents, not attacks.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Digest(NamedTuple):
 
 
 def has_digests(version: Path) -> bool:
-    """Whether there is a list, or something in its place."""
+    """Tell whether there is a list, or something in its place."""
     return os.path.lexists(version / FILE)
 
 
 def write_digests(version: Path) -> Path:
-    """Write the list of a version, whose files are complete.
+    """Write the list of a version whose files are complete.
 
     Args:
         version: Directory of the version.
 
     Returns:
-        The list.
+        List that was written.
 
     Raises:
         OSError: A file cannot be read, or the list not be written.
@@ -81,7 +81,7 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
         check: Function that is called again and again meanwhile; may raise to end it.
 
     Returns:
-        The bytes compared.
+        Number of bytes compared.
 
     Raises:
         RefusedVersion: A file is missing, altered or not listed, and the message names the first;
@@ -119,7 +119,7 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
 
 
 def read_digests(version: Path) -> dict[str, Digest]:
-    """The list of a version, by path.
+    """Read the list of a version, by path.
 
     Raises:
         RefusedVersion: The list cannot be read, or is not what `write_digests` writes.
@@ -147,7 +147,7 @@ def read_digests(version: Path) -> dict[str, Digest]:
 def digest_of(
     path: Path, at_most: int | None = None, check: Callable[[], None] = lambda: None
 ) -> Digest:
-    """The digest of a file.
+    """Compute the digest of a file.
 
     Args:
         path: Path of the file; a link counts as what it points to.
@@ -173,7 +173,7 @@ def digest_of(
 
 
 def altered_files(version: Path, listed: Mapping[str, Digest], names: Iterable[str]) -> list[str]:
-    """Return those of some files of a version that are not what its list says, in their order.
+    """Return those of the given files that differ from a version's list, in their order.
 
     Args:
         version: Directory of the version.
@@ -195,7 +195,7 @@ def altered_files(version: Path, listed: Mapping[str, Digest], names: Iterable[s
 
 
 def may_be_added(path: Path) -> bool:
-    """Whether a file may be added later: TensorFlow does not read it, or this server parses it."""
+    """Tell whether a file may be added later: TensorFlow ignores it, or this server parses it."""
     return (
         path.parts[0] == FILE.parts[0]  # assets.extra: warmup and golden requests, notes
         or path == Path(PER_MODEL_FILE)

@@ -1,4 +1,4 @@
-"""A lock file: one holder at a time, free again when its process dies, and gone when released."""
+"""A lock file with one holder at a time, released when its process dies and removed on release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from gru_serving.named_files import naming_file
 
-# A holder that removes the file while we open it costs one attempt; a lock held is not waited for.
+# A holder that removes the file while we open it costs one attempt; a held lock is not waited for.
 _SECONDS, _POLL_SECONDS = 0.1, 0.02
 
 
@@ -39,7 +39,7 @@ def file_lock(path: Path) -> Iterator[None]:
         OSError: The file cannot be written.
     """
     path.parent.stat()  # the library would make the directory
-    # A file beside a file system without locks would outlive a process that is killed.
+    # On a file system without locks, the file would outlive a process that is killed.
     lock = FileLock(path, fallback_to_soft=False)
     with naming_file(path):
         try:
@@ -51,7 +51,8 @@ def file_lock(path: Path) -> Iterator[None]:
             path.write_text(f"process {os.getpid()}", "utf-8")
         yield
     finally:
-        # Before the release, so that nobody else's is removed; Windows removes it after that.
+        # The file is removed before the release, so that no other holder's is; Windows removes it
+        # afterwards.
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()

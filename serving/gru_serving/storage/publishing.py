@@ -1,7 +1,7 @@
-"""The way of a version into a base path: built aside, by one publisher at a time, then renamed.
+"""Publication of a version in a base path: built aside by one publisher at a time, then renamed.
 
-An engine takes a version directory as soon as it exists, so under its number there is either a
-whole version or none.
+An engine loads a version directory as soon as it exists, so under its number there must be either a
+complete version or none.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ class PublishError(Exception):
 
 @contextmanager
 def publisher(base: Path) -> Iterator[Path]:
-    """An empty directory in a base path, to build a version in; removed at the end if still there.
+    """Make an empty directory in a base path in which to build a version.
 
-    Holds the base path's lock meanwhile; the lock of a process that died is free.
+    Removed at the end if it remains.
+
+    The base path's lock is held inside the context; the lock of a dead process is free.
 
     Args:
         base: Base path of the served model; made when absent, and removed again if nothing came of
@@ -67,7 +69,7 @@ def publisher(base: Path) -> Iterator[Path]:
 
 
 def put_in_place(aside: Path, base: Path, number: int | None = None) -> Path:
-    """Make what was built a version.
+    """Move the built directory to its version number.
 
     Args:
         aside: Directory of `publisher`, complete.
@@ -110,7 +112,7 @@ def remove_old(
         dry_run: Whether to remove nothing.
 
     Returns:
-        The directories of the versions removed.
+        Directories of the removed versions.
 
     Raises:
         PublishError: Another process is publishing to the base path.
@@ -124,7 +126,7 @@ def remove_old(
     with publisher(base) as aside:
         old = _old(base, keep, protected)  # again, as others may have published and removed some
         for version in old:
-            # Renamed first: an engine never sees half a version.
+            # It is renamed first, so that an engine never sees an incomplete version.
             version.rename(aside / version.name)
     return old
 
@@ -135,7 +137,7 @@ def _old(base: Path, keep: int, protected: Collection[int]) -> list[Path]:
 
 
 def find_version(path: Path, number: int | None = None) -> Path:
-    """The version directory that a user means.
+    """Find the version directory that a user means.
 
     Args:
         path: Path of a version, or a base path with versions in it.
@@ -160,7 +162,7 @@ def find_version(path: Path, number: int | None = None) -> Path:
 
 
 def _sync(directory: Path) -> None:
-    """Make a tree survive a power cut."""
+    """Flush a tree to disk, so that it survives a power cut."""
     for root, _, files in os.walk(directory):
         for name in files:
             _sync_one(Path(root, name))

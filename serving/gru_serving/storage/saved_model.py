@@ -1,4 +1,4 @@
-"""What a SavedModel says of itself, without TensorFlow."""
+"""The signatures of a SavedModel, read without TensorFlow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gru_serving.protos.meta_graph_pb2 import SavedModel
 
 
 def read_signatures(version: Path, tags: Sequence[str]) -> SignatureDefMap | None:
-    """Read the signatures of the MetaGraph with these tags; None where none can be read."""
+    """Read the signatures of the MetaGraph with these tags; None if none can be read."""
     try:
         saved_model = SavedModel.FromString((version / "saved_model.pb").read_bytes())
     except (OSError, DecodeError):

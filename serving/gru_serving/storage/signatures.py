@@ -168,7 +168,7 @@ def _check_coverage(bundle: Any) -> None:
 
 
 def _words(error: Exception) -> str:
-    """The message of a library's error, on one line, without the bytes of digests."""
+    """Return the message of a library's error, on one line, without the bytes of digests."""
     text = " ".join(f"{error}".partition(": Expected ")[0].split())
     text = text.replace("\\'", "'").replace('["', "").replace("['", "").removesuffix("]")
     return text[:_MAX_CHARACTERS] or type(error).__name__

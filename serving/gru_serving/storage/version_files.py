@@ -1,4 +1,4 @@
-"""The files of a version: which there are, and whether they are still those seen before."""
+"""The files of a version: their list, and a fingerprint that shows changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MISSING_FILE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def files_of(directory: Path) -> Iterator[Path]:
-    """All that a directory holds but directories, at any depth; links are not followed.
+    """List all files in a directory at any depth; links are not followed.
 
     Raises:
         OSError: A directory in it cannot be read.
@@ -25,11 +25,11 @@ def files_of(directory: Path) -> Iterator[Path]:
 
 
 def contents_of(directory: Path) -> Contents | None:
-    """A fingerprint of a version's files, cheap to take, that changes when any of them does.
+    """Compute a cheap fingerprint of a version's files that changes when any of them does.
 
     Returns:
-        Every file with what changes when it is written, replaced or made readable; None where a
-        directory cannot be read.
+        Attributes of every file that change when it is written, replaced or made readable; None if
+        a directory cannot be read.
     """
     try:
         if not directory.is_dir():
@@ -40,7 +40,7 @@ def contents_of(directory: Path) -> Contents | None:
 
 
 def _entries(directory: str, prefix: str) -> Iterator[Entry]:
-    """Yield the files below a directory; no `Path` is made, as servers look every second."""
+    """Yield the files below a directory; no `Path` is made, as servers scan every second."""
     with os.scandir(directory) as found:
         for one in found:
             if one.is_dir(follow_symlinks=False):

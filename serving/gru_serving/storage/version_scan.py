@@ -17,14 +17,14 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 def scan(model: ServedModel, refused: Collection[int] = ()) -> dict[int, Path]:
-    """The versions that a model's policy asks for.
+    """Scan for the versions that a model's policy asks for.
 
     Args:
         model: Configuration of the model.
         refused: Versions that do not count among the latest, unless there are no others.
 
     Returns:
-        Directories by version number; empty when there are none (yet).
+        Directories by version number; empty while there are none.
 
     Raises:
         NotFound: The base path does not exist or is no directory.
@@ -47,7 +47,7 @@ def scan(model: ServedModel, refused: Collection[int] = ()) -> dict[int, Path]:
 
 
 def versions_on_disk(base_path: Path) -> dict[int, Path]:
-    """All children of the base path whose name is a number.
+    """List the children of the base path whose name is a number.
 
     Raises:
         NotFound: The base path does not exist or is no directory.
@@ -76,7 +76,7 @@ def _warn_of_two(one: Path, other: Path, version: int) -> None:
 
 
 def is_version(path: Path) -> bool:
-    """Whether a directory is itself a version, and no base path with versions in it."""
+    """Tell whether a directory is itself a version rather than a base path with versions."""
     try:
         return (path / "saved_model.pb").is_file()
     except PermissionError:  # before Python 3.14
@@ -86,7 +86,7 @@ def is_version(path: Path) -> bool:
 def choose(
     found: dict[int, Path], policy: VersionPolicy, refused: Collection[int] = ()
 ) -> dict[int, Path]:
-    """The part of `found` that the policy asks for; `refused` as for `scan`."""
+    """Choose the part of `found` that the policy asks for; `refused` as in `scan`."""
     if policy.kind == "all":
         return dict(found)
     if policy.kind == "specific":

@@ -1,4 +1,4 @@
-"""One line of JSON per request."""
+"""The access log: one line of JSON per request."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ class AccessLog:
         self._writer = BackgroundWriter("access log", self._write)
 
     def __call__(self, record: RequestRecord) -> None:
-        """Have a line written for a request."""
-        # Not the record itself, which may hold the whole request.
+        """Queue a line for a request."""
+        # The fields are copied, since the record may hold the whole request.
         fields = {name: _cut(getattr(record, name)) for name in _FIELDS}
         size = sum(len(value) for value in fields.values() if isinstance(value, str))
         self._writer.put((record.began, fields), _EMPTY_ENTRY + size)
 
     def close(self) -> None:
-        """Write what waits and close the file."""
+        """Write the queued lines and close the file."""
         self._writer.close()
         if self._file is not None:
             self._file.close()
 
     def _open(self) -> None:
         if self._path is None:
-            # Past sys.stdout, which would keep what cannot be written and then say nothing.
+            # sys.stdout is bypassed, since it would keep what cannot be written without an error.
             self._file = open(sys.stdout.fileno(), "ab", buffering=0, closefd=False)  # noqa: SIM115
             return
         if self._file is not None:
             self._file.close()
-        # Unbuffered: lines go out whole, and a failure is known when it happens.
+        # The file is unbuffered: lines are written whole, and a failure is known when it happens.
         self._file = self._path.open("ab", buffering=0)
 
     def _write(self, entries: Sequence[tuple[float, dict[str, Any]]]) -> None:
@@ -85,7 +85,7 @@ class AccessLog:
             raise
 
     def _take_back(self, count: int) -> None:
-        """Remove the last bytes written: the next line must not be joined to half a line."""
+        """Remove the last bytes written, to which the next line would be joined."""
         assert self._file is not None
         if self._path is None:  # a pipe, or a file that is not ours alone
             return
@@ -104,7 +104,7 @@ class AccessLog:
 
 
 def _cut(value: Any) -> Any:
-    """A field, cut where it is a long name."""
+    """Return a field, cut if it is a long name."""
     if not isinstance(value, str) or len(value) <= _MAX_CHARACTERS:
         return value
     return f"{value[:_MAX_CHARACTERS]}... ({len(value)} characters)"
@@ -118,6 +118,6 @@ def _line(began: float, fields: dict[str, Any]) -> str:
 
 
 def _whole(value: Any) -> Any:
-    # Strict parsers refuse a line with half a surrogate pair, as in a name that is not UTF-8: a
+    # Strict parsers refuse a line with half a surrogate pair, as in a name that is not UTF-8, and a
     # client must not be able to hide its request that way.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Writing that requests do not wait for: a bounded queue and one thread behind it."""
+"""Writing in the background: a bounded queue with one thread behind it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _REPEAT_SECONDS = 60.0
 
 
 class BackgroundWriter(Generic[T]):
-    """Hands items to a function in a thread of its own.
+    """Passes items to a function in a thread of its own.
 
-    What cannot be written (a full disk, a queue that grows faster than the disk writes) is dropped
-    and counted; requests go on.
+    Items that cannot be written (a full disk, a queue that grows faster than the disk writes) are
+    dropped and counted; requests go on.
 
     Args:
         name: Name of what is written, for the log.
@@ -76,7 +76,7 @@ class BackgroundWriter(Generic[T]):
                 self._changed.notify()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Write what waits, within some time, and end the thread."""
+        """Write the queued items within some time, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -111,7 +111,7 @@ class BackgroundWriter(Generic[T]):
         self._say()
 
     def _until_said(self) -> float | None:
-        """Seconds until unreported losses are due to be reported; None if there are none."""
+        """Return the seconds until losses are due to be reported; None if there are none."""
         if self._said == self.dropped:
             return None
         return max(0.0, self._said_at + _REPEAT_SECONDS - time.monotonic())

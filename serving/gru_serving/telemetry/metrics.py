@@ -1,7 +1,7 @@
 """Counters and histograms with TF Serving's names, in Prometheus' text form.
 
 prometheus-client cannot write them: it adds `_total` to the name of a counter and a HELP line to
-every metric, and closes buckets on the side TensorFlow leaves open.
+every metric, and closes buckets on the side that TensorFlow leaves open.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BATCH_SIZES = tuple(2.0**n for n in range(14))
 EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
 OTHERS = "(others)"
 _MAX_BAD_NAMES, _MAX_NAME_CHARACTERS = 1000, 256
-"""Limits of the names that were never answered well."""
+"""Limits on names that never got a good answer."""
 
 
 class ClientNames:
-    """Names that clients choose, as values of a label that takes a bounded part of the memory.
+    """Names chosen by clients as values of a label, in a bounded amount of memory.
 
     Names that got a good answer stand for themselves, and so do some others. Names that are too
     long, or beyond the limit, count as `OTHERS`.
@@ -41,7 +41,7 @@ class ClientNames:
         self._bad: set[str] = set()
 
     def label(self, name: str, good: bool) -> str:
-        """The value for a request with this name, answered well or not."""
+        """Return the label value for a request with this name, answered well or not."""
         if good:
             self._good.add(name)
         elif name not in self._good and name not in self._bad:
@@ -84,12 +84,15 @@ class Counter(Family):
         self._forgotten = 0.0
 
     def add(self, *values: str, by: float = 1) -> None:
-        """Count; one value per label."""
+        """Add to the number; one value per label."""
         with self._lock:
             self._values[values] = self._values.get(values, 0) + by
 
     def forget(self, **labels: str) -> None:
-        """Drop the samples with these label values; nothing where a label is none of this one's."""
+        """Drop the samples with these label values.
+
+        Ignored if a label is not one of this metric's.
+        """
         with self._lock:
             for values in _matching(self.labels, self._values, labels):
                 self._forgotten += self._values.pop(values)
@@ -102,12 +105,12 @@ class Counter(Family):
             self._forgotten += other._forgotten
 
     def total(self) -> int:
-        """The sum over all labels, those of dropped samples included: it never falls."""
+        """Sum over all labels, including dropped samples, so that it never falls."""
         with self._lock:
             return int(sum(self._values.values()) + self._forgotten)
 
     def lines(self) -> Iterator[str]:
-        """The samples, as text."""
+        """Yield the samples as text."""
         with self._lock:
             items = sorted(self._values.items())
         for values, count in items:
@@ -139,7 +142,7 @@ class Gauge(Counter):
                 self._values[values] = self._of_several((mine, number))
 
     def set(self, number: float, *values: str) -> None:
-        """Note the number; one text per label follows it."""
+        """Set the number; one text per label follows it."""
         with self._lock:
             self._values[values] = number
 
@@ -185,13 +188,13 @@ class Histogram(Family):
                 self._sums[values] = self._sums.get(values, 0.0) + other._sums[values]
 
     def forget(self, **labels: str) -> None:
-        """Remove the series with these labels, like `Counter.forget`."""
+        """Drop the series with these labels, like `Counter.forget`."""
         with self._lock:
             for values in _matching(self.labels, self._counts, labels):
                 del self._counts[values], self._sums[values]
 
     def lines(self) -> Iterator[str]:
-        """The samples, as text."""
+        """Yield the samples as text."""
         with self._lock:
             items = sorted(
                 (key, list(counts), self._sums[key]) for key, counts in self._counts.items()
@@ -293,17 +296,17 @@ class Metrics:
 
     @contextmanager
     def runtime(self, model: str, api: str) -> Iterator[None]:
-        """Time a model run; one that fails does not count."""
+        """Time a model run inside the context; a failed one is not counted."""
         started = time.perf_counter()
         yield
         self.ran(model, api, started)
 
     def ran(self, model: str, api: str, started: float) -> None:
-        """Note the time of a model run that went well, begun at `time.perf_counter()`."""
+        """Record the time of a successful model run begun at `time.perf_counter()`."""
         self.runtime_latency.observe((time.perf_counter() - started) * 1e6, model, api, "TF1")
 
     def examples(self, model: str, count: int) -> None:
-        """Count the examples of a MultiInference that went well; TF Serving counts no others."""
+        """Count the examples of a successful MultiInference; TF Serving counts no others."""
         self.request_example_counts.observe(count, model)
         self.request_example_count_total.add(model, by=count)
 
@@ -322,7 +325,7 @@ class Metrics:
             self.load_latency.add(path, by=int((time.perf_counter() - started) * 1e6))
 
     def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
-        """Count a request; only the time of one that went well is noted.
+        """Count a request; only the time of a successful one is recorded.
 
         Args:
             model: Name, see `ClientNames`; empty where the request names none.
@@ -338,7 +341,7 @@ class Metrics:
             self.request_latency.observe(taken, model, api, entrypoint)
 
     def total(self, path: str) -> int:
-        """The sum of a counter over all its labels; 0 for what is no counter.
+        """Sum a counter over all its labels; 0 for a name that is not a counter.
 
         Args:
             path: Name as in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
@@ -351,7 +354,7 @@ class Metrics:
         )
 
     def include(self, *metrics: Counter | Histogram) -> None:
-        """Have more metrics on the page."""
+        """Include further metrics in the page."""
         vars(self).update({metric.name: metric for metric in metrics})
 
     def forget(self, **labels: str) -> None:
@@ -374,7 +377,10 @@ class Metrics:
                 mine.absorb(other)
 
     def lines(self) -> Iterator[str]:
-        """All samples by name, in Prometheus' text form; a metric without any shows its type."""
+        """Return all samples by name in Prometheus' text form.
+
+        A metric without any shows its type.
+        """
         for metric in sorted(self.families(), key=lambda metric: metric.name):
             yield f"# TYPE {metric.name} {metric.kind}"
             yield from metric.lines()
@@ -384,20 +390,20 @@ class Metrics:
         return page(self.lines())
 
     def families(self) -> list[Counter | Histogram]:
-        """The metrics, each with all its labels."""
+        """Return the metrics, each with all its labels."""
         own = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
         return own if self.process is None else [*own, *self.process.families()]
 
 
 def page(lines: Iterable[str]) -> bytes:
-    """Lines of `Metrics.lines` as bytes."""
+    """Join lines of `Metrics.lines` as bytes."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
 def _matching(
     names: Sequence[str], series: Iterable[tuple[str, ...]], labels: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
-    """The series with these label values."""
+    """Return the series with these label values."""
     if not labels.keys() <= set(names):
         return []
     places = [(names.index(name), value) for name, value in labels.items()]

@@ -1,7 +1,7 @@
-"""Sampled requests with their answers, as TFRecord files of PredictionLog.
+"""The prediction log: sampled requests with their answers, as TFRecord files of PredictionLog.
 
-The files are what `tf.data.TFRecordDataset` reads; and since a warmup file has the same form, the
-first records of one will do as `assets.extra/tf_serving_warmup_requests`.
+The files can be read by `tf.data.TFRecordDataset`. A warmup file has the same form, so the first
+records of a log can serve as `assets.extra/tf_serving_warmup_requests`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PredictionLogOptions:
 
 
 class PredictionLogger:
-    """Takes the records of requests, and logs some of them in the background.
+    """Receives the records of requests, and logs some of them in the background.
 
     Args:
         options: Directory, rate and limits.
@@ -78,14 +78,14 @@ class PredictionLogger:
         )
 
     def __call__(self, record: RequestRecord) -> None:
-        """Log a request, if it succeeded and is sampled."""
+        """Log a request if it succeeded and is sampled."""
         if record.exchange is None or record.status != "OK":
             return
         if random.random() < self._sampling(record.model).sampling_rate:
             self._writer.put(record, record.exchange.size)
 
     def close(self) -> None:
-        """Write what waits and close the files."""
+        """Write the queued records and close the files."""
         self._writer.close()
         for file in self._files.values():
             file.close()
@@ -132,7 +132,7 @@ class PredictionLogger:
 
 
 class _RotatingFile:
-    """A TFRecord file that is followed by another when it is large; old ones are removed."""
+    """A TFRecord file that is followed by another when it is large; old files are removed."""
 
     def __init__(self, prefix: str, limit: int, keep: int) -> None:
         self._prefix = Path(prefix)
@@ -156,7 +156,7 @@ class _RotatingFile:
         self._size += len(message) + HEADER + FOOTER
 
     def _take_back(self) -> None:
-        """Remove half a record, after which readers would find nothing but an error."""
+        """Remove an incomplete record, after which readers would find only an error."""
         with contextlib.suppress(OSError):
             self.close()  # tries once more to write what it holds
         with contextlib.suppress(OSError):
@@ -177,7 +177,7 @@ class _RotatingFile:
         # Monotonic nanoseconds make names unique within a second.
         unique = f"{stamp}-{os.getpid()}-{time.monotonic_ns()}"
         self._path = self._prefix.with_name(f"{self._prefix.name}-{unique}.tfrecord")
-        # The file holds user data: only this user may read it.
+        # The file holds user data, so only this user may read it.
         made = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._writer = writer = os.fdopen(made, "wb")
         self._size = 0
@@ -187,8 +187,8 @@ class _RotatingFile:
         return writer
 
     def _of_this_prefix(self) -> list[Path]:
-        """List its files, the oldest first; the current one is first if the clock went back."""
-        # Not a glob: the files of model "a" must not be mistaken for those of model "a-b".
+        """List the files, the oldest first; the current one is first if the clock went back."""
+        # A glob is not used: the files of model "a" must not be mistaken for those of model "a-b".
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))

@@ -1,4 +1,4 @@
-"""Requests that are refused before a model is asked: counted by reason, and logged."""
+"""Requests refused before they reach a model: counted by reason, and logged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Reason(Enum):
 
 
 class Refusals:
-    """Counts refused requests, and logs them: at most a line per reason in ten seconds.
+    """Counts refused requests, and logs them with at most one line per reason in ten seconds.
 
     Args:
         counter: Counter with the label `reason`.

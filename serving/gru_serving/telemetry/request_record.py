@@ -32,7 +32,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request, filled in by the parts of the server that it passes.
+    """One request, filled in by the parts of the server that it passes through.
 
     Attributes:
         transport: "REST" or "GRPC".
@@ -89,7 +89,7 @@ class RequestRecord:
         return f" (request {self.request_id})" if self.request_id else ""
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """A part of the request's way, which its trace shows if it has one."""
+        """Return a part of the request's way, which its trace shows if it has one."""
         return _UNTRACED if self.trace is None else self.trace.phase(name)
 
     def waited(self, since: float) -> None:

@@ -1,4 +1,4 @@
-"""The server's own log on stderr: one line per message, whatever the names in it."""
+"""The server's log on stderr: one line per message, whatever names it contains."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MAX_CHARACTERS = 4096
 
 
 class OneLine(logging.Formatter):
-    """Escapes and cuts messages, which show names that clients choose; tracebacks stay."""
+    """Escapes and cuts messages, which contain names that clients choose; tracebacks stay."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The line without a traceback."""
+        """Format the line without a traceback."""
         record.message = printable(record.message, _MAX_CHARACTERS)
         return super().formatMessage(record)
 
 
 @contextmanager
 def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
-    """Say repeatedly that something is still under way, and for how long it has been.
+    """Log repeatedly that something is still in progress, and for how long.
 
     Args:
         what: Name of the work in progress.
@@ -50,7 +50,7 @@ def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
 
 
 def start_log(process: str = "") -> None:
-    """Have all messages from INFO on written to stderr.
+    """Send all messages from INFO on to stderr.
 
     Args:
         process: Name of the process before each message, where there are several.

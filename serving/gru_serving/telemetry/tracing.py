@@ -120,11 +120,11 @@ class RequestTrace:
             yield
 
     def begin(self, name: str) -> Span:
-        """A span of a part of the way, for the caller to end."""
+        """Return a span of a part of the way, for the caller to end."""
         return self._tracer.start_span(name, self._below)
 
     def begin_shared(self, spans: Sequence[Span], attributes: Mapping[str, int]) -> Span:
-        """The span of the run that several requests share, linked with theirs.
+        """Return the span of the run that several requests share, linked with theirs.
 
         Args:
             spans: Spans of all sampled requests in the batch, this one's first.
@@ -257,7 +257,9 @@ class Tracing:
         record.trace = RequestTrace(tracer, span)
 
     def _next_root(self) -> int:
-        """The trace id of the next request that belongs to no trace yet; 0 if it is not sampled.
+        """Return the trace id of the next request that belongs to no trace yet.
+
+        0 if it is not sampled.
 
         The sampler is asked for many requests in a row: for each in turn, that would take several
         times as long as its own work, and a span that drops itself longer still.
@@ -305,7 +307,7 @@ class Tracing:
 
 
 def _configured() -> TracerProvider:
-    """The provider that the `OTEL_*` variables describe, by the configurator of the SDK.
+    """Return the provider that the `OTEL_*` variables describe, by the configurator of the SDK.
 
     Where they say nothing, traces go to a collector on this machine by OTLP over gRPC, and the
     service is `gru-serve`.
@@ -327,7 +329,7 @@ def _configured() -> TracerProvider:
 
 
 def _no_context() -> Context:
-    """An empty context, instead of that of the thread."""
+    """Return an empty context, instead of that of the thread."""
     from opentelemetry.context import Context
 
     return Context()

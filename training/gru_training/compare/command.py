@@ -39,8 +39,9 @@ class CompareConfig:
     ]
     """Two or more run directories of one task."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Test file that no run was trained on, with the columns of the runs; of a series only what
-    comes after the runs' validation rows counts. Default: the test rows that the runs held out."""
+    """Test file on which no run was trained, with the columns of the runs; of a series only the
+    part after the runs' validation rows counts. Default: the test rows that the runs held out.
+    """
     reference: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """The run that the others are compared with, a path or a name; default: the first."""
     output: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None

@@ -1,4 +1,4 @@
-"""Several models on the same test rows."""
+"""The comparison of several models on the same test rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,12 @@ class McNemar(NamedTuple):
 
 
 def mcnemar_test(right: np.ndarray, reference: np.ndarray) -> McNemar:
-    """McNemar's test (1947): is each of two models right on half of the rows on which they differ?
+    """Run McNemar's test (1947) of whether two models are right equally often where they differ.
 
-    Exact if they differ on fewer than 25 rows; otherwise chi-squared without a correction for
-    continuity, which keeps its level there and has more power (Fagerland, Lydersen and Laake, 2013,
-    "The McNemar test for binary matched-pairs data", BMC Medical Research Methodology 13).
+    It is exact if they differ on fewer than 25 rows; otherwise it is chi-squared without a
+    correction for continuity, which keeps its level there and has more power (Fagerland, Lydersen
+    and Laake, 2013, "The McNemar test for binary matched-pairs data", BMC Medical Research
+    Methodology 13).
 
     Args:
         right: (N,) bool, the rows that a model gets right.
@@ -53,10 +54,10 @@ class Contender:
 
     name: str
     is_run: bool
-    """Whether the contender is a run; else it is a simple model beside the reference."""
+    """Whether the contender is a run rather than a simple model beside the reference."""
     measures: dict[str, MeasureEstimates]
     mcnemar: McNemar | None = None
-    """Against the reference, of a run on rows that are got right or wrong."""
+    """Result against the reference, for a run on rows with right and wrong answers."""
     p_value: float | None = None
     """P-value of the first measure's difference from the reference."""
     adjusted: float | None = None
@@ -70,7 +71,7 @@ class Comparison:
     """The result of a comparison."""
 
     source: str | None
-    """The file that the rows come from; None of those that the runs held out."""
+    """The file of the rows; None for the rows that the runs held out."""
     rows: str
     """Name of the rows, such as `held-out texts`."""
     count: int
@@ -92,7 +93,7 @@ class Comparison:
 
     @property
     def deciding(self) -> str:
-        """Name of the measure that is tested."""
+        """The name of the measure that is tested."""
         return next(iter(self.styles))
 
 
@@ -168,7 +169,7 @@ def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[s
 
 
 def differing(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """The settings that differ between runs: by flag, each run's value by its name."""
+    """Return the settings that differ between runs: by flag, each run's value by its name."""
     flags = list(dict.fromkeys(flag for of in settings.values() for flag in of))
     table = {flag: {name: of.get(flag, "") for name, of in settings.items()} for flag in flags}
     return {flag: values for flag, values in table.items() if len(set(values.values())) > 1}
@@ -177,7 +178,7 @@ def differing(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, 
 def _tested(
     contenders: Sequence[Contender], models: Sequence[Answers], higher_is_better: bool
 ) -> list[Contender]:
-    """The contenders with p-values and verdicts of the runs beside the first."""
+    """Add p-values and verdicts to the runs after the first."""
     tests: list[dict[str, Any]] = []
     first = models[0].measures[0].name
     for contender, answers in zip(contenders[1:], models[1:], strict=False):
@@ -205,6 +206,6 @@ def _tested(
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The position of each wanted key."""
+    """Return the position of each requested key."""
     order = np.argsort(keys)
     return np.asarray(order[np.searchsorted(keys, wanted, sorter=order)])

@@ -1,15 +1,15 @@
-"""Whether one forecaster's errors are smaller than another's, by more than chance.
+"""The Diebold-Mariano test of whether one forecaster's errors are smaller than another's.
 
 Diebold and Mariano (1995), "Comparing Predictive Accuracy", Journal of Business & Economic
-Statistics 13: the mean difference of two losses over its standard error. Forecasts of H steps
-overlap, so that differences H - 1 windows apart are still related; their autocovariances up to
-there count in the variance. Harvey, Leybourne and Newbold (1997), "Testing the equality of
-prediction mean squared errors", International Journal of Forecasting 13, correct it for few rows
-and take the quantiles of Student's t. As in R, `forecast::dm.test`.
+Statistics 13: the mean difference of two losses divided by its standard error. Forecasts of H steps
+overlap, so differences up to H - 1 windows apart are related; their autocovariances count in the
+variance. Harvey, Leybourne and Newbold (1997), "Testing the equality of prediction mean squared
+errors", International Journal of Forecasting 13, correct it for few rows and use the quantiles of
+Student's t, as R's `forecast::dm.test` does.
 
-With few windows for their overlap that test finds differences where there are none: at a level of
+With few windows for their overlap, this test finds differences where there are none: at a level of
 5 %, in 15 % of the cases with 24 steps and five times as many windows. Below 20 windows per step
-the variance is therefore estimated from the lowest frequencies only, with as many degrees of
+the variance is therefore estimated from the lowest frequencies alone, with as many degrees of
 freedom: Lazarus, Lewis, Stock and Watson (2018), "HAR Inference: Recommendations for Practice",
 Journal of Business & Economic Statistics 36; for this test Coroneo and Iacone (2020), "Comparing
 predictive accuracy in small samples using fixed-smoothing asymptotics", Journal of Applied
@@ -23,11 +23,11 @@ from scipy import stats
 from scipy.fft import dct
 
 FEWEST_WINDOWS, MANY_WINDOWS = 3, 20
-"""Windows per step of the overlap: the fewest for any test, and for the test in its first form."""
+"""Fewest windows per step of the overlap for any test, and for the test in its first form."""
 
 
 class MeanTest(NamedTuple):
-    """The mean of values in time, tested against zero."""
+    """A test of whether the mean of values in time is zero."""
 
     mean: float
     error: float
@@ -56,8 +56,7 @@ def diebold_mariano(differences: np.ndarray, overlap: int) -> MeanTest | None:
         overlap: H, steps that each forecasts; 1 for one step ahead.
 
     Returns:
-        The test; None where there are fewer than three windows per step of the overlap, which
-        say too little.
+        Result of the test; None with fewer than three windows per step of the overlap.
     """
     count = len(differences)
     if count < FEWEST_WINDOWS * overlap:
@@ -73,14 +72,14 @@ def diebold_mariano(differences: np.ndarray, overlap: int) -> MeanTest | None:
 
 
 def _variance(centred: np.ndarray, overlap: int) -> float:
-    """Return the variance of the mean; the sum of autocovariances may be below zero."""
+    """Estimate the variance of the mean; the sum of autocovariances may be negative."""
     count = len(centred)
     covariances = [centred[lag:] @ centred[: count - lag] / count for lag in range(overlap)]
     return float((covariances[0] + 2 * sum(covariances[1:])) / count)
 
 
 def _low_frequency_error(centred: np.ndarray, frequencies: int) -> float:
-    """Standard error of the mean from that many lowest cosine waves."""
+    """Estimate the standard error of the mean from this many of the lowest cosine waves."""
     count = len(centred)
     waves = dct(centred, type=2)[1 : frequencies + 1] / np.sqrt(2 * count)
     return float(np.sqrt(np.mean(waves**2) / count))

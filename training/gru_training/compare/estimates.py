@@ -1,4 +1,4 @@
-"""Estimates of each contender's quality and its distance from the reference, with intervals."""
+"""Estimates of each contender's quality and its difference from the reference, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,13 +31,13 @@ class MeasureEstimates:
     difference: Estimate | None
     """Difference from the reference; None for the reference itself."""
     p_value: float | None = None
-    """P-value of the Diebold-Mariano test, where rows are in time; else None."""
+    """P-value of the Diebold-Mariano test if the rows are in time; otherwise None."""
 
 
 def of_independent_rows(
     contenders: Sequence[Answers], resamples: int, seed: int
 ) -> list[dict[str, MeasureEstimates]]:
-    """Percentile intervals from a paired bootstrap: every draw of rows scores all contenders.
+    """Estimate by a paired bootstrap, in which every draw of rows scores all contenders.
 
     Args:
         contenders: The reference, then the others, on the same N rows.
@@ -75,7 +75,7 @@ def of_independent_rows(
 def of_rows_in_time(
     contenders: Sequence[Answers], overlap: int
 ) -> list[dict[str, MeasureEstimates]]:
-    """Intervals and p-values of the Diebold-Mariano test.
+    """Estimate by the Diebold-Mariano test.
 
     Args:
         contenders: The reference, then the others, on the same N rows in the order of time.
@@ -105,10 +105,10 @@ def of_rows_in_time(
 
 
 def pseudo_values(measure: Measure) -> np.ndarray:
-    """(N,) the contribution of each row to a measure, which is their mean.
+    """Compute the contribution of each row, (N,), to a measure that is their mean.
 
-    For a mean, the rows' own values; otherwise the jackknife's (Tukey, 1958), whose mean is the
-    measure up to a bias of the order 1/N.
+    For a mean these are the rows' own values; otherwise those of the jackknife (Tukey, 1958), whose
+    mean is the measure up to a bias of the order 1/N.
     """
     columns = measure.columns
     count, total = len(columns), columns.sum(axis=0)
@@ -127,7 +127,7 @@ def _tested(value: float, rows: np.ndarray, overlap: int) -> tuple[Estimate, flo
 def _values_and_differences(
     rows: np.ndarray, axis: int, measures: Sequence[Measure], against: Sequence[int]
 ) -> np.ndarray:
-    """(2M, ...) of row numbers (..., N) drawn with replacement."""
+    """Evaluate measures and differences, (2M, ...), on drawn row numbers (..., N)."""
     rows = np.moveaxis(rows, axis, -1)
     count = rows.shape[-1]
     draws = rows.reshape(-1, count)

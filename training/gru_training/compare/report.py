@@ -1,4 +1,4 @@
-"""A comparison for people: tables, as text and as Markdown, and the folder they go to."""
+"""The presentation of a comparison: tables as text and Markdown, the picture, their folder."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -53,7 +53,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
 
 
 def write_markdown(comparison: Comparison) -> str:
-    """The comparison as Markdown."""
+    """Write the comparison as Markdown."""
     name = comparison.reference.name
     lines = [f"# Comparison with {name}", "", _subject(comparison), ""]
     lines += [line for verdict in _verdicts(comparison) for line in (f"**{verdict}**", "")]
@@ -70,7 +70,7 @@ def write_markdown(comparison: Comparison) -> str:
 
 
 def aligned(table: Table) -> list[str]:
-    """The rows as lines of text: the first column is left-aligned, the others right-aligned."""
+    """Align rows as lines of text: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(
@@ -88,7 +88,7 @@ def _subject(comparison: Comparison) -> str:
 
 
 def _verdicts(comparison: Comparison) -> list[str]:
-    """The tests' results, in a sentence each."""
+    """Describe the tests' results in one sentence each."""
     name, first = comparison.reference.name, comparison.deciding
     said = []
     for verdict, words in (
@@ -167,7 +167,7 @@ def _p_value(value: float | None) -> str:
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    """Caveats that the numbers do not show."""
+    """List caveats that the numbers do not show."""
     remarks = []
     steps, count = comparison.overlap, comparison.count
     if steps is not None and count < FEWEST_WINDOWS * steps:
@@ -324,7 +324,7 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
 def _limits(
     runs: Sequence[Estimate | None], everyone: Sequence[Estimate | None]
 ) -> tuple[float, float]:
-    """Limits that fit all runs, zero, and simple models that are not much further off."""
+    """Choose limits that fit all runs, zero, and simple models that are not much further off."""
     needed = [0.0, *_ends(runs)]
     low, high = min(needed), max(needed)
     room = 1.5 * (high - low)
@@ -357,7 +357,7 @@ def _signed(value: float, _: object = None) -> str:
 
 
 def _label(name: str) -> str:
-    """The name, shortened in the middle if it is long: names of runs often differ at the end."""
+    """Shorten a long name in the middle: names of runs often differ at the end."""
     if len(name) > _MOST_LETTERS:
         half = _MOST_LETTERS // 2
         name = f"{name[: half - 1]}…{name[-half:]}"

@@ -19,16 +19,16 @@ KINDS = {
     "month": ("month",),
     "year": ("year_sin", "year_cos"),
 }
-"""Columns made of each kind of calendar input, by its name."""
+"""Columns computed for each kind of calendar input, by its name."""
 HOLIDAY = "holiday"
 YEARS_AHEAD = 10
-"""Years after the last time whose holidays and changes of clocks are known."""
+"""Years after the last time for which holidays and clock changes are known."""
 _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """Inputs that are made of times, and what that needs to know."""
+    """Calendar inputs computed from times, with what the computation needs."""
 
     columns: tuple[str, ...] = ()
     """Names of the inputs."""
@@ -39,10 +39,10 @@ class Calendar:
     timezone: str | None = None
     """Time zone in whose local time days and hours are counted; the times are then in UTC."""
     years: tuple[int, ...] = ()
-    """First and last year of which holidays or changes of clocks are known; empty for all years."""
+    """First and last year for which holidays or clock changes are known; empty for all years."""
 
     def values(self, times: "pd.DatetimeIndex") -> np.ndarray:
-        """(N, columns) at N times.
+        """Compute the inputs (N, columns) at N times.
 
         Raises:
             DataError: A time lies outside of `years`.
@@ -84,7 +84,7 @@ def make_calendar(
     country: str | None,
     timezone: str | None,
 ) -> Calendar:
-    """The calendar of a series.
+    """Return the calendar of a series.
 
     Args:
         times: Times of the series; in UTC if there is a time zone.
@@ -123,7 +123,7 @@ def _holidays(country: str, first: int, last: int) -> tuple[int, ...]:
 
 
 def _suiting(times: "pd.DatetimeIndex", frequency: str) -> tuple[str, ...]:
-    """Kinds whose cycle has two steps at least."""
+    """Return the kinds whose cycle has at least two steps."""
     step = (times[-1] - times[0]).value / max(1, len(times) - 1)
     lengths = {"hour": DAY, "weekday": 7 * DAY, "year": 365 * DAY}
     return tuple(
@@ -134,10 +134,10 @@ def _suiting(times: "pd.DatetimeIndex", frequency: str) -> tuple[str, ...]:
 
 
 def season_length(frequency: str) -> int:
-    """The number of steps in the most natural season of a spacing: a day, a week, or a year.
+    """Return the number of steps in the natural season of a spacing: a day, a week, or a year.
 
-    Hours and minutes repeat every day, days every week, weeks, months and whatever else a calendar
-    knows every year; spacings below a minute every hour.
+    Hours and minutes repeat every day, days every week, and weeks, months and longer spacings every
+    year; spacings below a minute repeat every hour.
     """
     plain = frequency.partition("-")[0]
     name = plain.lstrip("0123456789")

@@ -39,21 +39,23 @@ class DataCheck:
     """Data that were read and checked."""
 
     source: str
-    """The file or folder, or what built-in data are called."""
+    """The file or folder, or the name of built-in data."""
     summary: str
-    """Description of the data, in one line."""
+    """One-line description of the data."""
     table: Callable[[], DataTable] | None
     """Make the table of its classes or series."""
     errors: tuple[str, ...]
     """Problems on which training would fail, one line each."""
     remedies: tuple[str, ...]
-    """Flags with which training would not fail."""
+    """Flags with which the training would not fail."""
     notes: tuple[str, ...]
     """Notes for a reader, one line each."""
     data: Any
-    """Data in the form that the training of the task takes, to read them once; None with errors."""
+    """Data in the form that the training of the task takes, so that they are read only once; None
+    with errors.
+    """
     reading: str = ""
-    """Description of the columns that were read; empty where there is nothing to say."""
+    """Description of the columns that were read; empty if nothing is worth saying."""
 
     def raise_errors(self) -> None:
         """Raise DataProblemsError if training would fail."""
@@ -61,12 +63,12 @@ class DataCheck:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 
     def print_notes(self, console: "Console") -> None:
-        """Print what a reader should know."""
+        """Print the notes for a reader."""
         for note in self.notes:
             console.print(f"note: {note}", style="yellow")
 
     def print(self, console: "Console") -> None:
-        """Print all of it."""
+        """Print the whole check."""
         console.print(f"{self.source}: {self.summary}")
         if self.table is not None:
             self.table().print(console)

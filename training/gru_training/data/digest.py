@@ -1,4 +1,4 @@
-"""A digest of data, so that a resumed training can recognise them."""
+"""A digest of data, by which a resumed training recognises them."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def data_digest(contents: Iterable[str | np.ndarray]) -> str:
-    """SHA-256, in hexadecimal, of texts and arrays in their order.
+    """Compute the SHA-256 of texts and arrays in their order, in hexadecimal.
 
     Args:
         contents: Texts, and arrays of numbers, whose dtypes and shapes count too.

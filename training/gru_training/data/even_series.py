@@ -1,4 +1,4 @@
-"""Rows with times as a series with a row for each step."""
+"""Conversion of rows with times to a series with one row per step."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ FEWEST_ROWS = 3
 
 
 class ExpectedSeries(NamedTuple):
-    """Columns and spacing of a known series, with which newer values must agree."""
+    """The columns and spacing of a known series, with which newer values must agree."""
 
     columns: tuple[str, ...]
     """Names of all columns, in the order of the known series."""
@@ -41,13 +41,13 @@ class ExpectedSeries(NamedTuple):
     optional: tuple[str, ...] = ()
     """Columns that may be absent; their values are then missing."""
     zone: str | None = None
-    """Time zone of the times, where there is one."""
+    """Time zone of the times, or None."""
     local: bool = False
-    """Whether the times are those of clocks in the zone, in place of UTC."""
+    """Whether the times are clock times in the zone rather than UTC."""
     numbered: bool = False
     """Whether the times are numbers of steps."""
     constants: tuple[str, ...] = ()
-    """Columns that never varied, which are not read."""
+    """Columns that never vary, which are not read."""
 
 
 class SeriesRows(NamedTuple):
@@ -64,13 +64,13 @@ class SeriesRows(NamedTuple):
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values, in long form."""
     zone: str | None = None
-    """Time zone of the table's times, where they have one."""
+    """Time zone of the table's times, or None."""
 
 
 def as_expected(
     ids: Sequence[str], values: np.ndarray, long: LongColumns, expected: ExpectedSeries | None
 ) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
-    """The columns of a table in long form: those expected, in their order, or else all of them.
+    """Return the columns of a table in long form: the expected ones in their order, or all.
 
     Args:
         ids: The names of K series.
@@ -104,7 +104,7 @@ def as_expected(
 def with_absent(
     columns: tuple[str, ...], values: np.ndarray, expected: ExpectedSeries | None
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """The columns expected of a table in wide form, and their values, NaN where one is absent."""
+    """Return the expected columns of a table in wide form with values, NaN for absent ones."""
     if expected is None or columns == expected.columns:
         return columns, values
     whole = np.full((len(values), len(expected.columns)), np.nan)
@@ -120,7 +120,7 @@ def evenly_spaced(
     expected: ExpectedSeries | None = None,
     options: TimeOptions = UNCHANGED_TIMES,
 ) -> Series:
-    """The series of these rows; times without a row get missing values.
+    """Convert the rows to a series; times without a row get missing values.
 
     Args:
         rows: Rows of a file or table.
@@ -212,7 +212,7 @@ def evenly_spaced(
 
 
 def _require_same_zone(cells: TimeCells, expected: ExpectedSeries, zoned: bool) -> None:
-    """Raise DataError where newer times have a zone and those before them none, or the reverse."""
+    """Raise DataError if only one of the newer and the known times has a zone."""
     if zoned and expected.zone is None and any(map(has_offset, cells.texts)) and not expected.local:
         raise cells.error(
             0, "expected times without a zone or an offset from UTC, as those of the training"

@@ -1,6 +1,6 @@
-"""Tables and columns in memory, whether pandas, Polars, PyArrow, NumPy or lists.
+"""Tables and columns in memory: pandas, Polars, PyArrow, NumPy or lists.
 
-Narwhals reads every data-frame library that it knows, and makes frames of the same library.
+Narwhals reads every data-frame library that it supports, and makes frames of the same library.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,20 +75,20 @@ def as_values(data: Any, what: str) -> list[Any]:
 
 
 def column_name(data: Any) -> str | None:
-    """The name of a column; None if this is no column, or has no name."""
+    """Return the name of a column; None if this is no column or has no name."""
     column = nw.from_native(data, series_only=True, pass_through=True)
     return str(column.name) if isinstance(column, nw.Series) and column.name else None
 
 
 def text_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
-    """The name of the column with the texts: `wanted`, the only one, or else found by its name."""
+    """Choose the column with the texts: `wanted`, the only one, or one found by its name."""
     if wanted is None and len(frame.columns) == 1:
         return frame.columns[0]
     return find_column(what, frame.columns, wanted, TEXT_COLUMNS, "text")
 
 
 def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
-    """The name of the column with the labels: `wanted`, or else found by its name."""
+    """Choose the column with the labels: `wanted`, or one found by its name."""
     rows = frame.iter_rows(named=True)
     try:
         return find_label_column(what, frame.columns, wanted, rows)
@@ -105,7 +105,7 @@ def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> s
 
 
 def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
-    """Texts of a table, or of a column, array or list; missing ones are empty.
+    """Read the texts of a table, column, array or list; missing ones become empty.
 
     Args:
         data: The texts.
@@ -130,7 +130,7 @@ def labelled_rows(
     kind: TargetKind = "class",
     separator: str | None = None,
 ) -> list[LabelledRow]:
-    """Texts with their labels, like the rows of a file; rows are numbered from 0.
+    """Return texts with their labels, like the rows of a file; rows are numbered from 0.
 
     Raises:
         DataError: The numbers of texts and labels differ.
@@ -146,9 +146,9 @@ def labelled_rows(
 
 
 def label_name(label: Any, kind: TargetKind = "class", separator: str | None = None) -> str:
-    """The name of the class with this label; empty if the label is missing.
+    """Return the name of the class of this label; empty if the label is missing.
 
-    Of several labels their names, and of a number its digits, as in
+    For several labels it is their names, and for a number its digits, as in
     `gru_training.data.label_cells`.
 
     Raises:
@@ -173,7 +173,7 @@ def label_name(label: Any, kind: TargetKind = "class", separator: str | None = N
 
 
 def listed_labels(label: Any) -> list[str] | None:
-    """The labels in a list or object, or in one written as a text; None of anything else.
+    """Read the labels in a list or object, or in one written as a text; None for anything else.
 
     Raises:
         DataError: The list or object holds no labels as annotation tools write them.
@@ -192,14 +192,16 @@ def listed_labels(label: Any) -> list[str] | None:
 
 
 def label_kind(labels: Sequence[Any]) -> str:
-    """The kind of all these labels, one of `LABEL_KINDS`; `text` if they differ."""
+    """Determine the common kind of labels, one of `LABEL_KINDS`; `text` if they differ."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
     found = {kinds.get(type(label), "text") for label in labels}
     return found.pop() if len(found) == 1 else "text"
 
 
 def label_dtype(labels: Any) -> str:
-    """The NumPy type of labels, as `numpy.dtype` reads it; `O` unless all are of one simple type.
+    """Determine the NumPy type of labels, as read by `numpy.dtype`.
+
+    `O` unless all have one simple type.
 
     Args:
         labels: A column, an array, a table of one column, or a list.
@@ -221,7 +223,10 @@ def label_dtype(labels: Any) -> str:
 
 
 def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
-    """A table of the same library as `data`, with its index if it has one; by default of pandas."""
+    """Make a table of the same library as `data`, with its index if it has one.
+
+    By default of pandas.
+    """
     native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series) and not native.implementation.is_pandas():
         return nw.from_dict(dict(columns), backend=native.implementation).to_native()

@@ -1,7 +1,7 @@
 """The labels of a text, read from the cells of its row.
 
-One class, any number of labels, or a number. Labels travel as one text each: the class' name, the
-number, or the names of several labels as a JSON list (`several`, `names_in`).
+A label is one class, any number of labels, or a number. Labels travel as one text each: the name of
+the class, the number, or the names of several labels as a JSON list (`several`, `names_in`).
 """
 
 import ast
@@ -29,12 +29,14 @@ _NO = frozenset(
     )
 )
 _MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"))
-"""Cells that pandas, R, Excel and JSON write for nothing; in columns of yes and no they say no."""
+"""Cells that pandas, R, Excel and JSON write for missing values; in columns of yes and no they mean
+no.
+"""
 _YES_AND_NO = "1 and 0, true and false, yes and no, or x and an empty cell"
 _OPEN_STATES = frozenset(("discarded", "draft"))
-"""States in which Argilla keeps what is no answer to its question."""
+"""States in which Argilla stores responses that answer no question."""
 _SPANS = frozenset(("start", "end", "start_offset", "end_offset", "points"))
-"""Keys of labels that stand on a part of a text."""
+"""Keys of labels that belong to a part of a text."""
 ONE_IN_LISTS = (
     "each list of labels holds one, which is read as the class of the row (--target-type labels "
     "says otherwise)"
@@ -48,12 +50,12 @@ Cells = Mapping[str, str | None]
 
 
 def several(names: Iterable[str]) -> str:
-    """The names of a text's labels as one text, each once."""
+    """Write the names of a text's labels as one text, each once."""
     return json.dumps(list(dict.fromkeys(names)), ensure_ascii=False)
 
 
 def names_in(label: str) -> tuple[str, ...]:
-    """The inverse of `several`."""
+    """Read the names that `several` wrote."""
     return tuple(json.loads(label))
 
 
@@ -62,21 +64,22 @@ class LabelCells:
     """The columns that hold the label of a row, and their format."""
 
     kind: TargetKind | None = "class"
-    """Kind of label; None where the rows are to tell it (`settled`)."""
+    """Kind of label; None to determine it from the rows (`settled`)."""
     columns: tuple[str, ...] = ()
-    """Columns that hold labels where there are several; else the labels stand in one."""
+    """Columns that hold labels if there are several; otherwise the labels are in one column."""
     separator: str | None = None
     """Character between several labels in one cell."""
     flags: bool | None = None
-    """Whether the columns hold yes and no under the names of the labels, rather than names; None:
-    to be found from the rows (`settled`)."""
+    """Whether the columns hold yes and no under the names of the labels, rather than names; None to
+    determine it from the rows (`settled`).
+    """
     no_names: frozenset[str] = frozenset()
     """Columns whose cells cannot be names of labels."""
     remarks: tuple[str, ...] = ()
     """Notes for a reader on what the rows showed."""
 
     def settled(self, rows: Sequence[tuple[Cells, frozenset[str]]], column: str) -> "LabelCells":
-        """Return these settings with the kind, and the use of 0 and 1, that rows of a file show.
+        """Return these settings with the kind, and the meaning of 0 and 1, that a file's rows show.
 
         Args:
             rows: Cells of each row by column, and the columns that hold lists in JSON.
@@ -106,7 +109,7 @@ class LabelCells:
         return replace(self, kind="class", remarks=(ONE_IN_LISTS,))
 
     def _holds_one(self, rows: Sequence[Cells]) -> bool:
-        """Whether columns of yes and no say yes to one label of each row."""
+        """Tell whether columns of yes and no say yes to exactly one label of each row."""
         return bool(self.flags) and all(
             sum(bool(yes_or_no(row.get(name) or "")) for name in self.columns) == 1 for row in rows
         )
@@ -191,11 +194,11 @@ class LabelCells:
 
 
 def listed_names(value: Any) -> list[str]:
-    """List the labels that a list or an object of an annotation tool holds.
+    """List the labels in a list or an object of an annotation tool.
 
-    Lists of names; Label Studio's `{"choices": [...]}`; Argilla's `[{"value": ...}]`, of which
-    discarded answers and drafts are left out; doccano's `[{"label": ...}]`; and objects that say
-    yes or no to the name of each label, as spaCy's `cats`.
+    These are lists of names; Label Studio's `{"choices": [...]}`; Argilla's `[{"value": ...}]`
+    without discarded responses and drafts; doccano's `[{"label": ...}]`; and objects with yes or no
+    for the name of each label, such as spaCy's `cats`.
 
     Raises:
         ValueError: The value is none of these; the message says what to do, behind a semicolon.
@@ -222,7 +225,7 @@ def listed_names(value: Any) -> list[str]:
 
 
 def _are_bits(items: Sequence[Any]) -> bool:
-    """Whether a list says yes and no by place, as an encoder of labels writes it.
+    """Tell whether a list holds yes and no by position, as an encoder of labels writes it.
 
     The numbers 0 and 1, once each and in this order, may be names.
     """
@@ -252,7 +255,7 @@ def _items_of(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _list_in(cells: Cells, nested: frozenset[str], column: str) -> Any:
-    """The list or object in a cell; None of plain text."""
+    """Read the list or object in a cell; None for plain text."""
     cell = cells.get(column) or ""
     return json.loads(cell) if column in nested else read_literal(cell)
 
@@ -265,7 +268,7 @@ def _count_of_names(value: Any) -> int | None:
 
 
 def _only_one(names: Sequence[str], what: str, found: str) -> str:
-    """The one label of a row that is to have a class."""
+    """Return the only label of a row that must have one class."""
     if len(names) == 1:
         return names[0]
     raise ValueError(
@@ -274,7 +277,7 @@ def _only_one(names: Sequence[str], what: str, found: str) -> str:
 
 
 def yes_or_no(cell: str) -> bool | None:
-    """Return the truth value of a cell of yes and no; False if empty, None if neither."""
+    """Read a cell of yes and no as a truth value; False if empty, None if neither."""
     word = cell.strip().casefold()
     if word in _YES:
         return True
@@ -285,7 +288,7 @@ def yes_or_no(cell: str) -> bool | None:
 
 
 def flag_columns(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the columns that hold yes and no, each at least once, and nothing else.
+    """Find the columns that hold yes and no, each at least once, and nothing else.
 
     Args:
         columns: Names of the columns to look at.
@@ -301,9 +304,9 @@ def flag_columns(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> t
 
 
 def label_flags(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the flags that read columns of yes and no as labels; none where there are none.
+    """Return the flags that read columns of yes and no as labels; none without such columns.
 
-    A single one is the column of the class.
+    A single such column holds the class.
     """
     found = flag_columns(columns, rows)
     if len(found) < 2:
@@ -313,9 +316,9 @@ def label_flags(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tu
 
 
 def _form(columns: Sequence[Sequence[str | None]]) -> tuple[bool, list[int]]:
-    """Whether columns hold yes and no, and the numbers of those that can hold no names either.
+    """Tell whether columns hold yes and no, and which of them cannot hold names either.
 
-    Most of the cells decide; then the others are refused one by one.
+    The majority of the cells decides; the other cells are refused one by one.
     """
     filled = [
         [cell for value in column if (cell := (value or "").strip()).casefold() not in _MISSING]
@@ -332,7 +335,7 @@ def _form(columns: Sequence[Sequence[str | None]]) -> tuple[bool, list[int]]:
     refused = []
     for place, cells in enumerate(filled):
         shares = any(number % 1 for number in numbers[place])
-        # Marks for each of several questions, rather than codes of topics.
+        # These are marks for each of several questions, rather than codes of topics.
         marks = bool(numbers[place]) and len(numbers[place]) == len(cells) and not gaps
         same_two = len(columns) > 1 and len(words) <= 2 and not gaps  # as "ja" and "nein"
         codes = sum(map(len, numbers)) == total
@@ -352,13 +355,13 @@ def _expected(what: str, column: str, value: str) -> str:
 
 
 def _number(cell: str) -> float | None:
-    """The finite number in a cell, whose decimal sign may be a comma."""
+    """Read the finite number in a cell, which may have a decimal comma."""
     cell = cell.replace(",", ".")
     return float(cell) if is_number(cell) else None
 
 
 def read_literal(cell: str) -> list[Any] | dict[str, Any] | set[Any] | None:
-    """Read a list or an object in a text as JSON or Python write it; None of other texts."""
+    """Read a list or an object from a text of JSON or Python; None for other texts."""
     cell = cell.strip()
     if not cell.startswith(("[", "{")):
         return None
@@ -372,7 +375,7 @@ def read_literal(cell: str) -> list[Any] | dict[str, Any] | set[Any] | None:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell holds a finite number."""
+    """Tell whether a cell holds a finite number."""
     try:
         return math.isfinite(float(cell))
     except ValueError:

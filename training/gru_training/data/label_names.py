@@ -6,16 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
 _MOST_LABELS = 300
-"""Number of labels above which comparing each pair takes too long."""
+"""Number of labels above which comparing all pairs takes too long."""
 _MIN_LETTERS = 4
 _MAX_MISSPELT_SHARE = 0.2
-"""Share of another label's rows up to which a label one letter apart counts as its misspelling."""
+"""Largest share of another label's rows at which a label one letter apart counts as its
+misspelling.
+"""
 _SEPARATORS = "#;|,"
 _DIGITS = re.compile(r"\d+")
 
 
 def spellings(counts: Mapping[str, int]) -> list[list[str]]:
-    """Labels that differ only in case, blanks or the form of a number.
+    """Find labels that differ only in case, blanks or the form of a number.
 
     Args:
         counts: Rows by label.
@@ -30,7 +32,9 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
 
 
 def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Rare labels that are one letter away from a far more frequent one, each with that one.
+    """Find rare labels that are one letter away from a far more frequent one.
+
+    Returns pairs of both.
 
     Labels that differ only in digits, such as `ward 1` and `ward 2`, are left out.
 
@@ -50,9 +54,9 @@ def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def separator_of(labels: Collection[str]) -> tuple[str, str] | None:
-    """The character that labels may stand between, as doccano's #, and a label that has it.
+    """Find the character that separates several labels, such as doccano's #, and a label with it.
 
-    Most of the parts that it makes then occur in two labels or more.
+    Most of the parts between it then occur in two or more labels.
 
     Args:
         labels: The different labels.
@@ -75,7 +79,7 @@ def _key(label: str) -> str:
 
 
 def _one_apart(one: str, other: str) -> bool:
-    """Whether one insertion, deletion, replacement or swap of neighbours makes them equal."""
+    """Tell whether one insertion, deletion, replacement or swap makes two labels equal."""
     if min(len(one), len(other)) < _MIN_LETTERS or one == other:
         return False
     if _DIGITS.sub("", one) == _DIGITS.sub("", other):

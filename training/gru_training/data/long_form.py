@@ -15,21 +15,21 @@ VALUE_COLUMNS = ("y", "value", "target", "sales", "quantity", "demand")
 
 @dataclass(frozen=True)
 class LongColumns:
-    """Columns of a table in long form; None: found by their names."""
+    """Columns of a table in long form; None to find them by their names."""
 
     id: str | None = None
     value: str | None = None
     inputs: tuple[str, ...] = ()
-    """Names of the inputs to read of each series beside its values."""
+    """Names of the inputs of each series to read beside its values."""
     valued: bool = True
-    """Whether there are values; else only inputs, as of the steps ahead."""
+    """Whether there are values; otherwise only inputs, as for the steps ahead."""
     required: bool = False
     """Whether a table in wide form is refused."""
     targets: tuple[str, ...] = ()
     """Columns or series to forecast: the column of values, or some of the series."""
 
     def time_of(self, names: Sequence[str], known: Sequence[str]) -> str:
-        """The column of times where none is named: one called as they are, else the first.
+        """Choose the column of times if none is named: one with a usual name, or the first.
 
         Args:
             names: Names of all columns of a table.
@@ -43,7 +43,7 @@ class LongColumns:
         return (called or others or [*names])[0]
 
     def require_targets(self, source: str, ids: Sequence[str], value: str) -> None:
-        """Raise ForeignDataError where a target is neither a series nor the column of values."""
+        """Raise ForeignDataError if a target is neither a series nor the column of values."""
         for name in self.targets:
             if name not in ids and (name != value or len(self.targets) > 1):
                 raise ForeignDataError(
@@ -55,7 +55,7 @@ class LongColumns:
     def found(
         self, source: str, time: str, names: Sequence[str]
     ) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
-        """Id, value and inputs, and the columns that are none of them; None where there is no id.
+        """Find the columns of id, value and inputs, and the other ones; None without an id.
 
         Raises:
             ForeignDataError: A column is missing, or which holds the values is not clear.
@@ -94,16 +94,16 @@ class LongColumns:
 
 
 BY_NAME = LongColumns()
-"""Columns in long form that are all found by their names."""
+"""Columns in long form, all found by their names."""
 
 
 def input_column(name: str, of: str) -> str:
-    """Name, in wide form, of an input of one series."""
+    """Return the name of an input of one series in wide form."""
     return f"{name}[{of}]"
 
 
 def wide_columns(ids: Sequence[str], inputs: Sequence[str], valued: bool = True) -> tuple[str, ...]:
-    """The columns of a panel in wide form: of the series, then of the inputs of each series."""
+    """List the columns of a panel in wide form: the series, then the inputs of each series."""
     made = [input_column(name, of) for of in ids for name in inputs]
     return (*(ids if valued else ()), *made)
 
@@ -115,9 +115,9 @@ def widened(
     values: np.ndarray,
     problems: Problems,
 ) -> tuple[list[str], list[int], tuple[str, ...], np.ndarray]:
-    """A row for each time and a column for each series, in the order in which they first stand.
+    """Widen to a row for each time and a column for each series, in the order of their first rows.
 
-    Times that begin with the year are put in order; a series may begin late or end early.
+    Times that begin with the year are sorted; a series may begin late or end early.
 
     Args:
         texts: (n,) times as they stand.
@@ -152,7 +152,7 @@ def widened(
 
 
 def flattened(values: np.ndarray, valued: bool = True) -> np.ndarray:
-    """(T, K, N) of `widened` as the columns that `wide_columns` names."""
+    """Reshape (T, K, N) of `widened` to the columns that `wide_columns` names."""
     inputs = values[..., 1:] if valued else values
     inputs = inputs.reshape(len(values), -1)
     return np.concatenate([values[..., 0], inputs], axis=1) if valued else inputs

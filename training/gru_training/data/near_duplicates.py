@@ -1,9 +1,9 @@
-"""Texts that are almost the same: a prefix-filtered join of sets of letters in succession.
+"""Search for texts that are almost the same: a prefix-filtered join of sets of letter sequences.
 
-Two texts are compared by the Jaccard index of their sets of five letters in succession, exactly.
+Two texts are compared exactly by the Jaccard index of their sets of five consecutive letters.
 Chaudhuri, Ganti and Kaushik (2006), "A Primitive Operator for Similarity Joins in Data Cleaning":
-with all sets in one order, sets of an index of at least t share one of their first
-|A| - ceil(t |A|) + 1 elements; with the rarest elements first, few other pairs do.
+with all sets in one order, sets with an index of at least t share one of their first |A| - ceil(t
+|A|) + 1 elements; with the rarest elements first, few other pairs do.
 """
 
 import itertools
@@ -14,16 +14,18 @@ from typing import NamedTuple
 
 _LETTERS = 5
 _SAMPLE = 2000
-"""Texts in which elements are counted, for their order."""
+"""Number of texts in which elements are counted to order them."""
 _ROUNDING = 1e-9
 _MAX_PAIRS = 500_000
-"""Pairs, some seconds; of texts made from one template all could be similar."""
+"""Number of pairs that are compared, which takes some seconds; among texts from one template all
+pairs could be similar.
+"""
 _MIN_CANDIDATES = 50
-"""Others with which each text may be compared after that."""
+"""Number of others with which each text is compared beyond that."""
 
 
 class NearDuplicate(NamedTuple):
-    """A text and the one that it resembles most, by their places."""
+    """A text and the one that it resembles most, by their positions."""
 
     place: int
     other: int
@@ -34,7 +36,7 @@ class NearDuplicate(NamedTuple):
 def near_duplicates(
     texts: Sequence[str], others: Sequence[str], least: float
 ) -> list[NearDuplicate]:
-    """The texts that resemble one of the others.
+    """Find the texts that resemble one of the others.
 
     Args:
         texts: N texts, normalised as the caller likes.
@@ -42,8 +44,8 @@ def near_duplicates(
         least: Jaccard index from which on two texts resemble each other, above 0.
 
     Returns:
-        One for each such text, in the order of the texts. Where more pairs than half a million
-        could be similar, the other is the most similar of fifty, and a text may be missed.
+        One per such text, in the order of the texts. If more than half a million pairs could be
+        similar, the other text is the most similar of fifty, and a text may be missed.
     """
     counts = Counter(
         piece
@@ -80,12 +82,12 @@ def _each_once(numbers: Iterable[int]) -> Iterator[int]:
 
 
 def _pieces(text: str) -> frozenset[str]:
-    """Five letters in succession each; a shorter text is one piece."""
+    """Return the sequences of five consecutive letters; a shorter text is a single one."""
     return frozenset(text[k : k + _LETTERS] for k in range(max(1, len(text) - _LETTERS + 1)))
 
 
 def _first(pieces: frozenset[str], counts: Counter[str], least: float) -> list[str]:
-    """The rarest, of which sets that are similar enough share one."""
+    """Return the rarest elements, of which sufficiently similar sets share one."""
     order = sorted(pieces, key=lambda piece: (counts[piece], piece))
     return order[: len(order) - math.ceil(least * len(order) - _ROUNDING) + 1]
 

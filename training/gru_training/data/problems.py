@@ -1,4 +1,4 @@
-"""The problems of data, collected so that a user sees all of them at once."""
+"""The problems of data, collected so that users see all of them at once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ _LINES_SHOWN = 5
 
 
 class DataProblemsError(DataError):
-    """Several problems keep the data from being trained on; the message has a line for each.
+    """The data cannot be trained on because of several problems; the message has a line for each.
 
     Args:
         source: The file.
@@ -39,7 +39,7 @@ class _BadRows:
     lines: list[int] = field(default_factory=list)
 
     def error(self, place: str, unit: str) -> str:
-        """A message with the first of them, and how many more there are."""
+        """Write a message with the first rows, and how many more there are."""
         more = counted(len(self.lines) - 1, f"more such {self.what}")
         also = f" (and {more}, {lines_shown(self.lines[1:], unit)})" if self.lines[1:] else ""
         return f"{unit} {self.lines[0]}{place}: {self.message}{also}"
@@ -49,16 +49,15 @@ class _BadRows:
 class Problems:
     """Errors and notes about one source of data.
 
-    Unusable rows are counted by what is wrong with them. They are errors, or notes if they are
-    to be dropped.
+    Unusable rows are counted by problem. They are errors, or notes if they are to be dropped.
     """
 
     source: str
-    """Name in messages, that of the file."""
+    """Name of the data in messages, such as the file's."""
     drop_bad: bool = False
     """Whether rows that cannot be used are left out."""
     sort_rows: bool = False
-    """Whether to put rows in the order of their times."""
+    """Whether to sort rows by their times."""
     unit: str = "line"
     """Unit of row numbers: lines of a file, or rows of a table in memory, from 0."""
     errors: list[str] = field(default_factory=list)
@@ -72,7 +71,7 @@ class Problems:
     _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:
-        """Add something that would make training fail.
+        """Add a problem that would make training fail.
 
         Args:
             message: Message of one line.
@@ -83,7 +82,7 @@ class Problems:
             self.remedies.append(remedy)
 
     def note(self, message: str) -> None:
-        """Add something that a reader should know."""
+        """Add a note for the reader."""
         self.notes.append(message)
 
     def bad_row(self, kind: str, line: int, message: str, column: str | None = None) -> None:
@@ -130,7 +129,7 @@ class Problems:
         self._bad.clear()
 
     def absorb(self, other: "Problems") -> None:
-        """Take over what was found in another file of the same data."""
+        """Take over the problems found in another file of the same data."""
         self.errors += other.errors
         self.remedies += other.remedies
         self.notes += [f"{other.source}: {note}" for note in other.notes]
@@ -142,29 +141,29 @@ class Problems:
 
 
 def without_source(message: str, source: str) -> str:
-    """The message without the file's name at its start."""
+    """Remove the file's name from the start of a message."""
     return message.removeprefix(f"{source}: ").removeprefix(f"{source}, ")
 
 
 def counted(count: int, what: str) -> str:
-    """A count with its noun, such as `1 row`, `1,200 rows` or `3 classes`."""
+    """Write a count with its noun, such as `1 row`, `1,200 rows` or `3 classes`."""
     plural = "es" if what.endswith("s") else "s"
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def first_names(names: Sequence[str], most: int) -> str:
-    """The first names, and how many more there are, such as `a, b and 1,200 more`."""
+    """Write the first names, and how many more there are, such as `a, b and 1,200 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
 def values_shown(values: Mapping[str, float], most: int = 10) -> str:
-    """The first names with their values, as `first_names`."""
+    """Write the first names with their values, like `first_names`."""
     return first_names([f"{name} ({value:g})" for name, value in values.items()], most)
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:
-    """The first few line numbers, such as `lines 3, 7, 12 ...`."""
+    """Write the first few line numbers, such as `lines 3, 7, 12 ...`."""
     if len(lines) == 1:
         return f"{unit} {lines[0]}"
     rest = " ..." if len(lines) > _LINES_SHOWN else ""

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def counts_steps(times: np.ndarray, frequency: str) -> bool:
-    """Whether times of a series are numbers of steps, stored as so many nanoseconds."""
+    """Tell whether times of a series are numbers of steps, stored as this many nanoseconds."""
     return frequency.endswith("ns") and bool((nanoseconds(times) < LATEST_STEP).all())
 
 
 def people_read(
     times: "pd.DatetimeIndex", frequency: str, zone: str | None, local: bool
 ) -> "pd.Index[Any]":
-    """Times of a series as people read them: in their zone, or as numbers of steps.
+    """Return times of a series for display: in their zone, or as numbers of steps.
 
     Args:
         times: Times without a zone, at least one.
@@ -62,28 +62,29 @@ class Series:
     notes: tuple[str, ...] = ()
     """Notes on the rows for a reader of the report."""
     panel: bool = False
-    """Whether the series stood in long form: series of unequal length, of which those that are too
-    short are left out."""
+    """Whether the series came in long form, in which series have different lengths and those that
+    are too short are left out.
+    """
     ahead: np.ndarray | None = None
-    """Values (n, C) of the steps after the last, of which only inputs are known; or None."""
+    """Values (n, C) of the steps after the last, with only the inputs known; or None."""
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values in a panel, in columns of
     `gru_training.data.long_form.input_column`."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
-    """Calendar inputs that the last columns hold, made of the times."""
+    """Calendar inputs in the last columns, computed from the times."""
     zone: str | None = None
-    """Time zone in which people read the times; None: they are as they stand."""
+    """Time zone in which the times are displayed; None to display them unchanged."""
     local: bool = False
-    """Whether the times are those of clocks in the zone, in place of UTC."""
+    """Whether the times are clock times in the zone rather than UTC."""
     constants: tuple[tuple[str, float], ...] = ()
-    """Names and values of columns that never vary, of which no model learns."""
+    """Names and values of columns that never vary, which no model reads."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def index(self) -> "pd.DatetimeIndex":
-        """The times as pandas has them."""
+        """The times as an index of pandas."""
         import pandas as pd
 
         return pd.DatetimeIndex(self.times)
@@ -95,16 +96,16 @@ class Series:
 
     @property
     def positions(self) -> np.ndarray:
-        """(N,) places on the axis of a picture: the times, or numbers of steps."""
+        """The places (N,) on the axis of a picture: the times, or numbers of steps."""
         return nanoseconds(self.times) if self.numbered else self.times
 
     def column(self, name: str) -> int:
-        """The index of a column."""
+        """Return the index of a column."""
         return self.columns.index(name)
 
     @property
     def input_columns(self) -> frozenset[str]:
-        """Columns of the inputs of all series of a panel."""
+        """List the columns of the inputs of all series of a panel."""
         if not self.inputs:
             return frozenset()
         there = set(self.columns)
@@ -112,7 +113,7 @@ class Series:
         return frozenset(name for of in made if there.issuperset(of) for name in of)
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """Columns, times and values, for a digest."""
+        """Return columns, times and values for a digest."""
         yield from self.columns
         yield nanoseconds(self.times)
         yield self.values

@@ -1,4 +1,4 @@
-"""A series from the user's own table in a file."""
+"""Series from tables in files."""
 
 import math
 from array import array
@@ -30,7 +30,9 @@ from gru_training.tables.rows import cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 _MAX_DISTINCT_SHARE = 0.7
-"""Different times, as a share of the rows, below which a file has several rows for a time."""
+"""Number of different times, as a share of the rows, below which a file has several rows per
+time.
+"""
 
 
 MONTHLY = "value"
@@ -40,7 +42,9 @@ _PARTS = ("year", "month", "day", "hour", "minute")
 
 
 def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
-    """Columns that hold the parts of a time: year and month, or date and time; () where none do.
+    """Find the columns that hold the parts of a time: year and month, or date and time.
+
+    () without any.
 
     Args:
         names: Names of all columns.
@@ -61,7 +65,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def month_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Year and months of a table with a row for each year; () of any other table.
+    """Find year and months of a table with a row for each year; () for any other table.
 
     Args:
         names: Names of all columns.
@@ -73,7 +77,7 @@ def month_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
-    """Months of a row of such a table, as `2005-01`, with their cells."""
+    """Return the months of a row of such a table, as `2005-01`, with their cells."""
     for number, cell in enumerate(cells, 1):
         yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
 
@@ -109,8 +113,8 @@ def read_series(
     """Read a table of numbers over time, as `gru_training.tables.rows.read_rows` reads it.
 
     It needs ascending times in one column and numbers in all others; a cell may be missing
-    (`gru_training.tables.numbers.MISSING`). Times left out are filled with missing values. A file
-    in long form has a row for each series and time: a column with the name of the series
+    (`gru_training.tables.numbers.MISSING`). Missing times are filled with missing values. A file in
+    long form has a row for each series and time: a column with the name of the series
     (`gru_training.data.long_form.ID_COLUMNS`), one of times and one of values.
 
     Args:
@@ -170,7 +174,7 @@ def _read_rows(
         time_column = " ".join(parts)
         notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
         names = [time_column, *(name for name in names if name not in parts)]
-    # Column by column: as rows of dicts a table would take ten times the memory.
+    # Cells are stored by column: as rows of dicts, a table would take ten times the memory.
     texts, lines, numbers = list[str](), array("q"), array("d")
     bad = defaultdict[str, list[tuple[int, str]]](list)
     ids, read = list[str](), Numbers(table.form.separator)
@@ -242,7 +246,7 @@ def _read_rows(
 def _each_month(
     rows: Iterable[tuple[int, Mapping[str, Any]]], columns: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A row for each month of a table with a row for each year."""
+    """Convert a table with a row for each year to a row for each month."""
     year, *months = columns
     for place, cells in rows:
         of_year = cell_text(cells.get(year)) or ""
@@ -252,7 +256,7 @@ def _each_month(
 
 
 def unread_words(names: Sequence[str]) -> list[str]:
-    """A note on columns of words that nothing reads, if there are any."""
+    """Write a note on columns of words that are not read, if there are any."""
     return [f"columns of words that are not read: {', '.join(names)}"] if names else []
 
 
@@ -263,7 +267,7 @@ def _columns(
     expected: ExpectedSeries | None,
     long: LongColumns,
 ) -> tuple[str, tuple[str, ...], str | None, list[str]]:
-    """The columns of times, of numbers and, in long form, of ids, and notes on others."""
+    """Find the columns of times, of numbers and, in long form, of ids, with notes on the others."""
     time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(source, time, names) if time in names else None
     if found is None:
@@ -277,7 +281,7 @@ def _columns(
 def series_columns(
     source: str, names: Sequence[str], time_column: str | None, expected: ExpectedSeries | None
 ) -> tuple[str, tuple[str, ...], list[str]]:
-    """The column of times, those of numbers, and notes on others.
+    """Find the column of times and those of numbers, with notes on the others.
 
     Args:
         source: Name of the table, for messages.
@@ -287,7 +291,7 @@ def series_columns(
         expected: The series that they must continue.
 
     Returns:
-        Time; the columns of numbers, without those of the expected that are absent; notes.
+        Column of times; columns of numbers, without expected ones that are absent; notes.
 
     Raises:
         DataError: A column is missing; names it.

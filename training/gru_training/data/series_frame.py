@@ -1,4 +1,4 @@
-"""A series from a table in memory: pandas, Polars or PyArrow."""
+"""Series from tables in memory: pandas, Polars or PyArrow."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,7 +44,7 @@ def series_of_frame(
     long: LongColumns = BY_NAME,
     options: TimeOptions = UNCHANGED_TIMES,
 ) -> Series:
-    """The series in a table, as `gru_training.data.series_file.read_series` reads it from a file.
+    """Read the series in a table, like `gru_training.data.series_file.read_series` for a file.
 
     Args:
         data: A column or index of times, and columns of numbers; or in long form, with a
@@ -80,7 +80,7 @@ def series_of_frame(
 
 
 def _pandas(data: Any) -> pd.DataFrame:
-    """The table, with the times of its index as a column, or else numbers of its rows."""
+    """Convert the table to pandas, with the times of its index, or row numbers, as a column."""
     if isinstance(data, pd.Series):
         data = data.to_frame(data.name or "y")
     frame = as_frame(data)
@@ -108,7 +108,7 @@ def _pandas(data: Any) -> pd.DataFrame:
 
 
 def _counts(table: pd.DataFrame) -> bool:
-    """Whether the first of several columns are the numbers of steps."""
+    """Tell whether the first of several columns counts the steps."""
     first = table[table.columns[0]]
     whole = pd.api.types.is_integer_dtype(first) and len(table.columns) > 1
     return bool(whole and first.is_monotonic_increasing and first.diff().nunique() == 1)
@@ -148,7 +148,7 @@ def _long_rows(
     expected: ExpectedSeries | None,
     long: LongColumns,
 ) -> tuple[SeriesRows, list[str]] | None:
-    """The rows of a table in long form, with a column for each series; None of any other."""
+    """Read the rows of a table in long form, with a column for each series; None for any other."""
     names = [str(name) for name in table.columns]
     time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(problems.source, time, names)
@@ -182,7 +182,7 @@ def _texts(times: pd.Series) -> list[str]:
 
 
 def _zone(times: pd.Series) -> str | None:
-    """Time zone of a column of times, where it has one."""
+    """Return the time zone of a column of times; None without one."""
     if not isinstance(times.dtype, pd.DatetimeTZDtype):
         return None
     return str(times.dt.tz).removeprefix("UTC") or "UTC"  # +05:30 of UTC+05:30
@@ -194,7 +194,7 @@ def _only_words(column: pd.Series) -> bool:
 
 
 def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
-    """The values as float64, with NaN for missing ones."""
+    """Return the values as float64, with NaN for missing ones."""
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
     for row in np.flatnonzero(wrong):

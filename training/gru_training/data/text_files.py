@@ -1,4 +1,4 @@
-"""Labelled texts from the user's own tables in files."""
+"""Labelled texts from tables in files."""
 
 import re
 import shlex
@@ -16,13 +16,15 @@ from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column
 
 _NAMES_SHOWN = 4
 _MOST_CLASSES, _ROWS_EACH = 50, 3
-"""Most different values, and fewest rows of each in the mean, of a column taken for classes."""
+"""Most different values, and fewest rows per value on average, of a column that is taken for
+classes.
+"""
 _LABEL_STUDIO = frozenset(("annotations", "data"))
-"""Columns of Label Studio's whole record of a text."""
+"""Columns of Label Studio's complete record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _NONE = frozenset[str]()
 _ANSWER = "answer"
-"""Column in which Prodigy says whether the label beside it applies."""
+"""Column in which Prodigy states whether the label beside it applies."""
 _ANSWERS = frozenset(("accept", "reject", "ignore"))
 _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
@@ -32,11 +34,11 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
-    """Label in the form of `gru_training.data.label_cells`: the name of a class, as a rule."""
+    """Label in the form of `gru_training.data.label_cells`, normally the name of a class."""
     line: int = 0
-    """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row of no file."""
+    """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row without a file."""
     further: Mapping[str, str | None] = _NOTHING
-    """Contents of other cells that were asked for, by what they mean."""
+    """Contents of other requested cells by their meaning."""
 
 
 def read_text_file(
@@ -84,9 +86,9 @@ def read_text_rows(
     further: Mapping[str, str],
     given: TextFormat = DETECTED_FORMAT,
 ) -> tuple[list[LabelledRow], LabelCells]:
-    """Read as `read_text_file`, and tell how the labels turned out to be written.
+    """Read like `read_text_file`; also returns how the labels turned out to be written.
 
-    Problems count in the units of the file, and get a note of what was assumed of it.
+    Problems count in the units of the file, and get a note on what was assumed about it.
     """
     opened = read_rows(path, given, problems.bad_row, bounded=True)
     problems.unit = opened.form.unit
@@ -131,12 +133,12 @@ def read_text_rows(
 
 
 def _texts(cells: Mapping[str, str], names: Sequence[str]) -> tuple[Cells, frozenset[str]]:
-    """Some of the cells of a row of CSV."""
+    """Return some cells of a row of CSV."""
     return {name: cells[name] for name in names}, _NONE
 
 
 def _as_texts(cells: Mapping[str, Any], names: Sequence[str]) -> tuple[Cells, frozenset[str]]:
-    """The texts of some cells, and which columns hold a list or an object, written as JSON."""
+    """Return some cells as texts, and which columns hold a list or an object, written as JSON."""
     nested = frozenset(name for name in names if isinstance(cells.get(name), list | dict))
     return {name: cell_text(cells.get(name)) for name in names}, nested
 
@@ -153,7 +155,7 @@ def _require_accepted(answer: str | None, label_column: str) -> None:
 
 
 def _text_of(cells: Cells, nested: frozenset[str], column: str) -> str:
-    """The text of a row; ValueError says why there is none."""
+    """Return the text of a row."""
     text = cells.get(column)
     if text is None or not text.strip():
         raise ValueError(f"the text is empty (column {column!r})")
@@ -174,7 +176,7 @@ def find_column(
     known: tuple[str, ...],
     what: str,
 ) -> str:
-    """Find the wanted column, or else the first whose name is in `known`, in any case.
+    """Find the wanted column, or else the first one whose name is in `known`, in any case.
 
     Args:
         source: Name of the table in errors.
@@ -213,7 +215,7 @@ def find_label_column(
     rows: Iterable[Mapping[str, Any]],
     text_column: str = "",
 ) -> str:
-    """Find the column of the labels as `find_column` does.
+    """Find the column of the labels like `find_column`.
 
     Args:
         source: Name of the table in errors.
@@ -245,7 +247,7 @@ def find_label_column(
 def _flags_of(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]], text_column: str
 ) -> tuple[tuple[str, ...], str]:
-    """Flags that read columns of yes and no, or the only one beside the texts, and the reason."""
+    """Suggest flags that read columns of yes and no, or the only other column, with the reason."""
     flags = label_flags(columns, rows)
     names = [flag for flag in flags if flag in columns]
     if names:
@@ -269,7 +271,7 @@ def _reading(text_column: str, label_column: str, labels: LabelCells) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names, for a sentence."""
+    """Write the first names for a sentence."""
     if len(names) == 1:
         return f"the column {names[0]!r}"
     shown = [*map(repr, names[:_NAMES_SHOWN])]

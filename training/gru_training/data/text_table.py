@@ -1,4 +1,4 @@
-"""Labelled texts in memory, which a training accepts instead of a file."""
+"""Labelled texts in memory, which can be used for a training instead of a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class TextTable:
     """Labelled texts, with parts for validation and test unless these are to be drawn."""
 
     rows: Sequence[LabelledRow]
-    """Rows to train on, and to draw those parts from that are not given."""
+    """Rows to train on, from which missing parts are drawn."""
     validation: Sequence[LabelledRow] | None = None
     test: Sequence[LabelledRow] | None = None
     name: str = "table"
@@ -23,4 +23,4 @@ class TextTable:
     notes: Sequence[str] = ()
     """Notes for a reader on the form of the labels."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """Values that describe the table in `config.json`, as it has no path; JSON values."""
+    """Values that describe the table in `config.json` since it has no path; JSON values."""

@@ -1,7 +1,8 @@
-"""Evenly spaced times: read, checked, and completed where some are missing.
+"""Evenly spaced times: reading, checking, and completing them.
 
-Times are NumPy's, in nanoseconds. Pandas, whose import takes longer than all else that a check of a
-series does, reads only what is no date of ISO 8601, and counts only steps that NumPy does not know.
+Times are NumPy's, in nanoseconds. Pandas, whose import takes longer than everything else in the
+check of a series, reads only what is not an ISO 8601 date, and counts only steps that NumPy does
+not have.
 """
 
 import re
@@ -30,11 +31,11 @@ DAY = 86_400_000_000_000
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _LARGEST_GROWTH = 100
-"""Largest ratio of the steps of a file to its rows."""
+"""Largest ratio of the number of steps to the rows of a file."""
 _LEAST_STEPS = 10_000
 """Number of steps that any file may have."""
 _YEARS, _LONGEST = (1677, 2262), 290
-"""Years that nanoseconds reach, and the longest distance of two times, in years."""
+"""Years that nanoseconds can represent, and the longest distance of two times, in years."""
 _MONTH_LENGTH = len("2005-01")
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
@@ -48,14 +49,14 @@ _FREQUENCY_WORDS = {
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Evenly spaced times, and the places of a file's rows among them."""
+    """Evenly spaced times, with the positions of a file's rows among them."""
 
     times: np.ndarray
-    """N times, without gap."""
+    """N times without gaps."""
     frequency: str
     """Pandas' name of the spacing."""
     places: np.ndarray
-    """(rows,) int: the place of each row of the file."""
+    """(rows,) int: the position of each row of the file."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class TimeCells:
     """Unit of the line numbers, see `gru_training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
-        """An error that names file, line, column and cell."""
+        """Make an error that names file, line, column and cell."""
         return DataError(
             f"{self.source}, {self.unit} {self.lines[row]}, column {self.column!r}: {problem}, "
             f"got {self.texts[row]!r}"
@@ -83,7 +84,7 @@ class TimeCells:
         problems.bad_row(kind, self.lines[row], message, self.column)
 
     def chosen(self, rows: np.ndarray) -> "TimeCells":
-        """Cells of some rows."""
+        """Return the cells of some rows."""
         return TimeCells(
             self.source,
             self.column,
@@ -94,7 +95,7 @@ class TimeCells:
 
 
 def time_text(time: np.datetime64) -> str:
-    """Write a time for people, as `2024-05-31 13:00:00`, with a fraction of the second if any."""
+    """Write a time for display, such as `2024-05-31 13:00:00`, with any fraction of a second."""
     whole, _, fraction = np.datetime_as_string(time, "ns").replace("T", " ").partition(".")
     fraction = fraction.removesuffix("000")
     return f"{whole}.{fraction}" if fraction.strip("0") else whole
@@ -115,19 +116,19 @@ def rows_at(frequency: str, count: int) -> str:
 
 
 def nanoseconds(times: np.ndarray) -> np.ndarray:
-    """Nanoseconds since 1970, int64."""
+    """Convert times to nanoseconds since 1970, int64."""
     return times.astype("M8[ns]").astype(np.int64)
 
 
 class ParsedTimes(NamedTuple):
-    """Times of cells."""
+    """The times in cells."""
 
     times: np.ndarray
-    """Nanoseconds, one for each cell; in UTC where `zoned`."""
+    """Nanoseconds, one per cell; in UTC if `zoned`."""
     zoned: bool = False
     """Whether the cells have offsets from UTC, or count since 1970."""
     note: str | None = None
-    """Note on how times were read that are no dates."""
+    """Note on the form of times that are not dates."""
 
 
 def parse_times(
@@ -136,10 +137,10 @@ def parse_times(
     problems: Problems | None = None,
     ordered: bool = True,
 ) -> ParsedTimes:
-    """Read times; offsets from UTC are applied and dropped.
+    """Read times; offsets from UTC are applied and removed.
 
-    The month follows the year. Otherwise day and month may be in either order if only one of the
-    two gives ascending times, or times that are far more even.
+    The month follows the year. Otherwise day and month may be in either order, if only one order
+    gives ascending times or times that are far more even.
 
     Args:
         cells: Cells of the file.
@@ -178,7 +179,7 @@ def parse_times(
 
 
 def _note_of_form(form: str | None, times: np.ndarray, cells: TimeCells) -> str | None:
-    """Say how times are read that are no dates; None: they are."""
+    """Describe the form of times that are not dates; None for dates."""
     seen = np.flatnonzero(~np.isnat(times))
     if form is None or form == "days" or not len(seen):
         return None
@@ -192,7 +193,7 @@ def _note_of_form(form: str | None, times: np.ndarray, cells: TimeCells) -> str 
 
 
 def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.ndarray], str | None]:
-    """The times that texts may mean, in microseconds or as pandas has them, and their form."""
+    """Return the possible times of texts, in microseconds or as in pandas, and their form."""
     stripped = [text.strip() for text in texts]
     alike = len(set(map(len, stripped))) == 1 and all(map(_ISO.fullmatch, stripped))
     if time_format is None and not (alike and len(stripped[0]) > _MONTH_LENGTH):
@@ -211,7 +212,7 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, texts)):
         tries.append({"dayfirst": True})
-    # What lacks a year would be read as of today.
+    # A text without a year would be read as a time of today.
     yearless = [time_format is None and not has_year(text) for text in texts]
     found = []
     for options in tries:
@@ -229,7 +230,7 @@ def _ascends(times: np.ndarray) -> bool:
 
 
 def _in_nanoseconds(times: np.ndarray, cells: TimeCells) -> np.ndarray:
-    """The same times; raises DataError if one, or the span of all, exceeds int64."""
+    """Convert times to nanoseconds; raises DataError if one, or their span, exceeds int64."""
     seen = np.flatnonzero(~np.isnat(times))
     years = times[seen].astype("M8[Y]").astype(np.int64) + 1970
     outside = seen[(years <= _YEARS[0]) | (years >= _YEARS[1])]
@@ -246,7 +247,7 @@ def _in_nanoseconds(times: np.ndarray, cells: TimeCells) -> np.ndarray:
 
 
 def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.ndarray:
-    """The one of two readings of the same cells that has far fewer gaps, if they differ."""
+    """Choose the one of two readings of the same cells that has far fewer gaps, if they differ."""
     different = np.flatnonzero(first != second)
     if not len(different):
         return first
@@ -262,13 +263,13 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
 
 
 def _unevenness(times: np.ndarray) -> float:
-    """The mean step in median steps: 1 where they are even or none, more where there are gaps."""
+    """Compute the mean step in median steps: 1 for even times or none, more with gaps."""
     steps = np.diff(nanoseconds(times))
     return float(steps.mean() / max(1.0, float(np.median(steps)))) if len(steps) > 1 else 1.0
 
 
 def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndarray:
-    """The rows in order of time, with each time once.
+    """Return the rows in order of time, with each time once.
 
     Args:
         times: Times of the rows.
@@ -305,7 +306,7 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
 
 
 def infer_frequency(times: np.ndarray) -> str:
-    """The spacing that most neighbours have: a fixed step, business days, or calendar months.
+    """Infer the spacing of most neighbours: a fixed step, business days, or calendar months.
 
     Args:
         times: Times of two or more rows, ascending.
@@ -327,12 +328,12 @@ def infer_frequency(times: np.ndarray) -> str:
 
 
 def _weekday(day: np.datetime64) -> int:
-    """Number of the weekday, 0 for Monday."""
+    """Return the number of the weekday, 0 for Monday."""
     return int(day.astype(np.int64) + 3) % 7
 
 
 def _months(days: np.ndarray, months: int) -> str:
-    """Name of a spacing by whole months, from their first or last day."""
+    """Return the name of a spacing by whole months, from their first or last day."""
     begin = days.astype("M8[M]")
     firsts, nexts = begin.astype("M8[D]"), (begin + 1).astype("M8[D]")
     first, last = bool((days == firsts).all()), bool((days == nexts - 1).all())
@@ -356,8 +357,8 @@ def month_starts(times: np.ndarray) -> tuple[np.ndarray, str | None]:
         times: Times of the rows, ascending.
 
     Returns:
-        Times and a note on the move; as they were and None where the days are the first or the
-        last of their months, or differ.
+        Times and a note on the move; unchanged times and None if the days are the first or the last
+        of their months, or differ.
     """
     days = times.astype("M8[D]")
     months = days.astype("M8[M]")
@@ -374,7 +375,7 @@ def month_starts(times: np.ndarray) -> tuple[np.ndarray, str | None]:
 
 
 def evenly(first: np.datetime64, last: np.datetime64, frequency: str) -> np.ndarray:
-    """All times of a spacing from the first to the last at most.
+    """Return all times of a spacing from the first to the last at most.
 
     Args:
         first: Time to begin with, or just before the first of the spacing.
@@ -451,7 +452,7 @@ def complete(
 
 
 def gaps(axis: TimeAxis) -> list[tuple[int, int]]:
-    """The gaps between rows: the place of the first missing time, and the number of them."""
+    """Find the gaps between rows: the position of the first missing time, and their number."""
     places = np.sort(axis.places[axis.places >= 0])
     steps = np.diff(places)
     return [(int(places[row]) + 1, int(steps[row]) - 1) for row in np.flatnonzero(steps > 1)]
@@ -460,7 +461,7 @@ def gaps(axis: TimeAxis) -> list[tuple[int, int]]:
 def _require_filled(times: np.ndarray, frequency: str, cells: TimeCells) -> None:
     """Raise DataError, naming the row after the longest gap, if nearly all times are missing.
 
-    Such a table would be filled with missing values, perhaps beyond all memory.
+    Such a table would be filled with missing values, possibly beyond the memory.
     """
     since = nanoseconds(times)
     steps = np.diff(since)

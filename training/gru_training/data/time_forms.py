@@ -1,7 +1,7 @@
-"""Ways to write times that are no dates: quarters, weeks, months, and numbers.
+"""Forms of times that are not dates: quarters, weeks, months, and numbers.
 
-Where texts of a column have one of these forms, they are read by it, and a note says how. What
-`--time-format` names is read here too.
+If the texts of a column have one of these forms, they are read accordingly, and a note says how.
+The formats of `--time-format` are read here too.
 """
 
 import re
@@ -15,9 +15,9 @@ from gru_training.data.time_options import UNITS
 from gru_training.errors import ConfigError
 
 STEPS = "steps"
-"""Format of times that are numbers of steps, stored as so many nanoseconds."""
+"""Format of times that are numbers of steps, stored as this many nanoseconds."""
 UNITS_SINCE_1970 = {"days": "D", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
-"""NumPy's names of the units that numbers may count since 1970, by their formats."""
+"""NumPy's names of the units in which numbers may count since 1970, by format."""
 _NANOSECONDS = {**UNITS, "D": 24 * UNITS["h"]}
 _EXCEL = "excel"
 _EXCEL_EPOCH = np.datetime64("1899-12-30", "ns")
@@ -25,9 +25,9 @@ _EXCEL_DAYS = 29_221, 80_000
 """Serial numbers of 1980 and 2119; smaller ones may count days since 1970."""
 _FIRST_OF_HALF, _FIRST_OF_QUARTER = (1, 7), (1, 4, 7, 10)
 LATEST_STEP = 10**15
-"""Numbers from here on count something since 1970, rather than steps."""
+"""Number from which on values count a unit since 1970, rather than steps."""
 _PROBE_CELLS = 200
-"""Cells that tell the form of all."""
+"""Number of cells from which the form is determined."""
 _TIME_OF_DAY = re.compile(r"T?\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([ap]\.?m\.?)?", re.IGNORECASE)
 _WITH_YEAR = re.compile(r"\d{4}|(\d+|[^\W\d_]{3,})\W+(\d+|[^\W\d_]{3,})\W+\d|\d[^\W\d_]{3,}\d")
 _OFFSET = re.compile(r"(:\d\d(?:\.\d+)?)\s*(?:Z|UTC|[+-]\d\d:?\d\d)$")
@@ -38,17 +38,18 @@ _MONTHS = (
     "dec dez dic déc",
 )  # fmt: skip
 _MONTH_OF = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-"""Month by the first letters of its name in English, Dutch, French, German, Italian, Portuguese
-and Spanish."""
+"""Months by the first letters of their names in English, Dutch, French, German, Italian, Portuguese
+and Spanish.
+"""
 
 
 class Reading(NamedTuple):
-    """Times of texts in one form."""
+    """The times of texts in one form."""
 
     times: np.ndarray
-    """Nanoseconds, NaT where a text has another form."""
+    """Nanoseconds, NaT for a text in another form."""
     name: str
-    """Noun of the form, for people."""
+    """Noun of the form for messages."""
 
 
 class _Form(NamedTuple):
@@ -59,7 +60,7 @@ class _Form(NamedTuple):
 
 
 def _year(text: str) -> int:
-    """Year of two or four digits, those of two as strptime has them."""
+    """Complete a year of two digits as strptime does."""
     year = int(text)
     return year if len(text) > 2 else year + (1900 if year > 68 else 2000)
 
@@ -137,7 +138,7 @@ _BY_LENGTH: dict[int, tuple[tuple[str, str], ...]] = {
 
 
 def read_form(texts: Sequence[str]) -> Reading | None:
-    """Read texts that are written in one of the forms, as most of them are at least.
+    """Read texts if at least most of them are in one of the forms.
 
     Args:
         texts: Cells of a column of times, in the order of the rows.
@@ -170,7 +171,7 @@ def _day(form: _Form, match: re.Match[str]) -> date | None:
 
 
 def _may_be_months(times: np.ndarray) -> bool:
-    """Whether times are the months of years; `03-Jan`, `04-Jan` are days, if anything."""
+    """Tell whether times are the months of years; `03-Jan`, `04-Jan` are rather days."""
     months = times[~np.isnat(times)].astype("M8[M]").astype(np.int64)
     return len(months) == 1 or len(set(months % 12)) > 1
 
@@ -220,7 +221,7 @@ def _decimals(numbers: np.ndarray, seen: np.ndarray, lengths: set[int]) -> Readi
 
 
 def _years_and(numbers: np.ndarray, parts: int) -> np.ndarray:
-    """Times of years with a fraction, of which a year has so many."""
+    """Convert years with a fraction, where a year has a number of periods, to times."""
     missing = np.isnan(numbers)
     months = np.where(missing, 0, numbers * parts).round().astype(np.int64) * (12 // parts)
     times = (months - 12 * 1970).astype("M8[M]").astype("M8[ns]")
@@ -228,7 +229,7 @@ def _years_and(numbers: np.ndarray, parts: int) -> np.ndarray:
 
 
 def _of_excel(numbers: np.ndarray) -> np.ndarray:
-    """Times of serial numbers, to the second."""
+    """Convert serial numbers of Excel to times, to the second."""
     missing = np.isnan(numbers)
     seconds = np.where(missing, 0, numbers * 86_400).round().astype(np.int64)
     return np.where(
@@ -237,14 +238,14 @@ def _of_excel(numbers: np.ndarray) -> np.ndarray:
 
 
 def _with_fraction(numbers: np.ndarray) -> np.ndarray:
-    """Times of seconds since 1970, to the microsecond."""
+    """Convert seconds since 1970 to times, to the microsecond."""
     missing = np.isnan(numbers)
     micro = np.where(missing, 0, numbers * 1e6).round().astype(np.int64)
     return np.where(missing, np.datetime64("NaT", "ns"), micro.astype("M8[us]").astype("M8[ns]"))
 
 
 def _since_1970(cells: Sequence[str], unit: str) -> np.ndarray:
-    """Times of whole numbers of a unit since 1970; one beyond all times is NaT."""
+    """Convert whole numbers of a unit since 1970 to times; numbers out of range become NaT."""
     nanoseconds = _NANOSECONDS[unit]
     least, most = -(2**63) // nanoseconds + 1, 2**63 // nanoseconds
     found = [int(cell) if cell and least <= int(cell) < most else None for cell in cells]
@@ -254,7 +255,7 @@ def _since_1970(cells: Sequence[str], unit: str) -> np.ndarray:
 
 
 def _by_directives(cells: Sequence[str], form: str) -> np.ndarray:
-    """Times of texts as Python's strptime reads them, NaT where it does not; years of this age."""
+    """Read times with Python's strptime, NaT if it fails; years are of this age."""
     if "%V" in form and not any(day in form for day in ("%u", "%w", "%a", "%A")):
         form, cells = f"{form} %u", [f"{cell} 1" for cell in cells]
     found = list[np.datetime64]()
@@ -269,7 +270,7 @@ def _by_directives(cells: Sequence[str], form: str) -> np.ndarray:
 
 
 def read_as(texts: Sequence[str], form: str) -> np.ndarray | None:
-    """Read texts in a format that has a name; None where it is one of directives.
+    """Read texts in a format that has a name; None for a format of directives.
 
     Args:
         texts: Cells of a column of times.
@@ -291,7 +292,7 @@ def read_as(texts: Sequence[str], form: str) -> np.ndarray | None:
 
 
 def require_format(form: str) -> None:
-    """Raise ConfigError where a format of times is none."""
+    """Raise ConfigError for an invalid format of times."""
     known = (STEPS, _EXCEL, *UNITS_SINCE_1970)
     if form in (*known, "ISO8601", "mixed"):  # the last two are pandas' own
         return
@@ -317,15 +318,15 @@ def require_format(form: str) -> None:
 
 
 def has_offset(text: str) -> bool:
-    """Whether a time ends with its offset from UTC."""
+    """Tell whether a time ends with its offset from UTC."""
     return _OFFSET.search(text.rstrip()) is not None
 
 
 def without_offset(text: str) -> str:
-    """A time as clocks show it, without its offset from UTC."""
+    """Return a time without its offset from UTC, as clocks show it."""
     return _OFFSET.sub(r"\1", text.strip())
 
 
 def has_year(text: str) -> bool:
-    """Whether a text names a year; what lacks one would be read as of today."""
+    """Tell whether a text names a year; otherwise it would be read as a time of today."""
     return _WITH_YEAR.search(_TIME_OF_DAY.sub("", text.strip())) is not None

@@ -1,4 +1,4 @@
-"""The treatment of times that are local, repeated, uneven or too fine."""
+"""The treatment of local, repeated, uneven or too frequent times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Duplicates = Literal["error", "mean", "first", "last"]
 Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
 _TIMES_SHOWN = 3
 _MAX_OFFSET = 0.1
-"""Share of a step."""
+"""Largest deviation, as a share of a step."""
 UNITS = {
     "h": 3_600_000_000_000,
     "min": 60_000_000_000,
@@ -27,25 +27,25 @@ UNITS = {
     "us": 1_000,
     "ns": 1,
 }
-"""Nanoseconds in the units of a spacing below a day, by pandas' names of them."""
+"""Nanoseconds in the units of spacings below a day, by pandas' names."""
 _MOST_STEPS = 1.05
-"""Most steps for each time, of a spacing that suits times which are nearly even."""
+"""Most steps per time of a spacing for nearly even times."""
 _LONG_STEP = 2 * UNITS["h"]
-"""Nanoseconds of a step beyond those by which clocks are set forward and back."""
+"""Longest step in nanoseconds by which clocks are set forward or back."""
 
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """Options of reading times; by default evenly spaced ones, each once, are expected."""
+    """The options for reading times; by default evenly spaced times are expected, each once."""
 
     timezone: str | None = None
-    """The time zone of the times, which are then turned into UTC."""
+    """Time zone of the times, which are converted to UTC."""
     frequency: str | None = None
-    """The spacing, as pandas names it; times off it are moved to the nearest step."""
+    """Spacing by pandas' name; times off it are moved to the nearest step."""
     duplicates: Duplicates = "error"
-    """Row that counts among several with one time."""
+    """Row that counts among several with the same time."""
     resample: Resample = "none"
-    """Way to combine rows into steps of the frequency."""
+    """Way to combine rows to steps of the frequency."""
 
     @property
     def merges(self) -> bool:
@@ -54,7 +54,7 @@ class TimeOptions:
 
     @property
     def combines_days(self) -> bool:
-        """Whether rows are combined into steps of days or longer, which are those of clocks."""
+        """Whether rows are combined to steps of days or longer, which follow clock time."""
         return self.resample != "none" and str(self.frequency).lstrip("0123456789") not in UNITS
 
     def __post_init__(self) -> None:
@@ -85,14 +85,14 @@ UNCHANGED_TIMES = TimeOptions()
 
 
 class ZonedTimes(NamedTuple):
-    """Times of a series, and how they are written."""
+    """Times of a series, with the way in which they are written."""
 
     times: np.ndarray
     """Nanoseconds without a zone."""
     zone: str | None = None
-    """Time zone in which people read them; None: they are as they stand."""
+    """Time zone in which the times are displayed; None to display them unchanged."""
     local: bool = False
-    """Whether the times are those of clocks in the zone, in place of UTC."""
+    """Whether the times are clock times in the zone rather than UTC."""
 
 
 def zoned_times(
@@ -103,10 +103,9 @@ def zoned_times(
     read_clocks: Callable[[], np.ndarray],
     as_before: "ExpectedSeries | None" = None,
 ) -> ZonedTimes:
-    """Put times in UTC, where clocks that change would leave gaps and repetitions.
+    """Convert times to UTC, as clock times would have gaps and repetitions.
 
-    Times that are even on clocks, in steps of two hours at least, such as days, stay as clocks
-    show them.
+    Times that are even by the clock, in steps of two hours or more, such as days, stay clock times.
 
     Args:
         parsed: Times of the rows.
@@ -140,7 +139,7 @@ def zoned_times(
 
 
 def _steady(clocks: np.ndarray) -> bool:
-    """Whether times are even, in steps longer than those by which clocks are set."""
+    """Tell whether times are even, in steps longer than those by which clocks are set."""
     of_day = clocks - clocks.astype("M8[D]")
     if (of_day == of_day[0]).all():
         return True
@@ -149,10 +148,10 @@ def _steady(clocks: np.ndarray) -> bool:
 
 
 def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
-    """Times of a clock, in the order of the rows, as UTC without a zone.
+    """Convert clock times, in the order of the rows, to UTC without a zone.
 
-    Of the hour that is there twice where clocks are set back the first is the earlier, told by the
-    order of the rows.
+    Of an hour that occurs twice because clocks are set back, the order of the rows tells which is
+    the earlier.
 
     Raises:
         DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
@@ -180,7 +179,7 @@ def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
 def put_together(
     times: np.ndarray, values: np.ndarray, options: TimeOptions
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Rows in the order of time, of which repeated and too fine ones are combined.
+    """Sort rows by time, and combine repeated and too frequent ones.
 
     Args:
         times: (n,) ascending; repeated where `duplicates` says what counts.
@@ -215,7 +214,7 @@ def put_together(
 
 
 def nearest_frequency(times: np.ndarray) -> str | None:
-    """Find the spacing whose steps take one time each and are nearest; None: there is none.
+    """Find the nearest spacing whose steps have one time each; None if there is none.
 
     Args:
         times: Times of two or more rows, ascending, each once.
@@ -232,7 +231,7 @@ def nearest_frequency(times: np.ndarray) -> str | None:
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:
-    """Each time moved to the nearest step, and what to say of it."""
+    """Move each time to the nearest step; also returns a note."""
     import pandas as pd
 
     try:
@@ -261,7 +260,7 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
 
 
 def _phase(times: np.ndarray, step: int) -> int:
-    """Distance of times after full steps, in nanoseconds; 0 where they are close to them."""
+    """Compute the distance of times from full steps, in nanoseconds; 0 if they are close."""
     angles = 2 * np.pi * (times % step) / step
     share = np.angle(np.exp(1j * angles).mean()) / (2 * np.pi)  # -1/2 to 1/2 of a step
     return 0 if abs(share) < _MAX_OFFSET else round(share * step)

@@ -1,1 +1,1 @@
-"""Training from Python, on tables in memory, with the habits of scikit-learn."""
+"""Training from Python on tables in memory, with the conventions of scikit-learn."""

@@ -1,4 +1,4 @@
-"""The estimator that learns from series and forecasts them."""
+"""The estimator for series."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -42,25 +42,24 @@ SETTINGS = Settings(
 
 
 class Times(NamedTuple):
-    """Column and format of the times of a table; None: found by itself."""
+    """Column and format of the times of a table; None to find them automatically."""
 
     column: str | None = None
     format: str | None = None
 
     @classmethod
     def of_run(cls, given: Mapping[str, Any] | None) -> Self:
-        """Return the times of a run, from what is known of its table."""
+        """Return the times of a run, as known from its table."""
         return cls() if given is None else cls(given.get("time"), given.get("time_format"))
 
 
 @takes(SETTINGS)
 class Forecaster(RunEstimator):
-    """A GRU forecaster, as `gru-train forecasting` trains it.
+    """A GRU forecaster, trained as by `gru-train forecasting`.
 
-    It writes the same run directory, and with the same rows and settings gets the same weights.
-    Columns in `future` (prices, weather forecasts) are read of the steps that are forecast as
-    well: `predict` takes them. Those of `calendar="auto"` and `holidays="DE"` follow from the
-    times.
+    It writes the same run directory, and gets the same weights from the same rows and settings.
+    Columns in `future` (prices, weather forecasts) are also read for the steps that are forecast,
+    so `predict` takes them. Those of `calendar="auto"` and `holidays="DE"` follow from the times.
 
     Args:
         **settings: Settings of `gru-train forecasting` by name
@@ -94,8 +93,8 @@ class Forecaster(RunEstimator):
     ) -> Self:
         """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
 
-        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with `resume` if its run was to be kept.
+        Ctrl-C ends the training and keeps the best epoch so far. A training that was killed
+        continues with `resume` if its run was to be kept.
 
         Args:
             data: A table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
@@ -128,10 +127,9 @@ class Forecaster(RunEstimator):
     ) -> Self:
         """Search for settings, and train with those that do best on the validation part.
 
-        Where chance may explain what they gain over the defaults, these are kept. Settings
-        that are not the defaults stay as they are. The test part is not looked at before the
-        training at the end. Called again with the same data and settings, a search whose study is
-        kept goes on.
+        The defaults are kept if chance may explain the gain of the best settings. Settings other
+        than the defaults stay as they are. The test part is not read before the final training.
+        Called again with the same data and settings, a search whose study is kept continues.
 
         Args:
             data: Series to learn from, as for `fit`.
@@ -167,7 +165,7 @@ class Forecaster(RunEstimator):
     def resume(
         cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
     ) -> Self:
-        """Continue a training that was killed, to the weights it would have had.
+        """Continue a training that was killed, with the same result as without the interruption.
 
         Args:
             path: Directory that the run was to have, such as `runs/NAME`.
@@ -195,7 +193,7 @@ class Forecaster(RunEstimator):
     def _source(
         self, data: Any, time: str | None, time_format: str | None
     ) -> tuple[ForecastingConfig, Any]:
-        """The settings of a training, and the table where it is in memory."""
+        """Return the settings of a training, and the table if it is in memory."""
         several = "target", "future", "past", "calendar"
         listed = {name: _listed(getattr(self, name)) for name in several}
         values = {**vars(self), **listed}
@@ -208,7 +206,7 @@ class Forecaster(RunEstimator):
     def predict(
         self, horizon: int | None = None, *, data: Any = None, future: Any = None
     ) -> "pd.DataFrame":
-        """Forecast what comes next.
+        """Forecast the steps after the last one.
 
         Args:
             horizon: Steps; by default all that the model was trained for, which is the most.
@@ -255,10 +253,10 @@ class Forecaster(RunEstimator):
         warm_start: bool = False,
         adaptive: bool = False,
     ) -> "pd.DataFrame":
-        """Errors at several origins in time, through the test part, beside refitted baselines.
+        """Measure errors at several origins through the test part, beside refitted baselines.
 
-        The model stays as it was trained, unless `refit` is given; it has never seen the test part.
-        Ridge regression and exponential smoothing are fitted anew on all rows before each fold.
+        The model stays as it was trained unless `refit` is given; it has never seen the test part.
+        Ridge regression and exponential smoothing are refitted on all rows before each fold.
 
         Args:
             data: The series of the training, which may have grown since; needed where the
@@ -316,7 +314,7 @@ class Forecaster(RunEstimator):
 
 
 def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
-    """The series to train on, with calendar columns if the settings want them.
+    """Read the series to train on, with calendar columns if the settings ask for them.
 
     Raises:
         DataError: The table cannot be used.
@@ -335,7 +333,7 @@ def newer_series(
     expected: ExpectedSeries,
     long: LongColumns | None = None,
 ) -> Series:
-    """Newer rows of the series of a run, or its known inputs.
+    """Read newer rows of the series of a run, or its known inputs.
 
     Args:
         name: Name of the table in messages.
@@ -352,7 +350,7 @@ def newer_series(
 
 
 def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
-    """The steps from which a forecast begins, and the known inputs after them.
+    """Return the steps from which a forecast begins, and the known inputs after them.
 
     Args:
         run: Complete run.
@@ -383,7 +381,7 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
 
 
 def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
-    """The series on which a run is tested, with its scale and its borders.
+    """Return the series on which a run is tested, with its scale and its borders.
 
     Args:
         run: Complete run.
@@ -422,5 +420,5 @@ def _read(
 
 
 def _listed(target: Any) -> Any:
-    """One column is as good as a list of one."""
+    """Return a list of names; a single name becomes a list of one."""
     return (target,) if isinstance(target, str) else target

@@ -1,4 +1,4 @@
-"""The estimator of any run directory, and a run as a model of MLflow's `pyfunc` flavour."""
+"""The loading of any run directory as an estimator, and as a model of MLflow's `pyfunc` flavour."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_run(path: str | os.PathLike[str]) -> TextClassifier | TextRegressor | Forecaster:
-    """Load a run directory as the estimator that its task and target call for.
+    """Load a run directory as the estimator for its task and target.
 
     Args:
         path: Run directory of `gru-train`, of an estimator, or of `save`.
@@ -52,7 +52,7 @@ def load_run(path: str | os.PathLike[str]) -> TextClassifier | TextRegressor | F
 
 
 class RunModel:
-    """A run as MLflow calls a model.
+    """A run with the interface of an MLflow model.
 
     Args:
         answer: Function from a table to the table of its answers.
@@ -82,7 +82,7 @@ def _load_pyfunc(data_path: str) -> RunModel:
 
 
 def _likelihoods(path: Path) -> "Callable[[Any], pd.DataFrame]":
-    """Make what says how likely texts are, with the columns of `gru-train predict`."""
+    """Make a function that scores texts, with the columns of `gru-train predict`."""
     from gru_training.language.task import TASK
 
     run = TASK.open_run(path)

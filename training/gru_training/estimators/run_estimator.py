@@ -1,6 +1,7 @@
-"""Settings, searches and the run of a fitted estimator, for all estimators.
+"""The common base of all estimators: settings, searches and the run of a fitted estimator.
 
-A run that is not to be kept lies in a temporary folder, which goes with the last reference to it.
+A run that is not to be kept is written to a temporary folder, which is removed with the last
+reference to it.
 """
 
 import base64
@@ -61,15 +62,15 @@ class Report:
     """A run's `report.md`: as a string its Markdown, in a notebook the page with its pictures."""
 
     path: Path
-    """Path of the file; the pictures lie beside it."""
+    """Path of the file; the pictures are beside it."""
     run: RunDirectory | None = field(default=None, repr=False, compare=False)
-    """The run, whose folder may be temporary and lasts as long as this object."""
+    """The run, whose folder may be temporary and exists as long as this object."""
 
     def __str__(self) -> str:
         return self.path.read_text("utf-8")
 
     def _repr_markdown_(self) -> str:
-        """Return the page with the pictures inside, as a notebook has another folder."""
+        """Return the page with embedded pictures, since a notebook is in another folder."""
         return _PICTURE.sub(self._embedded, str(self))
 
     def _embedded(self, link: re.Match[str]) -> str:
@@ -81,13 +82,13 @@ class Report:
 
 
 class RunEstimator(BaseEstimator):
-    """An estimator that trains a task's run, and uses it.
+    """An estimator that trains a run of a task and uses it.
 
-    A run is kept in `runs_dir`, or under `name` in `runs/`, with a number where a run of that name
-    is there already, as after a fit of the same estimator or its clone. Where neither is set, it
-    lies in a temporary folder that is removed with the last estimator that uses it. A pickle of the
-    estimator holds all files of its run. The report of a run without a name is written when it is
-    asked for.
+    A run is kept in `runs_dir`, or under `name` in `runs/`, with a number if a run of this name
+    exists already, for instance after a fit of the same estimator or its clone. If neither is set,
+    it is written to a temporary folder, which is removed with the last estimator that uses it. A
+    pickle of the estimator contains all files of its run. The report of a run without a name is
+    written when it is requested.
 
     Attributes:
         run_: The run directory; only of a fitted estimator.
@@ -97,18 +98,19 @@ class RunEstimator(BaseEstimator):
     _task: ClassVar[str]
     _settings: ClassVar[Settings]
     _shared: ClassVar[frozenset[str]]
-    """Attributes beside the run that copies share, as nothing changes them, and pickles leave out:
-    rows of the training, which belong to whoever gave them, and TensorFlow's graphs."""
+    """Attributes besides the run that copies share, since nothing changes them, and that pickles
+    leave out: rows of the training, which belong to the caller, and TensorFlow's graphs.
+    """
     run_: Any
     _loaded: dict[str, Any]
-    """Objects that predictions have loaded of the run, by name; they change no attribute."""
+    """Objects that predictions have loaded from the run, by name; they change no attribute."""
     study_: Path
     runs_dir: Any
     name: Any
 
     @property
     def size_(self) -> int:
-        """Bytes of the run's files, which a pickle of this estimator holds."""
+        """The bytes of the run's files, which a pickle of this estimator contains."""
         return sum(map(len, run_files(self._run()).values()))
 
     def _set(self, given: dict[str, Any]) -> None:
@@ -116,7 +118,7 @@ class RunEstimator(BaseEstimator):
             setattr(self, name, value)
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings; a preset is taken before the others.
+        """Change settings; a preset is applied before the others.
 
         Raises:
             ConfigError: There is no such setting; names what is close.
@@ -136,8 +138,8 @@ class RunEstimator(BaseEstimator):
     def load(cls, run: str | os.PathLike[str]) -> Self:
         """Load a run directory, of `gru-train` or of another estimator.
 
-        The estimator has the settings of the run but for `runs_dir` and `name`: what it learns
-        later goes into a run of its own.
+        The estimator has the settings of the run except `runs_dir` and `name`: a later fit writes a
+        run of its own.
 
         Args:
             run: Path of the run directory, which must stay where it is.
@@ -152,7 +154,7 @@ class RunEstimator(BaseEstimator):
         return estimator
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copy the run directory to a place of your own.
+        """Copy the run directory to another place.
 
         Args:
             path: Directory of the copy, which must be new; `load` and `gru_training.load_run`
@@ -178,8 +180,8 @@ class RunEstimator(BaseEstimator):
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write the next version of a served model, as `gru-serve export` does.
 
-        That command is what runs here, in a process of its own: `gru_training` knows nothing of
-        serving, and the version is made as anyone can make it again.
+        The command itself runs in a separate process, since `gru_training` does not depend on
+        serving, and the version can be made again by the same command.
 
         Args:
             path: Base path of the served model, as `models/tickets`.
@@ -206,7 +208,7 @@ class RunEstimator(BaseEstimator):
         search: TuneConfig,
         progress: bool | None,
     ) -> None:
-        """Search for settings and take over those that it ends with.
+        """Search for settings, and apply the resulting ones.
 
         Args:
             config: Settings to begin with; those that are not the defaults stay as they are.
@@ -243,7 +245,8 @@ class RunEstimator(BaseEstimator):
     def report(self) -> Report:
         """Return the run's report: print it, read its `path`, or let a notebook show it.
 
-        It is written now, unless the run has a `name`, a tracker, or was written by `gru-train`.
+        It is written on this call, unless the run has a `name`, a tracker, or was written by
+        `gru-train`.
 
         Raises:
             RunDirectoryError: The run was trained in another process, and its report not asked for.
@@ -259,7 +262,7 @@ class RunEstimator(BaseEstimator):
         return Report(path, run)
 
     def _run(self) -> Any:
-        """The run; raises NotFittedError where there is none."""
+        """Return the run."""
         if not hasattr(self, "run_"):
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: call fit, or use load or resume"
@@ -267,13 +270,13 @@ class RunEstimator(BaseEstimator):
         return self.run_
 
     def _fitted(self, run: TaskRun) -> None:
-        """Remember the run and what follows from it."""
+        """Store the run and the attributes that follow from it."""
         self.run_ = run
         self._loaded = {}
 
     @property
     def _kept_in(self) -> Path | None:
-        """The folder that runs are kept in; None: they lie in temporary folders."""
+        """The folder in which runs are kept; None for temporary folders."""
         if self.runs_dir is None and self.name is None:
             return None
         return RunConfig().runs_dir if self.runs_dir is None else Path(self.runs_dir)
@@ -286,7 +289,7 @@ class RunEstimator(BaseEstimator):
         data: Any = None,
         given: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Train and take over the run, in a temporary folder unless it is to be kept.
+        """Train and store the run, in a temporary folder unless it is to be kept.
 
         Args:
             config: Settings of the training.
@@ -397,7 +400,7 @@ def temporary_folder() -> Path:
 def remove_with(owner: object, folder: Path) -> None:
     """Remove a folder when an object is collected, or at the end of this process.
 
-    Unlike `weakref.finalize`, this also runs at the end of worker processes, and never in a
+    Unlike `weakref.finalize`, this also works at the end of worker processes, and never acts in a
     process that was forked from this one.
 
     Args:
@@ -450,7 +453,7 @@ def written_run(name: str, files: Mapping[str, bytes]) -> Path:
 
 
 def _unwritable(error: OSError, size: int | None = None) -> RunDirectoryError:
-    """Say that there is no room for a run, and how to name another folder."""
+    """Make the error for a folder without room for a run, with the way to choose another folder."""
     room = "" if size is None else f" of {size:,} bytes"
     place = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
     return RunDirectoryError(

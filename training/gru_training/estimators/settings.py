@@ -1,4 +1,4 @@
-"""Settings by keyword: the names of the command line, without dashes, for a task's dataclasses."""
+"""Settings by keyword for a task's dataclasses, named as on the command line without dashes."""
 
 import dataclasses
 import difflib
@@ -118,7 +118,7 @@ class Settings:
 def takes(settings: Settings, **defaults: Any) -> Callable[[ClassT], ClassT]:
     """Make a decorator that shows a class' settings in its constructor's signature.
 
-    scikit-learn reads them from there.
+    scikit-learn reads the settings from the signature.
 
     Args:
         settings: Settings of the class.
@@ -138,7 +138,7 @@ _ARGUMENTS = {"--text-column": "text=", "--label-column": "label="}
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Name settings as keywords and not as flags in the errors raised inside."""
+    """Replace flags by keywords in the errors raised inside the context."""
     try:
         yield
     except TrainingError as error:
@@ -155,7 +155,7 @@ def _argument(flag: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON's types; weights of classes to a text, as on the command line."""
+    """Convert a value to JSON's types; class weights become a text, as on the command line."""
     if isinstance(value, Mapping):
         return json.dumps({label_name(key): _plain(weight) for key, weight in value.items()})
     if isinstance(value, os.PathLike):

@@ -1,4 +1,4 @@
-"""Estimators that learn from texts: classes or labels, and numbers."""
+"""Estimators for texts with classes, labels or numbers."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ SETTINGS = Settings(
 
 
 class TextEstimator(RunEstimator):
-    """Trains on texts and answers texts.
+    """Common base of the estimators for texts.
 
     Attributes:
         run_: The run directory (`gru_training.sentiment.run.SentimentRun`).
@@ -83,8 +83,8 @@ class TextEstimator(RunEstimator):
     ) -> Self:
         """Train, and write a run directory: a temporary one unless `runs_dir` or `name` is set.
 
-        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with `resume` if its run was to be kept.
+        Ctrl-C ends the training and keeps the best epoch so far. A training that was killed
+        continues with `resume` if its run was to be kept.
 
         Args:
             data: A table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
@@ -129,9 +129,9 @@ class TextEstimator(RunEstimator):
     ) -> Self:
         """Search for settings, and train with those that do best on the validation rows.
 
-        The defaults are kept where chance may explain what the best settings gain. Settings that
-        are not the defaults stay as they are. No test row is read before the training at the end.
-        Called again with the same data and settings, a search whose study is kept continues.
+        The defaults are kept if chance may explain the gain of the best settings. Settings other
+        than the defaults stay as they are. No test row is read before the final training. Called
+        again with the same data and settings, a search whose study is kept continues.
 
         Args:
             data: Rows to learn from, as for `fit`.
@@ -172,7 +172,7 @@ class TextEstimator(RunEstimator):
         progress: bool | None = None,
         **rows: Any,
     ) -> Self:
-        """Continue a training that was killed, to the weights it would have had.
+        """Continue a training that was killed, with the same result as without the interruption.
 
         Args:
             path: Directory that the run was to have, such as `runs/NAME`.
@@ -202,11 +202,11 @@ class TextEstimator(RunEstimator):
             )
 
     def _source(self, data: Any, y: Any, **rows: Any) -> TextSource:
-        """Read the rows to learn from, given by arguments of `fit`."""
+        """Read the rows to learn from, as given by the arguments of `fit`."""
         return _text_source(data, y, settings=cast(LabelSettings, self), **rows)
 
     def _columns(self, data: Any, text: str | None, label: Any = None) -> Columns:
-        """The columns meant: those asked for, else those of the training where they are there."""
+        """Choose the columns: those requested, or those of the training if they exist."""
         run = self._run()
         frame = as_frame(data)
         there = [] if frame is None else frame.columns
@@ -240,7 +240,7 @@ class TextEstimator(RunEstimator):
         return train_sentiment
 
     def predict_frame(self, data: Any, *, text: str | None = None) -> Any:
-        """Answer texts with a table: labels or numbers, and how sure they are.
+        """Answer texts with a table of labels or numbers, and their certainty.
 
         Args:
             data: A table with a column of texts, or texts alone (a list, array or column).
@@ -262,12 +262,12 @@ class TextEstimator(RunEstimator):
         return tags
 
     def _texts(self, data: Any, text: str | None) -> list[str]:
-        """The texts of a table, or texts alone."""
+        """Return the texts of a table, or texts themselves."""
         with in_python():
             return texts_of(data, self._columns(data, text).text)
 
     def _answers(self, texts: list[str]) -> pa.Table:
-        """The columns of a scored file."""
+        """Name the columns of a scored file."""
         run = self._run()
         load_tensorflow()
         if "scorer" not in self._loaded:
@@ -275,7 +275,7 @@ class TextEstimator(RunEstimator):
         return score_table(self._loaded["scorer"], pa.table({"text": pa.array(texts, pa.string())}))
 
     def _answered(self, answers: pa.Table) -> dict[str, Any]:
-        """The columns of what `predict_frame` returns."""
+        """Return the columns of the result of `predict_frame`."""
         return {
             name: (
                 answers.column(name).to_numpy()
@@ -297,21 +297,21 @@ def _text_source(
     validation: Any = None,
     test: Any = None,
 ) -> TextSource:
-    """Read the rows to learn from, given by arguments of `TextEstimator.fit`."""
+    """Read the rows to learn from, as given by the arguments of `TextEstimator.fit`."""
     return text_source(data, y, Columns(text, label), validation, test, settings, sample_weight)
 
 
 def _all_in(column: Any, columns: list[str]) -> bool:
-    """Tell whether a column, or all of several, are there."""
+    """Tell whether a column, or all of several, exist."""
     names = column if isinstance(column, list) else [column]
     return bool(names) and all(name in columns for name in names)
 
 
 @takes(SETTINGS)
 class TextClassifier(ClassifierMixin, TextEstimator):
-    """A GRU text classifier, as `gru-train sentiment` trains it.
+    """A GRU text classifier, trained as by `gru-train sentiment`.
 
-    It writes the same run directory, and with the same rows and settings gets the same weights.
+    It writes the same run directory, and gets the same weights from the same rows and settings.
 
     Args:
         **settings: Settings of `gru-train sentiment` by name
@@ -330,7 +330,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
     classes_: np.ndarray
     _places: np.ndarray
-    """Place of each of `classes_` in the run's own order, (C,)."""
+    """Position of each of `classes_` in the run's own order, (C,)."""
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") == "number":
@@ -357,7 +357,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return labels
 
     def predict_proba(self, data: Any, *, text: str | None = None) -> np.ndarray:
-        """Probabilities (N, C) float32 of texts, in the order of `classes_`.
+        """Estimate the probabilities (N, C) float32 of texts, in the order of `classes_`.
 
         Args:
             data: Texts, as for `predict`.
@@ -375,7 +375,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         text: str | None = None,
         label: str | list[str] | None = None,
     ) -> float:
-        """Share of the rows with the right label or labels, as scikit-learn's tools ask for it.
+        """Compute the share of rows with the right label or labels, for scikit-learn's tools.
 
         Args:
             data: A table, or texts.
@@ -394,7 +394,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
     ) -> dict[str, Any]:
-        """Measures on labelled rows.
+        """Evaluate on labelled rows.
 
         Args:
             data: Table or texts, as for `score`.
@@ -433,10 +433,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         )
 
     def text_model(self) -> "keras.Model":
-        """A Keras model from texts (B,) to calibrated probabilities (B, C).
+        """Return a Keras model from texts (B,) to calibrated probabilities (B, C).
 
-        Other than `model.keras` of the run, which reads word ids, it takes strings. It can be
-        saved as a `.keras` file of its own and is read back after `import keras_gru`.
+        Unlike `model.keras` of the run, which reads word ids, it takes strings. It can be saved as
+        a `.keras` file and loaded after `import keras_gru`.
         """
         from gru_training.sentiment.served.text_model import build_text_model
 
@@ -456,12 +456,12 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         if kind == "text":
             dtype = "U" if dtype == "U" else "O"
         found = np.array(labels, None if dtype == "O" and kind != "text" else dtype)
-        # In the order that scikit-learn's measures assume; files of names may have another one.
+        # scikit-learn's measures assume this order; files of class names may have another one.
         self._places = np.argsort(found, kind="stable")
         self.classes_ = found[self._places]
 
     def _names_in_order(self) -> list[str]:
-        """The run's names of the classes, in the order of `classes_`."""
+        """Return the run's names of the classes in the order of `classes_`."""
         return [self._run().classes[place] for place in self._places]
 
     def _answered(self, answers: Any) -> dict[str, Any]:
@@ -472,20 +472,20 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return columns
 
     def _scores(self, texts: list[str]) -> np.ndarray:
-        """Probabilities (N, C) float32."""
+        """Compute the probabilities (N, C) float32."""
         answers = self._answers(texts)
         names = class_columns(self._run().classes)
         return np.column_stack([answers.column(name).to_numpy() for name in names])
 
     def _named(self, texts: list[str]) -> list[tuple[str, ...]]:
-        """The classes or labels that texts are given."""
+        """Convert the answers to classes or labels."""
         answers = self._answers(texts)
         if self._run().kind == "labels":
             return [tuple(names) for names in answers.column("labels").to_pylist()]
         return [(name,) for name in answers.column("label").to_pylist()]
 
     def _names(self, label: Any) -> tuple[str, ...]:
-        """The classes or labels that a row has."""
+        """Return the classes or labels of a row."""
         if self._run().kind == "labels":
             return names_in(label_name(label, "labels"))
         return (label_name(label),)
@@ -493,7 +493,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
 @takes(SETTINGS, target_type="number")
 class TextRegressor(RegressorMixin, TextEstimator):
-    """A GRU that estimates numbers, as `gru-train sentiment --target-type number` trains it.
+    """A GRU that estimates numbers, trained as by `gru-train sentiment --target-type number`.
 
     Args:
         **settings: Settings by name, as of `TextClassifier`; `target_type` is `number`.
@@ -533,7 +533,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
         text: str | None = None,
         label: str | None = None,
     ) -> float:
-        """R² of the rows, as scikit-learn's tools ask for it.
+        """Compute R² of the rows, for scikit-learn's tools.
 
         Args:
             data: A table, or texts.
@@ -559,7 +559,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
     ) -> dict[str, float]:
-        """Measures on rows whose number is known; arguments as of `score`.
+        """Evaluate on rows with known numbers; arguments as in `score`.
 
         Returns:
             `rows`, `mae`, `rmse`, `r2`, and the shares inside the intervals, `inside_80` and

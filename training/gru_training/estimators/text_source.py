@@ -1,4 +1,4 @@
-"""The rows that a text classifier is given to learn from: in memory, by path, or built in."""
+"""The rows from which a text estimator learns: in memory, by path, or built in."""
 
 import os
 import warnings
@@ -32,14 +32,14 @@ class TextSource:
     """The rows or the settings that a training reads."""
 
     table: TextTable | None
-    """The rows; None where the settings name them."""
+    """The rows; None if the settings name them."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the data section that follow from the arguments."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a table; None: found by their usual names."""
+    """Names of the columns of a table; None to find them by their usual names."""
 
     text: str | None = None
     label: str | list[str] | None = None
@@ -146,7 +146,7 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
 
 
 def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[Any]]:
-    """Texts and their labels, of a table, or of texts and labels apart.
+    """Read texts and their labels from a table, or from separate texts and labels.
 
     Raises:
         DataError: There is no such column, or a value is no text.
@@ -165,7 +165,7 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
 
 
 def _values_of(labels: Any, what: str) -> list[Any]:
-    """The labels given apart: a column, a list, or a table with a column for each label."""
+    """Read labels given separately: a column, a list, or a table with a column for each label."""
     frame = as_frame(labels)
     if frame is not None and len(frame.columns) > 1:
         return _label_values(frame, list(frame.columns), what).values
@@ -180,7 +180,7 @@ def _values_of(labels: Any, what: str) -> list[Any]:
 
 
 def _weighted(rows: list[LabelledRow], weights: np.ndarray) -> list[LabelledRow]:
-    """The rows that count, with their weights."""
+    """Select the rows with a weight above zero, and their weights."""
     return [
         row._replace(further={**row.further, "weight": repr(float(weight))})
         for row, weight in zip(rows, weights, strict=True)
@@ -202,7 +202,7 @@ class _Labels(NamedTuple):
 def _label_values(
     frame: Any, wanted: str | list[str] | None, what: str, kind: TargetKind | None = None
 ) -> _Labels:
-    """The labels in a table.
+    """Read the labels in a table.
 
     Args:
         frame: The table.
@@ -238,7 +238,7 @@ def _label_values(
 def _labelled(
     data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
 ) -> tuple[list[LabelledRow], Columns, dict[str, str], TargetKind, Sequence[str]]:
-    """The rows of a part, their columns, the types and the kind of their labels, and notes."""
+    """Read the rows of a part: rows, columns, types and kind of their labels, and notes."""
     frame = as_frame(data)
     text, label = column_name(data), None
     dtype = label_dtype(labels)
@@ -274,7 +274,7 @@ def _labelled(
 
 
 def _require_classes(values: list[Any], what: str) -> None:
-    """Raise DataError for numbers that are measured rather than chosen from a few."""
+    """Raise DataError for measured numbers that are given as classes."""
     broken = [each for each in values if isinstance(each, float) and not each.is_integer()]
     if broken and len(set(values)) > len(values) / 2:
         raise DataError(
@@ -286,7 +286,7 @@ def _require_classes(values: list[Any], what: str) -> None:
 def _target(
     values: list[Any], settings: LabelSettings | None, in_columns: bool
 ) -> tuple[TargetKind, str | None, tuple[str, ...]]:
-    """The kind of labels, what stands between several in one text, and notes."""
+    """Determine the kind of labels, the separator of several in one text, and notes."""
     wanted = None if settings is None else settings.target_type
     separator = None if settings is None else settings.label_separator
     if wanted is not None:
@@ -304,7 +304,7 @@ def _target(
 def _with_cells(
     rows: list[LabelledRow], frame: Any, further: dict[str, str], what: str
 ) -> list[LabelledRow]:
-    """The rows with the cells of other columns."""
+    """Add the cells of other columns to the rows."""
     if frame is None:
         raise ConfigError(
             f"{what}: expected a table, with the column {next(iter(further.values()))!r}"

@@ -1,4 +1,4 @@
-"""A forecasting run through time: rolling-origin evaluation, compared with refitted baselines.
+"""Backtests of a forecasting run: rolling-origin evaluation, compared with refitted baselines.
 
 After Tashman (2000), "Out-of-sample tests of forecasting accuracy", International Journal of
 Forecasting 16.
@@ -54,7 +54,7 @@ class Fold:
     """Some consecutive windows, and the errors of every model on them."""
 
     first_time: str
-    """Time of the first step that is forecast; no model knows the truth from there on."""
+    """Time of the first step that is forecast, from which on no model knows the truth."""
     last_time: str
     """Time of the last step that is forecast."""
     windows: int
@@ -65,13 +65,15 @@ class Fold:
     coverage: dict[float, float]
     """Measured coverage of the run's intervals, by nominal coverage."""
     adaptive: dict[float, float] = field(default_factory=dict)
-    """Measured coverage of intervals that adapt, if they were asked for; by nominal coverage."""
+    """Measured coverage of adaptive intervals by nominal coverage, if they were requested."""
 
 
 def measures(
     folds: Sequence[Fold], levels: Sequence[float], data: ForecastingData
 ) -> dict[str, dict[str, float | None]]:
-    """Every measure of every model over all windows of some folds, each value weighed alike.
+    """Compute every measure of every model over all windows of some folds.
+
+    All values weigh the same.
 
     Args:
         folds: Folds of the backtest, one or more.
@@ -93,7 +95,7 @@ def measures(
 
 
 def covered(folds: Sequence[Fold], of_fold: Sequence[Mapping[float, float]]) -> dict[str, float]:
-    """The share of all values inside, by nominal coverage.
+    """Compute the share of all values inside, by nominal coverage.
 
     Args:
         folds: Folds of a backtest.
@@ -121,7 +123,7 @@ def _together(errors: Sequence[ForecastErrors]) -> ForecastErrors:
 def fold_table(
     folds: Sequence[Fold], levels: Sequence[float], data: ForecastingData
 ) -> pd.DataFrame:
-    """A row for each fold and model, as `gru_training.estimators.forecaster` gives it.
+    """Make a table with a row for each fold and model.
 
     Args:
         folds: Folds of the backtest, one or more.
@@ -204,7 +206,7 @@ def summarise(
 
 
 def write_table(summary: Mapping[str, Any]) -> str:
-    """The backtest as Markdown."""
+    """Write the backtest as Markdown."""
     metric = summary["metric"]
     names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
     kinds = [kind for kind in ("coverage", "adaptive_coverage") if kind in summary]
@@ -274,7 +276,7 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
 
 
 _WARM_EPOCHS_SHARE = 0.25
-"""Share of the epochs that networks need which begin with the weights of the fold before."""
+"""Share of the epochs of networks that begin with the weights of the fold before."""
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
@@ -368,7 +370,7 @@ def backtest(
 def _adaptive(
     predict: Predictor, data: ForecastingData, levels: Sequence[float]
 ) -> AdaptiveIntervals:
-    """Intervals that begin with the residuals of the validation windows."""
+    """Make intervals that begin with the residuals of the validation windows."""
     windows, middle = data.windows("validation"), len(levels) // 2
     shares = [levels[-1 - pair] - levels[pair] for pair in range(middle)]
     residuals = [each for _, each in residuals_of(predict, windows)]
@@ -376,7 +378,7 @@ def _adaptive(
 
 
 def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
-    """The windows of each fold; those that reach into the next fold are left out.
+    """Return the windows of each fold; windows that reach into the next fold are left out.
 
     Raises:
         DataError: A fold would have none.
@@ -395,7 +397,7 @@ def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
 def _refitted(
     run: ForecastingRun, known: ForecastingData, console: Console, start: keras.Model | None
 ) -> keras.Model:
-    """The run's model trained on the rows before a fold, for as many epochs as did best.
+    """Train the run's model on the rows before a fold, for its best number of epochs.
 
     Args:
         run: Complete run.
@@ -414,7 +416,7 @@ def _refitted(
 
 
 def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
-    """Give a series as it is now the scale and the borders that a run was made with.
+    """Give the present series the scale and the borders with which a run was made.
 
     Args:
         run: Complete run.
@@ -449,7 +451,7 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
 def _baselines(
     data: ForecastingData, origins: np.ndarray, lookback: int, known: int
 ) -> dict[str, ForecastErrors]:
-    """Errors of simple forecasters in a fold, fitted on the first `known` rows."""
+    """Measure the errors of simple forecasters in a fold, fitted on the first `known` rows."""
     part = replace(data.windows("test"), origins=origins)
     horizon = data.shape.horizon
     simple = naive_forecasters(data)

@@ -22,7 +22,7 @@ from gru_training.forecasting.warm_start import require_continued, starting_run,
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
-    """Read and check what a forecaster would be trained on.
+    """Read and check the data of a training.
 
     Raises:
         ForeignDataError: The columns of the file are not those of a series.
@@ -91,7 +91,7 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
 
 
 def _times(series: Series, rows: Sequence[int] | np.ndarray) -> list[str]:
-    """Times of rows as people read them; pandas is loaded only where they have a zone."""
+    """Return the times of rows for display; pandas is loaded only if they have a zone."""
     times = series.times[rows]
     if series.numbered:
         return list(map(str, nanoseconds(times)))
@@ -102,7 +102,7 @@ def _times(series: Series, rows: Sequence[int] | np.ndarray) -> list[str]:
 
 
 def _series_table(series: Series) -> DataTable:
-    """Each column with how much of it is there, since when, and its values."""
+    """List each column with the number of its values, its first time, and some values."""
     rows = []
     inputs = series.input_columns
     for name, column in zip(series.columns, series.values.T, strict=True):

@@ -1,8 +1,8 @@
-"""The forecast that is delivered: a weighted mean of networks and of simple forecasters.
+"""The delivered forecast: a weighted mean of networks and of simple forecasters.
 
 The networks are trained side by side, weighed against the simple forecasters on validation windows,
-and joined with them in one Keras model. For deliveries and backtests the parts are fitted again, on
-other rows, with the same weights. A network may also stand alone.
+and joined with them in one Keras model. For deliveries and backtests the parts are refitted on
+other rows, with the same weights. A network may also be used alone.
 """
 
 import itertools
@@ -58,13 +58,15 @@ from gru_training.loop.replicas import Replicas
 from gru_training.loop.train import Objective, train
 
 LEAST_STEPS, MOST_STEPS = 50, 150
-"""Steps of an epoch: below, windows are passed over again; above, only some are used."""
+"""Fewest and most steps of an epoch: with fewer, the windows are repeated; with more, only some are
+used.
+"""
 _SERIES_PER_WINDOW = 4
-"""Rows of a batch of single series, for each window of `--batch-size`."""
+"""Rows of a batch of single series per window of `--batch-size`."""
 _MOST_VALIDATION_ROWS = 4096
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]
-"""Function that makes the keeper of checkpoints of some variables."""
+"""Function that makes the checkpoint keeper for given variables."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,13 @@ class Share:
     weight: float
     validation_mse: float
     validation_loss: float
-    """Loss that the weights were to make small: `Trained.criterion`."""
+    """Loss that the weights minimise, `Trained.criterion`."""
     network: str | None = None
-    """Name of the network's model within the delivered one; None: the part is linear."""
+    """Name of the network's model within the delivered one; None for a linear part."""
     residual: bool = False
     """Whether the network adds to the ridge regression."""
     lookback: int = 0
-    """Steps read by a linear part, as `LinearForecaster` has it; so are the next three fields."""
+    """Steps that a linear part reads, as in `LinearForecaster`, like the next three fields."""
     season: int = 1
     penalty: float = 0.0
     own: bool = False
@@ -90,20 +92,22 @@ class Share:
 
 @dataclass(frozen=True)
 class Trained:
-    """Result of a training: a combination, or a network that stands alone and has no shares."""
+    """Result of a training: a combination, or a network alone, which has no shares."""
 
     model: keras.Model
     """Model from standardised windows (B, L, C) to forecasts (B, H, K, Q or 1)."""
     result: FitResult
     """Epochs and best epoch of the networks' training."""
     shares: tuple[Share, ...] = ()
-    """Parts of the combination, also those without weight: networks, then simple forecasters."""
+    """Parts of the combination, including those without weight: networks, then simple
+    forecasters.
+    """
     criterion: str = ""
-    """Name, for people, of the loss that the weights of the parts make small."""
+    """Name of the loss that the weights minimise, for display."""
 
     @property
     def weights(self) -> list[float]:
-        """Weights of the shares."""
+        """The weights of the shares."""
         return [share.weight for share in self.shares]
 
 
@@ -122,7 +126,7 @@ def as_record(plan: Plan, trained: Trained) -> dict[str, Any]:
 def stored_plan(
     config: ForecastingConfig, combination: Mapping[str, Any] | None, data: ForecastingData
 ) -> tuple[Plan, list[float]]:
-    """Plan and weights of a run, for `refit`.
+    """Return plan and weights of a run, for `refit`.
 
     Args:
         config: Settings of the run.
@@ -147,7 +151,7 @@ def stored_plan(
 
 
 def _unfitted(share: Mapping[str, Any], data: ForecastingData) -> LinearForecaster:
-    """A forecaster of the kind and length of a share, which is to be fitted."""
+    """Make an unfitted forecaster of the kind and length of a share."""
     horizon = data.shape.horizon
     for each in repeat_last(horizon), repeat_season(data.season, horizon):
         if each.name == share["name"]:
@@ -194,7 +198,7 @@ def refit(
     console: Console,
     initial: keras.Model | None = None,
 ) -> keras.Model | None:
-    """Fit every part of a model on the rows that the plan's borders say, with the same weights.
+    """Refit every part of a model on the rows within the plan's borders, with the same weights.
 
     Args:
         plan: Plan of which the simple forecasters need only be of the right kind and length.
@@ -204,7 +208,7 @@ def refit(
         initial: Model of the same parts, with whose networks these begin.
 
     Returns:
-        The model, as that of `train_plan`; None where it was interrupted.
+        Model like that of `train_plan`; None if it was interrupted.
     """
     training = replace(plan.config.training, epochs=epochs)
     plan = replace(plan, config=replace(plan.config, training=training))
@@ -230,16 +234,16 @@ class Network(NamedTuple):
     """A network to train."""
 
     name: str
-    """Name for people."""
+    """Name for display."""
     model: str
     """Name of the network's model within the delivered one."""
     config: ForecasterConfig
     residual_of: LinearForecaster | None
-    """Forecaster whose errors the network learns; None: the network forecasts by itself."""
+    """Forecaster whose errors the network learns; None if the network forecasts alone."""
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
-    """The networks of a plan: by themselves, and on the ridge regression among these."""
+    """List the networks of a plan: alone, and on its ridge regression."""
     config, count = plan.config.model, plan.config.combination.networks
     ridge = next(each for each in linear if each.name == RIDGE)
     plain = replace(config, linear_skip=False)
@@ -280,7 +284,7 @@ def fit_networks(
             weights that are drawn.
 
     Returns:
-        The trained networks, all of them side by side, and how it went.
+        Trained networks side by side, and the history of their training.
     """
     replicas = replicas or Replicas()
     config = plan.config
@@ -314,7 +318,7 @@ def fit_alone(
     last_epoch: bool = False,
     initial: keras.Model | None = None,
 ) -> tuple[keras.Model, FitResult]:
-    """Train the network of a plan that does not combine, on windows of all columns.
+    """Train the network of a plan without a combination, on windows of all columns.
 
     Args:
         plan: Plan of the training.
@@ -326,7 +330,8 @@ def fit_alone(
         initial: Model of the same settings, with whose weights it begins; drawn by default.
 
     Returns:
-        The network, from standardised windows (B, L, C) to (B, H, K, Q or 1), and how it went.
+        Network from standardised windows (B, L, C) to (B, H, K, Q or 1), and the history of its
+        training.
     """
     replicas = replicas or Replicas()
     data, config = plan.data, plan.config
@@ -354,7 +359,7 @@ def fit_alone(
 
 
 Rows = tuple[TrainingBatches, Callable[[], Iterable[Batch]]]
-"""Batches to train on, and a function that gives those to validate on."""
+"""Training batches, and a function that returns the validation batches."""
 
 
 def _train(
@@ -397,10 +402,10 @@ def _train(
 
 
 def _learnt(plan: Plan, shape: ForecastShape) -> tuple[ForecastShape, int | None]:
-    """Choose what networks learn: windows of single columns where these are alike, else of all.
+    """Choose what networks learn from: windows of single columns if these are alike, or of all.
 
     Returns:
-        The shape of a window, and of networks that know the columns by number how many there are.
+        Shape of a window, and the number of columns that networks know by number.
     """
     config, targets = plan.config.model, len(shape.targets)
     told_apart = bool(config.channel_embedding)
@@ -412,7 +417,7 @@ def _learnt(plan: Plan, shape: ForecastShape) -> tuple[ForecastShape, int | None
 
 
 def window_batches(plan: Plan) -> Rows:
-    """Windows of all columns together."""
+    """Make batches of windows of all columns together."""
     settings, data = plan.config.training, plan.data
     windows = data.windows("train", plan.training_lookback)
     stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
@@ -431,7 +436,7 @@ def window_batches(plan: Plan) -> Rows:
 
 
 def series_batches(plan: Plan) -> Rows:
-    """Windows of single columns, drawn over columns and times."""
+    """Make batches of windows of single columns, drawn over columns and times."""
     settings, data = plan.config.training, plan.data
     windows = data.windows("train", plan.training_lookback)
     size = _SERIES_PER_WINDOW * settings.batch_size
@@ -448,14 +453,14 @@ def series_batches(plan: Plan) -> Rows:
 
 
 def compared(plan: Plan) -> Windows:
-    """The validation windows, as long as training reads them."""
+    """Return the validation windows in the length that training reads."""
     return replace(plan.validation(), lookback=plan.training_lookback)
 
 
 def _weigh(
     plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
 ) -> tuple[np.ndarray, np.ndarray, Criterion]:
-    """The weights of networks and simple forecasters, their errors (n, M), and what is least."""
+    """Weigh networks and simple forecasters; returns weights, errors (n, M), and the least loss."""
     data, windows = plan.data, compared(plan)
     answers = _forecasts(joined, windows, data)  # (N, H, K, M)
     if plan.config.model.loss == "quantile":
@@ -490,7 +495,7 @@ def _shares(
     errors: np.ndarray,
     criterion: Criterion,
 ) -> tuple[Share, ...]:
-    """Each part with its weight and its errors, the columns of (n, M)."""
+    """List each part with its weight and its errors, the columns of (n, M)."""
     parts: list[dict[str, Any]] = [
         {
             "name": each.name,
@@ -521,9 +526,9 @@ def _network_detail(plan: Plan, network: Network) -> str:
 
 
 def validation_errors(plan: Plan, model: keras.Model) -> np.ndarray:
-    """(n,) forecast minus truth on the validation windows, in order, where there is a truth."""
+    """Compute forecast minus truth (n,) on the validation windows, wherever the truth is known."""
     answers = _forecasts(model, plan.validation(), plan.data)  # (N, H, K, Q or 1)
-    # A combination delivers its median alone.
+    # A combination delivers only its median.
     level = plan.config.model.levels.index(MEDIAN) if answers.shape[-1] > 1 else 0
     return measured_errors([answers[..., level]], plan.validation(), plan.data)[:, 0]
 
@@ -539,7 +544,7 @@ def build_networks(
     levels: Sequence[float],
     ids: int | None = None,
 ) -> list[keras.Model]:
-    """A model of each, from standardised windows to its forecast, or to what it adds to one.
+    """Build a model of each network: from standardised windows to its forecast or its addition.
 
     Args:
         networks: Networks to build.
@@ -556,9 +561,9 @@ def build_networks(
 def side_by_side(
     networks: Sequence[Network], models: Sequence[keras.Model], shape: ForecastShape
 ) -> keras.Model:
-    """All networks on one window, for training: (B, L, C) to (B, H, K, M), M forecasts.
+    """Build all networks on one window, for training: (B, L, C) to (B, H, K, M), M forecasts.
 
-    They share no weight, so that each learns as if it were alone, but for the clipping.
+    They share no weight, so each learns as if it were alone, except for the clipping.
 
     Args:
         networks: Networks to build.
@@ -584,7 +589,7 @@ def assembled(
     linear: Sequence[LinearForecaster],
     weights: np.ndarray,
 ) -> keras.Model:
-    """The parts that have a weight, as one model."""
+    """Assemble the parts that have a weight as one model."""
     of_networks = list(zip(networks, weights[: len(networks)].tolist(), strict=True))
     summed = [*zip(linear, weights[len(networks) :].tolist(), strict=True)]
     summed += [(each.residual_of, w) for each, w in of_networks if each.residual_of is not None]
@@ -603,7 +608,7 @@ def combined(
     kernel: np.ndarray | None,
     share: float,
 ) -> keras.Model:
-    """The weighted sum as one model, from `history` (B, L, C) to (B, H, K, Q or 1).
+    """Build the weighted sum as one model, from `history` (B, L, C) to (B, H, K, Q or 1).
 
     Args:
         shape: Shape of the model.

@@ -26,12 +26,12 @@ from gru_training.tables.file_form import TextFormat
 
 _LONGEST_SEGMENT = 48
 _MOST_EMBEDDED = 32
-"""Targets, beyond which the network knows none of them by itself."""
+"""Number of targets above which a network has no vector for each."""
 
 
 @dataclass(frozen=True)
 class ForecasterConfig:
-    """The network: what it reads, how it decodes, what it minimises."""
+    """Settings of the network: its inputs, its decoder, its loss."""
 
     architecture: Annotated[
         Literal["segment", "one_shot", "seq2seq"], OneOf(("segment", "one_shot"))
@@ -75,23 +75,23 @@ class ForecasterConfig:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Levels of the quantiles that bound the intervals, ascending, and .5, the forecast's."""
+        """Levels of the quantiles that bound the intervals, ascending, and .5 for the forecast."""
         tails = sorted(round((1 - share) / 2, 9) for share in self.intervals)
         return (*tails, 0.5, *(round(1 - tail, 9) for tail in reversed(tails)))
 
     @property
     def measure(self) -> Literal["mse", "mae"]:
-        """Error by which forecasts are judged: the absolute one where medians are learned."""
+        """Name of the error by which forecasts are judged: absolute if medians are learned."""
         return "mae" if self.loss in ("mae", "quantile") else "mse"
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer tick by tick: nothing it reads depends on later ticks."""
+        """Whether the model can answer tick by tick: no input depends on later ticks."""
         causal = self.normalisation in ("none", "difference")
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
     def for_series(self, lookback: int, season: int, targets: int) -> "ForecasterConfig":
-        """Return the settings with everything chosen that follows from the series.
+        """Return the settings with all values that follow from the series.
 
         Args:
             lookback: Steps read, L.
@@ -106,7 +106,7 @@ class ForecasterConfig:
         return replace(self, segment=segment, channel_embedding=embedding)
 
     def require_lookback(self, steps: int) -> None:
-        """Raise ConfigError where a segment is longer than what is read."""
+        """Raise ConfigError if a segment is longer than the look-back."""
         if self.architecture == "segment" and self.segment is not None and self.segment > steps:
             raise ConfigError(
                 f"--segment must be at most the look-back of {steps} steps, got {self.segment}"
@@ -160,7 +160,7 @@ class ForecastShape:
 
 
 def _segment(lookback: int, season: int) -> int:
-    """The most seasons, or the longest part of one, of which there are several in what is read."""
+    """Choose the segment: the most seasons, or the longest part of one, that fit several times."""
     most = min(_LONGEST_SEGMENT, lookback // 5)
     if season <= most and season > 1:
         return most // season * season
@@ -198,7 +198,7 @@ _OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 @dataclass(frozen=True)
 class SeriesConfig:
-    """What to learn from, and what to forecast."""
+    """Settings of the data and of what to forecast."""
 
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Your table with a time column: CSV, TSV, JSON lines or list (.gz, .zst), Parquet, Arrow,

@@ -1,6 +1,7 @@
-"""A series made ready: split by time, scaled by its training rows, cut into windows.
+"""A series prepared for training: split by time, scaled by its training rows, cut into windows.
 
-Static covariates, what is known of each series of a panel whatever the time, are read here too.
+Static covariates, the properties of each series of a panel that do not depend on time, are read
+here too.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ from gru_training.tables.numbers import MISSING, Numbers
 from gru_training.tables.rows import cell_text, read_rows
 
 _LEAST_OF_KIND = 2
-"""Series that have a category, for it to be told from others."""
+"""Fewest series of a category that is distinguished."""
 _MOST_KINDS = 30
 
 
@@ -38,9 +39,9 @@ class Traits(NamedTuple):
     names: tuple[str, ...]
     """Names of the columns of the file that vary."""
     values: np.ndarray
-    """(K, S) float64 about 0: numbers standardised, and 1 and 0 for each category, centred."""
+    """(K, S) float64 around 0: numbers standardised, and 1 and 0 for each category, centred."""
     absent: tuple[str, ...]
-    """Series without a row, which count as average ones."""
+    """Series without a row, which count as average."""
 
 
 def read_traits(
@@ -48,8 +49,8 @@ def read_traits(
 ) -> Traits:
     """Read a table with a row for each series.
 
-    A column of numbers is standardised over the series; any other has categories, of which those of
-    two series or more count, at most the 30 that most series have.
+    A column of numbers is standardised over the series. Any other column has categories; those of
+    at least two series count, at most the 30 most frequent.
 
     Args:
         path: The file.
@@ -95,7 +96,7 @@ def read_traits(
 
 
 def _encoded(cells: Sequence[str], separator: str) -> np.ndarray:
-    """(K, S) of the cells of a column, about 0; without any S where it does not vary."""
+    """Encode the cells of a column as (K, S) around 0; without any S if it does not vary."""
     missing = np.array([cell.lower() in MISSING for cell in cells])
     numbers_of = Numbers(separator)
     try:
@@ -124,56 +125,59 @@ class ForecastingData:
 
     @property
     def plain(self) -> "ForecastingData":
-        """The same on the scale on which errors are measured: no powers, no known inputs."""
+        """The data on the scale on which errors are measured: without powers and known inputs."""
         if not self.preprocessor.transformed.any() and self.preprocessor.known is None:
             return self
         return replace(self, preprocessor=self.preprocessor.plain)
 
     @property
     def target_columns(self) -> tuple[str, ...]:
-        """Names of the K columns that are forecast."""
+        """The names of the K columns that are forecast."""
         return tuple(self.series.columns[column] for column in self.shape.targets)
 
     @property
     def published(self) -> bool:
-        """Whether the split is that of published results on a public set."""
+        """Whether the split is that of published results on a public data set."""
         return self.borders == published_borders(self.series)
 
     @property
     def digest(self) -> str:
-        """Digest that identifies the series."""
+        """The digest that identifies the series."""
         return data_digest(self.series.contents())
 
     @cached_property
     def raw(self) -> np.ndarray:
-        """(rows, C) float32: the series."""
+        """The series (rows, C) as float32."""
         return self.series.values.astype(np.float32)
 
     @cached_property
     def standardised_targets(self) -> np.ndarray:
-        """(rows, K) float32 without what known inputs add, NaN where a value is missing."""
+        """The standardised targets (rows, K) float32 without the effects of known inputs.
+
+        NaN marks missing values.
+        """
         targets = self.series.values[:, list(self.shape.targets)]
         standardised = self.preprocessor.standardise_targets(targets).astype(np.float32)
         return standardised if self.effects is None else standardised - self.effects
 
     @cached_property
     def effects(self) -> np.ndarray | None:
-        """(rows, K) float32, what known inputs add to the targets; None: there are none."""
+        """The effects (rows, K) float32 of known inputs on the targets; None without any."""
         return self.preprocessor.series_effects(self.raw)
 
     def noting(self, notes: tuple[str, ...]) -> "ForecastingData":
-        """The same with further remarks on the series."""
+        """Return the data with further remarks on the series."""
         return replace(self, series=replace(self.series, notes=(*self.series.notes, *notes)))
 
     def trained_on(self, rows: int) -> "ForecastingData":
-        """The same with the first so many rows to train on; the other parts stay."""
+        """Return the data with this many first rows to train on; the other parts stay."""
         return replace(self, borders=self.borders._replace(trained=rows))
 
     def windows(self, part: str, lookback: int | None = None) -> Windows:
-        """Every window whose forecast steps lie in a part and have any value to compare with.
+        """Return every window whose forecast steps lie in a part and have any known value.
 
-        What a window reads may reach back before its part, so that a part of n rows has n - H + 1
-        windows; those of the training part begin where there is enough to read.
+        The inputs of a window may reach back before its part, so a part of n rows has n - H + 1
+        windows; those of the training part begin where there are enough rows to read.
 
         Args:
             part: `train`, `validation` or `test`.
@@ -266,7 +270,7 @@ def _with_known(
     shape: ForecastShape,
     preprocessor: SeriesPreprocessor,
 ) -> tuple[SeriesPreprocessor, str]:
-    """The scale with what the known inputs add, and a note on what that is worth."""
+    """Add the effects of the known inputs to the scale; also returns a note on their value."""
     values = series.values[: borders.validation]
     targets_of = [series.columns[target] for target in shape.targets]
     made = list(series.calendar.columns)
@@ -301,7 +305,7 @@ def _with_known(
 def _traits(
     series: Series, config: SeriesConfig, names: Sequence[str]
 ) -> tuple[np.ndarray | None, str]:
-    """Static covariates of the series, and what to say of them."""
+    """Read static covariates of the series, with notes."""
     assert config.static is not None
     if not series.panel:
         raise DataError(
@@ -318,7 +322,7 @@ def _traits(
 
 
 def _columns_of_inputs(series: Series) -> list[list[int]]:
-    """Columns of each input of a panel, of all series."""
+    """Return the columns of each input of a panel, for all series."""
     columns = [name for name in series.columns if name not in series.input_columns]
     of_input = [[input_column(name, each) for each in columns] for name in series.inputs]
     there = set(series.columns)
@@ -331,7 +335,7 @@ def _places(series: Series, names: Sequence[str]) -> list[int]:
 
 
 def never_negative(rows: np.ndarray, targets: tuple[int, ...]) -> np.ndarray:
-    """(C,) bool: the columns that are forecast and have no value below zero."""
+    """Find the forecast columns without a negative value, (C,) bool."""
     found = np.zeros(rows.shape[1], bool)
     columns = list(targets)
     found[columns] = np.nanmin(rows[:, columns], axis=0) >= 0

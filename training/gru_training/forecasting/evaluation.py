@@ -28,24 +28,24 @@ from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.windows import CHUNK, Windows
 
 Forecaster = Callable[[np.ndarray], np.ndarray]
-"""Standardised histories (B, L, C) in, standardised forecasts (B, H, K) out."""
+"""Function from standardised histories (B, L, C) to standardised forecasts (B, H, K)."""
 
 
 @dataclass(frozen=True)
 class WindowErrors:
-    """Errors of each window, on the standardised scale; missing values count nowhere."""
+    """Errors of each window on the standardised scale; missing values are ignored."""
 
     squared: np.ndarray
     """(N, K) float32: sums over the steps of squared errors."""
     absolute: np.ndarray
     """(N, K) float32: sums over the steps of absolute errors."""
     count: np.ndarray
-    """(N,): values compared with, of all columns."""
+    """(N,): numbers of values compared, of all columns."""
 
 
 @dataclass(frozen=True)
 class ForecastErrors:
-    """Means over the windows, on the standardised scale; NaN where nothing was seen."""
+    """Means over the windows, on the standardised scale; NaN without any value."""
 
     squared: np.ndarray
     """(H, K): mean squared error."""
@@ -54,9 +54,9 @@ class ForecastErrors:
     percentage: np.ndarray
     """(H, K): sMAPE, 0 to 200, of values in their own units."""
     count: np.ndarray
-    """(H, K): values compared with."""
+    """(H, K): numbers of values compared."""
     windows: WindowErrors
-    """Errors of each window by itself."""
+    """Errors of each window."""
 
     @property
     def mse(self) -> float:
@@ -74,7 +74,7 @@ class ForecastErrors:
         return self.mean(self.percentage)
 
     def mean(self, means: np.ndarray) -> float:
-        """Mean over all values, of means (H, K) over the windows."""
+        """Average over all values, given means (H, K) over the windows."""
         return float(weighted_mean(means, self.count))
 
     def by_horizon(self) -> tuple[np.ndarray, np.ndarray]:
@@ -86,11 +86,11 @@ class ForecastErrors:
         return self.of_columns(self.squared), self.of_columns(self.absolute)
 
     def of_steps(self, means: np.ndarray) -> np.ndarray:
-        """(H,) over the columns, of means (H, K) over the windows."""
+        """Average over the columns, (H,), given means (H, K) over the windows."""
         return weighted_mean(means, self.count, 1)
 
     def of_columns(self, means: np.ndarray) -> np.ndarray:
-        """(K,) over the steps, of means (H, K) over the windows."""
+        """Average over the steps, (K,), given means (H, K) over the windows."""
         return weighted_mean(means, self.count, 0)
 
     def raw(self, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +104,7 @@ class ForecastErrors:
 
 
 class ErrorSums:
-    """Collects errors batch by batch.
+    """Sums of errors, collected batch by batch.
 
     Args:
         horizon: H.
@@ -121,7 +121,7 @@ class ErrorSums:
         self._windows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, targets: np.ndarray, forecasts: np.ndarray) -> None:
-        """Add a batch, (B, H, K) both; NaN among the targets is left out."""
+        """Add a batch, (B, H, K) both; NaN among the targets is ignored."""
         residual = (targets - forecasts).astype(np.float64)
         seen = np.isfinite(residual)
         absolute = np.abs(np.where(np.isnan(residual), 0, residual))
@@ -134,7 +134,7 @@ class ErrorSums:
         self._windows.append((*by_window, seen.sum(axis=(1, 2))))
 
     def _percentages(self, targets: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """(B, H, K), 0 to 200, NaN where the truth is missing."""
+        """Compute percentage errors (B, H, K), 0 to 200, NaN if the truth is missing."""
         truth, forecast = (each * self._deviation + self._mean for each in (targets, forecasts))
         sizes = np.abs(truth) + np.abs(forecast)
         return np.asarray(
@@ -142,7 +142,7 @@ class ErrorSums:
         )
 
     def means(self) -> ForecastErrors:
-        """The errors so far."""
+        """Return the errors so far."""
         windows = WindowErrors(*map(np.concatenate, zip(*self._windows, strict=True)))
         with np.errstate(invalid="ignore"):
             return ForecastErrors(
@@ -157,7 +157,7 @@ class ErrorSums:
 def measure(
     forecaster: Forecaster, windows: Windows, preprocessor: SeriesPreprocessor
 ) -> ForecastErrors:
-    """The errors of a forecaster on windows of its own look-back."""
+    """Measure the errors of a forecaster on windows of its own look-back."""
     sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
     for rows in windows.chunks(CHUNK):
         histories = preprocessor.standardise(windows.histories(rows)).numpy()
@@ -166,7 +166,7 @@ def measure(
 
 
 def weighted_mean(values: np.ndarray, count: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """Average values by their counts; NaN where nothing was counted.
+    """Average values by their counts; NaN without any.
 
     Args:
         values: Means, such as (H, K).
@@ -178,7 +178,7 @@ def weighted_mean(values: np.ndarray, count: np.ndarray, axis: int | None = None
 
 
 class NaiveScale(NamedTuple):
-    """Naive errors of each column, standardised; NaN where no training row follows a season."""
+    """Naive errors of each column, standardised; NaN if no training row follows a season."""
 
     absolute: np.ndarray
     """(K,) mean absolute error, of MASE."""
@@ -187,7 +187,7 @@ class NaiveScale(NamedTuple):
 
 
 def naive_scale(data: ForecastingData) -> NaiveScale:
-    """The errors of the seasonal naive forecast on the training rows.
+    """Measure the errors of the seasonal naive forecast on the training rows.
 
     Args:
         data: Series on the scale on which errors are measured.
@@ -212,9 +212,9 @@ class Interval:
     nominal: float
     """The nominal coverage."""
     inside: np.ndarray
-    """(H, K): share of the values that lay inside; NaN where nothing was seen."""
+    """(H, K): share of the values inside; NaN without any value."""
     count: np.ndarray
-    """(H, K): values compared with."""
+    """(H, K): numbers of values compared."""
     width: np.ndarray
     """(H, K): mean width on the standardised scale."""
 
@@ -247,10 +247,10 @@ class Evaluation:
 
 
 def require_calibration(data: ForecastingData, levels: Sequence[float]) -> tuple[str, ...]:
-    """Raise DataError where the validation part cannot calibrate some step of some column.
+    """Raise DataError if the validation part cannot calibrate some step of some column.
 
     Returns:
-        Remarks on intervals for which it has too few windows.
+        Remarks on intervals for which there are too few windows.
     """
     windows = data.windows("validation")
     parts = windows.origins, windows.horizon, data.series.panel, levels
@@ -266,12 +266,12 @@ def calibrate(
     panel: bool = False,
     levels: Sequence[float] = LEVELS,
 ) -> np.ndarray:
-    """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
+    """Compute offsets (H, K, Q) of the quantiles from windows that were not trained on.
 
-    Where they are too few for that (`Support.pools`), or of series of unequal length, residuals of
-    all horizons and columns are put together.
+    If there are too few windows (`Support.pools`), or series have unequal lengths, residuals of all
+    horizons and columns are pooled.
 
-    Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
+    Of very many windows, evenly spaced ones are used: neighbouring windows are nearly equal.
     """
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
@@ -337,7 +337,7 @@ def evaluate_forecasts(
 
 
 def data_summary(data: ForecastingData) -> dict[str, Any]:
-    """The series, its split and its windows."""
+    """Summarise the series, its split and its windows."""
     series = data.series
     rows = {part: data.borders.part(part) for part in PARTS}
     return {
@@ -357,12 +357,12 @@ def data_summary(data: ForecastingData) -> dict[str, Any]:
 
 
 def error_summary(errors: ForecastErrors) -> dict[str, float]:
-    """Errors over all values."""
+    """Summarise errors over all values."""
     return {"mse": errors.mse, "mae": errors.mae}
 
 
 def error_details(errors: ForecastErrors, data: ForecastingData) -> dict[str, Any]:
-    """Scaled errors, and all by horizon and column, of the columns in their own units too."""
+    """List scaled errors, and all errors by horizon and column, also in the columns' own units."""
     scale = naive_scale(data)
     squared, absolute = errors.by_column()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -393,10 +393,10 @@ def error_details(errors: ForecastErrors, data: ForecastingData) -> dict[str, An
 def quantile_summary(
     evaluation: Evaluation, levels: Sequence[float], data: ForecastingData
 ) -> dict[str, Any]:
-    """Pinball losses of the quantiles, standardised, and the CRPS that follows from them.
+    """Summarise the standardised pinball losses of the quantiles, and the resulting CRPS.
 
-    The CRPS is twice the pinball loss, integrated over all levels; here over those that there are,
-    by the trapezoidal rule, and as at the outermost ones beyond them.
+    The CRPS is twice the pinball loss, integrated over all levels; here by the trapezoidal rule
+    over the given levels, with the outermost values continued beyond them.
     """
     errors, pinball = evaluation.errors, evaluation.pinball
     ranked = crps(pinball, levels)
@@ -419,13 +419,13 @@ def quantile_summary(
 
 
 def crps(pinball: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """(...) the continuous ranked probability score, of the pinball losses (Q, ...)."""
+    """Compute the continuous ranked probability score (...) from pinball losses (Q, ...)."""
     losses = np.concatenate([pinball[:1], pinball, pinball[-1:]])
     return np.asarray(2 * trapezoid(losses, [0.0, *levels, 1.0], axis=0))
 
 
 def interval_summary(test: Evaluation, data: ForecastingData) -> list[dict[str, Any]]:
-    """Nominal and measured coverage of the intervals, and their width."""
+    """Summarise nominal and measured coverage of the intervals, and their width."""
     return [
         {
             "nominal": interval.nominal,
@@ -441,7 +441,7 @@ def interval_summary(test: Evaluation, data: ForecastingData) -> list[dict[str, 
 
 
 def _by_column(values: Mapping[str, np.ndarray], data: ForecastingData) -> dict[str, Any]:
-    """The values (K,) of each measure, column by column."""
+    """List the values (K,) of each measure by column."""
     rows = zip(*(_numbers(of_measure) for of_measure in values.values()), strict=True)
     return {
         column: dict(zip(values, row, strict=True))
@@ -450,11 +450,11 @@ def _by_column(values: Mapping[str, np.ndarray], data: ForecastingData) -> dict[
 
 
 def _mean_known(values: np.ndarray) -> float | None:
-    """Over the columns of which it is known."""
+    """Average over the columns with a value."""
     seen = values[np.isfinite(values)]
     return float(seen.mean()) if len(seen) else None
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    """Numbers for JSON, with None in place of NaN."""
+    """Convert numbers for JSON, with None in place of NaN."""
     return [float(value) if np.isfinite(value) else None for value in values]

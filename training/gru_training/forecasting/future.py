@@ -1,6 +1,6 @@
-"""The future of a series: where a forecast begins, the forecast, and `gru-train forecast`.
+"""Forecasts of a series: their starting point, their computation, and `gru-train forecast`.
 
-Only making the forecast needs TensorFlow.
+Only the computation needs TensorFlow.
 """
 
 import tempfile
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 MOST_STREAMED = 10_000
-"""Steps that a model reads which streams; what lies before them it has forgotten."""
+"""Number of last steps that a streaming model reads; it has forgotten the earlier ones."""
 _MOST_NAMED = 10
-"""Series that a message names."""
+"""Greatest number of series that a message names."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
-and `future` (n, F), known inputs after it."""
+and `future` (n, F), known inputs after them.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Recent:
     values: np.ndarray
     """(L, C) float32 in raw units, NaN where a value is missing."""
     future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    """(n, F) float32, known inputs of the steps after the last."""
+    """(n, F) float32, known inputs of the steps after the last one."""
     notes: tuple[str, ...] = ()
     """Notes for a reader of the forecast."""
     unknown: tuple[str, ...] = ()
@@ -65,9 +66,9 @@ class Recent:
     """Their values until the same last step, (T, U) float32."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
-        """Count the steps after it of which inputs are known; their values (steps, F).
+        """Return the number of steps ahead with known inputs, and their values (steps, F).
 
-        After the last one that is known they are NaN.
+        Values after the last known one are NaN.
         """
         known = self.future[:steps]
         padding = np.full((steps - len(known), self.future.shape[1]), np.nan, np.float32)
@@ -75,7 +76,7 @@ class Recent:
 
 
 def steps_read(config: ForecasterConfig, lookback: int) -> int:
-    """The most steps that a forecast reads: all that there are, of a model that streams.
+    """Return the most steps that a forecast reads: all available ones for a streaming model.
 
     Args:
         config: Settings of the networks.
@@ -85,7 +86,7 @@ def steps_read(config: ForecasterConfig, lookback: int) -> int:
 
 
 def last_window(data: "ForecastingData", config: ForecasterConfig) -> Recent:
-    """Cut the end of a series, from which a run forecasts."""
+    """Cut the end of a series from which a run forecasts."""
     series, lookback = data.series, steps_read(config, data.shape.lookback)
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
@@ -100,7 +101,7 @@ def last_window(data: "ForecastingData", config: ForecasterConfig) -> Recent:
 
 
 def recent_of_run(run: ForecastingRun) -> Recent:
-    """The end of the series that a run was trained on.
+    """Return the end of the series on which a run was trained.
 
     Raises:
         RunDirectoryError: The file is missing or damaged.
@@ -111,7 +112,7 @@ def recent_of_run(run: ForecastingRun) -> Recent:
 
 
 def expected_series(run: ForecastingRun) -> ExpectedSeries:
-    """Columns and spacing that newer values must have; columns that the run makes are left out.
+    """Return columns and spacing that newer values must have, without computed columns.
 
     Columns that no forecast depends on may be absent.
     """
@@ -123,12 +124,12 @@ def expected_series(run: ForecastingRun) -> ExpectedSeries:
 
 
 def _given_columns(run: ForecastingRun) -> tuple[str, ...]:
-    """Columns of a run but for those of the calendar, which it makes."""
+    """List the columns of a run except those of the calendar, which it computes."""
     return tuple(name for name in run.columns if name not in run.series.calendar.columns)
 
 
 def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
-    """Columns that newer rows must have, with the times of a run."""
+    """Describe the columns that newer rows must have, and the times of a run."""
     series, times = run.series, recent_of_run(run).times.to_numpy()
     return ExpectedSeries(
         columns,
@@ -141,7 +142,7 @@ def _continued(run: ForecastingRun, columns: tuple[str, ...]) -> ExpectedSeries:
 
 
 def read_columns(run: ForecastingRun) -> tuple[str, ...]:
-    """The columns that a forecast depends on."""
+    """List the columns that a forecast depends on."""
     if not run.config.model.channel_independent:
         return run.columns
     return (*run.target_columns, *run.series.future_columns)
@@ -159,11 +160,10 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
 
 
 def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
-    """The end of newer values of the series of a run.
+    """Return the end of newer values of the series of a run.
 
-    Rows at the end without a value of any column that is forecast are what is to be forecast, and
-    are left out. Too few rows are appended to the end of the run's own series where they continue
-    it.
+    Rows at the end without a value of any forecast column are the steps to forecast, and are left
+    out. Too few rows are appended to the end of the run's own series if they continue it.
 
     Args:
         run: Complete run.
@@ -217,7 +217,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
 
 
 def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
-    """Newer values of the series that a run knows, and of others, which come last."""
+    """Separate newer values of the series that a run knows from others, which come last."""
     count = len(_given_columns(run)) if run.series.panel else len(series.columns)
     known = replace(series, columns=series.columns[:count], values=series.values[:, :count])
     others = replace(series, columns=series.columns[count:], values=series.values[:, count:])
@@ -225,7 +225,7 @@ def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
 
 
 def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
-    """A note on the series of a panel that have no forecast, if there are any."""
+    """Write a note on the series of a panel without a forecast, if there are any."""
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     ended = [
         name for name, is_there in zip(run.target_columns, goes_on, strict=True) if not is_there
@@ -250,18 +250,18 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
 
 
 def future_form(run: ForecastingRun) -> LongColumns:
-    """Form of a table of known inputs: that of the run, without values to forecast."""
+    """Return the form of a table of known inputs: that of the run, without values to forecast."""
     long = run.config.data.long
     return replace(long, valued=False, required=bool(run.series.inputs))
 
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
-    """Columns and spacing that known inputs must have."""
+    """Return columns and spacing that known inputs must have."""
     return _continued(run, run.series.future_columns)
 
 
 def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
-    """The same with the known inputs of the steps after it.
+    """Add the known inputs of the steps ahead.
 
     Args:
         run: Complete run.
@@ -295,13 +295,13 @@ def _require_future(run: ForecastingRun) -> None:
 
 
 def _known(inputs: np.ndarray) -> np.ndarray:
-    """(n, F) float32 of the steps until the last of which any input is known."""
+    """Cut inputs (n, F) float32 after the last step with any known input."""
     seen = np.flatnonzero(np.isfinite(inputs).any(axis=1))
     return inputs[: int(seen[-1]) + 1 if len(seen) else 0].astype(np.float32)
 
 
 def _end(targets: np.ndarray) -> int:
-    """The number of rows until the last with any value, of (rows, K)."""
+    """Count the rows until the last with any value, of (rows, K)."""
     seen = np.flatnonzero(np.isfinite(targets).any(axis=1))
     return int(seen[-1]) + 1 if len(seen) else 0
 
@@ -309,7 +309,7 @@ def _end(targets: np.ndarray) -> int:
 def _after_run(
     run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
 ) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
-    """The rows with the end of the run's own series before them, and how many those are."""
+    """Return the rows preceded by the end of the run's own series, and the number of these."""
     lookback, kept = run.shape.lookback, recent_of_run(run)
     before = kept.times < times[0]
     joined = kept.times[before].append(times)
@@ -334,7 +334,7 @@ def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
 
 
 ID, TIME, VALUE = "unique_id", "ds", "forecast"
-"""Columns of a forecast, called as in statsforecast; then `lo-80`, `hi-80` and so on."""
+"""Columns of a forecast, named as in statsforecast; followed by `lo-80`, `hi-80` and so on."""
 
 
 def forecast(
@@ -346,7 +346,7 @@ def forecast(
 ) -> pd.DataFrame:
     """Forecast the steps after a series, in raw units.
 
-    Series that the model does not know are forecast by what it shares among all series, each on
+    Series that the model does not know are forecast with what it shares among all series, each on
     the scale of its own history.
 
     Args:
@@ -405,7 +405,7 @@ def forecast(
 
 
 def served_predictor(run: ForecastingRun) -> "Predictor":
-    """Preprocessing and model of forecasts, which answer as an export of the run does."""
+    """Return the steps and the model of forecasts, which answer as an export of the run does."""
     from gru_training.forecasting.network import sequence_of
     from gru_training.forecasting.preprocessor import make_predictor
 
@@ -417,7 +417,7 @@ def served_predictor(run: ForecastingRun) -> "Predictor":
 def _unknown_ahead(
     run: ForecastingRun, recent: Recent, warn: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """Quantiles (H, Q), by name, of the series that the model does not know, where it can."""
+    """Compute quantiles (H, Q) by name for series that the model does not know, if it can."""
     if not recent.unknown:
         return {}
     from gru_training.forecasting.export.one_series import one_series_of
@@ -443,7 +443,7 @@ def _unknown_ahead(
 
 
 def _spanning(values: np.ndarray, others: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """Quantiles (H, K, Q) whose bounds reach to those of another forecast, too."""
+    """Widen quantiles (H, K, Q) to include the bounds of another forecast."""
     outer = np.where(np.array(levels) < 0.5, np.fmin(values, others), np.fmax(values, others))
     return np.where(np.array(levels) == 0.5, values, outer)
 
@@ -517,7 +517,7 @@ def inputs_ahead(
 
 
 def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
-    """The steps to forecast; raises ConfigError where the model cannot."""
+    """Return the number of steps to forecast."""
     most = run.shape.horizon
     if horizon is None:
         return most
@@ -532,7 +532,7 @@ def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
 
 
 def checked(run: ForecastingRun, recent: Recent) -> Recent:
-    """The same with notes on what a reader of the forecast should know.
+    """Add notes that a reader of the forecast should know.
 
     Raises:
         DataError: A known input is missing, see `require_known`.
@@ -554,10 +554,10 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
 
 
 def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
-    """Rows and columns of the targets' values that are far from those around them.
+    """Find rows and columns of the targets' values that are far from those around them.
 
     Such a value is more than `OUTLIER_DEVIATIONS` standard deviations of the training rows away
-    from the median of the window, as hardly any other in it is.
+    from the median of the window, unlike nearly all others in it.
 
     Args:
         run: Complete run.
@@ -576,7 +576,7 @@ def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:
 
 
 def require_known(run: ForecastingRun, recent: Recent) -> None:
-    """Raise DataError where the model reads known inputs and none are there."""
+    """Raise DataError if the model reads known inputs and none are given."""
     wanted = run.series.future_inputs
     if wanted and not len(recent.future):
         raise DataError(
@@ -587,12 +587,12 @@ def require_known(run: ForecastingRun, recent: Recent) -> None:
 
 
 def future_times(last: pd.Timestamp, frequency: str, steps: int) -> pd.DatetimeIndex:
-    """The times that follow, spaced as the series is."""
+    """Return the times that follow, in the spacing of the series."""
     return pd.date_range(last, periods=steps + 1, freq=frequency)[1:].as_unit("ns")
 
 
 def _columns(quantiles: np.ndarray, levels: tuple[float, ...]) -> dict[str, np.ndarray]:
-    """Forecast and bounds by column name, of the quantiles (H, Q) of a series."""
+    """Return forecast and bounds by column name, from the quantiles (H, Q) of a series."""
     middle = levels.index(0.5)
     columns = {VALUE: quantiles[:, middle]}
     for inner in range(1, middle + 1):
@@ -608,13 +608,13 @@ _MOST_ROWS = 60
 
 @dataclass(frozen=True)
 class ForecastJob:
-    """A forecast that can be made: all is checked that can be without the model."""
+    """A forecast that has passed all checks that need no model."""
 
     config: ForecastConfig
     run: ForecastingRun
     recent: Recent
     kind: FileKind | None
-    """Kind of the output file; None without one."""
+    """Kind of the output file; None without a file."""
 
 
 def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
@@ -688,7 +688,7 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
 
 
 def _time_format(table: "pd.DataFrame") -> str:
-    """Format of times, with no more of the time of day than the steps have."""
+    """Return the format of times, without parts of the time of day that steps lack."""
     times = table[TIME].dt
     if (times.normalize() == table[TIME]).all():
         return "%Y-%m-%d"
@@ -697,7 +697,7 @@ def _time_format(table: "pd.DataFrame") -> str:
 
 
 def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
-    """The file appears when it is whole."""
+    """Write the file atomically."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

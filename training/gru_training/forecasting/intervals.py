@@ -1,17 +1,17 @@
-"""Intervals around forecasts: split-conformal calibration, and intervals that learn from misses.
+"""Intervals around forecasts: split-conformal calibration, and intervals that adapt to misses.
 
 Vovk et al. 2005 for a point forecast; Romano et al. 2019, "Conformalized Quantile Regression"
 (arXiv:1905.03222), theorem 2, for forecasts of quantiles: each level is shifted by the residual of
-a finite-sample rank. On rows that are exchangeable with the calibration rows an interval then
-covers at least what its levels promise. Windows of a series overlap and drift, so that this is no
-guarantee for a forecast: the coverage has to be measured.
+a finite-sample rank. On rows that are exchangeable with the calibration rows, an interval covers at
+least its nominal share. Windows of a series overlap and drift, so this is no guarantee for a
+forecast, and the coverage has to be measured.
 
-In a backtest intervals may learn from their misses: Gibbs and Candès (2021), "Adaptive Conformal
-Inference Under Distribution Shift" (arXiv:2106.00170), for each step ahead by itself. An interval
-is made of the quantiles of the last residuals that are known when it is forecast; their levels move
-outwards after more misses than were promised, and inwards after fewer. In the long run the share of
-misses is what was promised, whatever the series does: over time and for all columns together, not
-at each moment.
+In a backtest, intervals may adapt to their misses: Gibbs and Candès (2021), "Adaptive Conformal
+Inference Under Distribution Shift" (arXiv:2106.00170), for each step ahead separately. An interval
+consists of quantiles of the last residuals known at the time of the forecast; their levels move
+outwards after more misses than nominal, and inwards after fewer. In the long run the share of
+misses is the nominal one whatever the series does, over time and for all columns together, not at
+each moment.
 """
 
 import math
@@ -34,7 +34,7 @@ LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 def interval_offsets(
     targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float] = LEVELS
 ) -> np.ndarray:
-    """Offsets, by horizon and column, that turn forecasts into quantiles.
+    """Compute offsets by horizon and column that turn forecasts into quantiles.
 
     Args:
         targets: (N, H, K), of rows that were not trained on; NaN is left out.
@@ -65,7 +65,8 @@ def interval_offsets(
     for q, level in enumerate(levels):
         if level == MEDIAN:
             continue
-        # Against rounding: .9 · 10 is a hair above 9 for some N, and the rank would jump.
+        # This guards against rounding: .9 · 10 slightly exceeds 9 for some N, and the rank would
+        # jump.
         exact = np.round(level * (counts + 1), 9)
         rank = np.ceil(exact) if level > MEDIAN else np.floor(exact)
         place = (np.clip(rank, 1, counts) - 1).astype(int)[np.newaxis]
@@ -97,15 +98,15 @@ def pooled_offsets(
 ) -> np.ndarray:
     """Compute `interval_offsets` from the residuals of all horizons and columns together.
 
-    For few windows: by itself no horizon and column has residuals enough for the outer levels. They
-    are scaled by the size that residuals have in their column and at their horizon. As windows
-    overlap, even many of them may tell little: offsets are widened as Student's t is wider than
-    the normal distribution, with a degree of freedom for each window that is independent. A level
-    beyond all residuals is at least that of a normal distribution of their size.
+    This is for few windows, for which no horizon and column alone has enough residuals for the
+    outer levels. Residuals are scaled by their size in their column and at their horizon. As
+    windows overlap, even many of them may contain little information, so offsets are widened as
+    Student's t is wider than the normal distribution, with a degree of freedom for each independent
+    window. A level beyond all residuals is at least that of a normal distribution of their size.
 
-    Few windows do not tell on which side of a forecast the truth will lie: with fewer than the
-    narrowest interval needs, the bounds of a point forecast are those of absolute residuals, as far
-    away on either side, and those of a forecast of quantiles are moved outwards only.
+    Few windows do not show on which side of a forecast the truth will lie. With fewer than the
+    narrowest interval needs, the bounds of a point forecast are those of absolute residuals,
+    symmetric on both sides, and those of a forecast of quantiles are only moved outwards.
 
     Args:
         targets: (N, H, K) as there; a column without any value gets the typical size.
@@ -131,7 +132,7 @@ def pooled_offsets(
         if level == MEDIAN:
             continue
         sign = np.sign(level - MEDIAN)
-        # From here on a bound lies above the forecast if it is positive, for the lower ones too.
+        # From here on, a positive bound lies above the forecast, for the lower ones too.
         outward = sign * scaled[..., 0 if point else q].ravel()
         bound = _ranked(outward, max(level, 1 - level), level)
         if point and (few or bound <= 0):
@@ -144,7 +145,10 @@ def pooled_offsets(
 
 
 def _ranked(values: np.ndarray, share: float, level: float) -> float:
-    """The value of the rank ⌈share·(n + 1)⌉; beyond all values at least as the normal has it."""
+    """Return the value of rank ⌈share·(n + 1)⌉.
+
+    Beyond all values, at least that of a normal distribution.
+    """
     ordered = np.sort(values[np.isfinite(values)])
     rank = math.ceil(round(share * (len(ordered) + 1), 9))
     bound = float(ordered[min(rank, len(ordered)) - 1])
@@ -152,9 +156,10 @@ def _ranked(values: np.ndarray, share: float, level: float) -> float:
 
 
 def _sizes(residuals: np.ndarray) -> np.ndarray:
-    """(H, K): the typical size of residuals (N, H, K), as a product of one of each column and step.
+    """Estimate the typical size (H, K) of residuals (N, H, K): a factor per column and step.
 
-    A root of mean squares, of a column against the mean of all columns where it has few.
+    The sizes are roots of mean squares; those of a column with few values are drawn towards the
+    mean of all columns.
     """
     counts = np.isfinite(residuals).sum(axis=(0, 1))
     overall = np.sqrt(np.nanmean(residuals**2)) or 1.0
@@ -168,7 +173,7 @@ def _sizes(residuals: np.ndarray) -> np.ndarray:
 
 
 def quantiles(forecasts: Any, offsets: np.ndarray, levels: Sequence[float] = LEVELS) -> np.ndarray:
-    """The calibrated quantiles, as exports have them.
+    """Compute the calibrated quantiles as exports do.
 
     Args:
         forecasts: Forecasts, (B, H, K, 1) or (B, H, K, Q).
@@ -182,7 +187,7 @@ def quantiles(forecasts: Any, offsets: np.ndarray, levels: Sequence[float] = LEV
 
 
 def calibration(offsets: np.ndarray, levels: Sequence[float]) -> Intervals:
-    """The calibration as steps of a model have it, of offsets (H, K, Q)."""
+    """Return the calibration of offsets (H, K, Q) as steps of a model."""
     lists = np.asarray(offsets, np.float32).tolist()
     return Intervals(tuple(levels), tuple(tuple(map(tuple, each)) for each in lists))
 
@@ -201,14 +206,14 @@ def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) 
 
 
 _MEMORY = 250
-"""Residuals of a step that a bound is made of."""
+"""Number of residuals of a step from which a bound is computed."""
 _RATE = 0.02
 """Change of the targeted share of misses after a window: γ of the paper."""
 _MIN_TAIL = 1e-4
 
 
 class AdaptiveIntervals:
-    """Intervals around the forecasts of windows that come one after another.
+    """Intervals around the forecasts of consecutive windows.
 
     Args:
         shares: Shares of the values that the P intervals are to hold.
@@ -225,7 +230,7 @@ class AdaptiveIntervals:
         self._settled = np.full(residuals.shape[1], len(residuals))
 
     def offsets(self, origin: int) -> np.ndarray:
-        """Offsets of a forecast, from what is known before the row `origin`.
+        """Compute the offsets of a forecast from what is known before the row `origin`.
 
         Args:
             origin: Row of the first step that is forecast, later than that of the last window.
@@ -251,12 +256,12 @@ class AdaptiveIntervals:
         return found
 
     def observe(self, origin: int, residuals: np.ndarray) -> None:
-        """Add the residuals (H, K) of a window, each of which counts once its step is over."""
+        """Add the residuals (H, K) of a window; each counts once its step is over."""
         self._origins.append(origin)
         self._residuals.append(residuals)
 
     def _learn(self, known: np.ndarray) -> None:
-        """Move the levels by the misses of the windows whose steps have come to an end."""
+        """Move the levels by the misses of the windows whose steps have ended."""
         for step, count in enumerate(known):
             for place in range(self._settled[step], count):
                 issued = self._issued[self._origins[place]][:, :, step]  # (2, P, K)
@@ -270,7 +275,7 @@ class AdaptiveIntervals:
 
 
 def residuals_of(predict: Predictor, windows: Windows) -> Iterator[tuple[int, np.ndarray]]:
-    """The first row of each window, and truth minus forecast (H, K) on the network's scale."""
+    """Yield the first row of each window, and truth minus forecast (H, K), standardised."""
     for rows in windows.chunks(CHUNK):
         answers = predict(windows.histories(rows))
         residuals = windows.futures(rows) - answers[..., answers.shape[-1] // 2]
@@ -280,7 +285,7 @@ def residuals_of(predict: Predictor, windows: Windows) -> Iterator[tuple[int, np
 def adaptive_coverage(
     intervals: AdaptiveIntervals, predict: Predictor, windows: Windows
 ) -> dict[float, float]:
-    """Measure the share of the values of some windows that lies inside, by nominal coverage.
+    """Measure the share of the values of some windows inside the intervals, by nominal coverage.
 
     Args:
         intervals: Intervals that know the windows before; these are added to them.

@@ -1,8 +1,8 @@
-"""The effect of inputs that are known of the future: a regression on them, step by step.
+"""The effect of inputs that are known for the future: a regression on them at each step.
 
-A series with known inputs is taken as effect(inputs) + rest ("regression with ARIMA errors",
-Hyndman and Athanasopoulos, Forecasting: Principles and Practice, chapter 10). Everything else
-forecasts the rest; the effect of the steps ahead, whose inputs are known, is added to that. How the
+A series with known inputs is modelled as effect(inputs) + rest ("regression with ARIMA errors",
+Hyndman and Athanasopoulos, Forecasting: Principles and Practice, chapter 10). All other models
+forecast the rest, and the effect of the steps ahead, whose inputs are known, is added. How the
 effect is fitted is chosen on validation rows.
 """
 
@@ -18,20 +18,20 @@ from gru_serving.preprocessing.series import AverageEffect, InputEffect, feature
 from gru_training.forecasting.linear import filled, fit_ridge
 
 _MAX_CATEGORIES = 9
-"""Different values up to which an input is taken for a kind, such as a promotion or not."""
+"""Number of different values up to which an input is categorical, such as a promotion."""
 
 
 def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of an input, so that a value means the same for every series.
+    """Return mean and deviation of an input so that a value means the same for every series.
 
     An input that is always above zero and has many values, such as a price, counts relative to its
-    mean in each series. Any other, such as a promotion or a temperature, counts as it is.
+    mean in each series. Any other, such as a promotion or a temperature, counts unchanged.
 
     Args:
         rows: (N, K), of the training, NaN where a value is missing.
 
     Returns:
-        Two arrays (K,), the latter above 0.
+        Two arrays (K,), the second above 0.
     """
     seen = np.isfinite(rows)
     K = rows.shape[1]
@@ -48,7 +48,7 @@ def common_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def without_gaps(values: np.ndarray) -> np.ndarray:
-    """(rows, n) with NaN replaced by the value before, or else after; 0 where there is none."""
+    """Replace NaN in (rows, n) by the value before, or else the one after; 0 if there is none."""
     return np.asarray(pd.DataFrame(values).ffill().bfill().fillna(0.0))
 
 
@@ -56,7 +56,7 @@ _MOST_KNOTS = 7
 
 
 class KnownEffect:
-    """An effect of known inputs, and how it was found.
+    """An effect of known inputs, and the way it was fitted.
 
     Args:
         columns: Numbers of the input columns, F or K·F, those of a target side by side.
@@ -89,17 +89,17 @@ class KnownEffect:
             )
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        """Inputs (..., F or K·F) without NaN to effects (..., K), of their dtype."""
+        """Compute the effects (..., K) of inputs (..., F or K·F) without NaN, in their dtype."""
         return np.asarray(self.effect.of(inputs))
 
     def of_targets(self, targets: Sequence[int]) -> "KnownEffect":
-        """The same on some of the targets, by their places; of a panel."""
+        """Return the effect on some of the targets of a panel, by their positions."""
         count = len(self.knots)
         columns = np.reshape(self.columns, (-1, count))[list(targets)].ravel().tolist()
         return KnownEffect(columns, self.knots, self.coefficients[:, list(targets)], self.pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """Content for JSON."""
+        """Return the content for JSON."""
         return {
             "columns": list(self.columns),
             "knots": [list(each) for each in self.knots],
@@ -116,7 +116,7 @@ class KnownEffect:
 
 
 def _features(inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool) -> np.ndarray:
-    """Features (..., P) of inputs (..., F)."""
+    """Compute features (..., P) of inputs (..., F)."""
     return np.stack([*features(inputs, knots, pairs)], axis=-1)
 
 
@@ -142,14 +142,14 @@ def knots_of(column: np.ndarray) -> tuple[float, ...]:
 
 
 _MOST_FEATURES = 4_000_000
-"""Numbers at a time, so that memory does not grow with the rows or the series."""
+"""Greatest number of elements processed at once, which limits the memory."""
 
 
 @dataclass
 class Moments:
-    """Moments of P features and K targets, over the rows in which a target is known.
+    """Moments of P features and K targets over the rows with a known target.
 
-    All targets that are known in the same rows and read the same inputs share one Gram matrix.
+    Targets that are known in the same rows and read the same inputs share one Gram matrix.
     """
 
     gram: np.ndarray
@@ -159,10 +159,10 @@ class Moments:
     square: np.ndarray
     """(K,): sums of squares of the target."""
     count: np.ndarray
-    """(K,): rows."""
+    """(K,): numbers of rows."""
 
     def squared_error(self, coefficients: np.ndarray) -> float:
-        """The mean over all rows and targets with these coefficients, (P, K)."""
+        """Compute the mean squared error over rows and targets with coefficients (P, K)."""
         b = coefficients.T[..., np.newaxis]  # (K, P, 1)
         explained = 2 * (self.cross * b[..., 0]).sum(axis=1) - (
             b * (self.gram @ b)
@@ -180,7 +180,7 @@ def difference_moments(
     begin: int,
     end: int,
 ) -> Moments:
-    """Moments of the differences, over `lag` steps, of features and targets.
+    """Compute moments of the differences, over `lag` steps, of features and targets.
 
     Args:
         targets: (rows, K), NaN where a value is missing.
@@ -228,26 +228,28 @@ def difference_moments(
 def _differences(
     inputs: np.ndarray, knots: Sequence[Sequence[float]], pairs: bool, lag: int, rows: slice
 ) -> np.ndarray:
-    """(n, P) or (n, K, P)."""
+    """Return the differences, (n, P) or (n, K, P)."""
     before = inputs[rows.start - lag : rows.stop - lag]
     return np.asarray(_features(inputs[rows], knots, pairs) - _features(before, knots, pairs))
 
 
 _PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
-"""Penalties of the squared coefficients, for features of deviation 1, as shares of the rows."""
+"""Penalties of the squared coefficients for features of deviation 1, as shares of the rows."""
 _PANEL_ROWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Rows of the whole panel that count beside those of a series, in coefficients of its own."""
+"""Number of rows with which the whole panel counts beside those of a series in its own
+coefficients.
+"""
 _MOST_BY_TRAITS = 2000
-"""Coefficients that depend on what is known of series."""
+"""Coefficients that depend on the traits of series."""
 _MOST_PAIRED = 300
-"""Features beyond which no products of inputs are tried."""
+"""Number of features above which no products of inputs are tried."""
 _MOST_MOMENTS = 20_000_000
-"""Numbers in the Gram matrices of all series, beyond which no products are tried either."""
+"""Number of elements in the Gram matrices of all series above which no products are tried."""
 MAX_RELATIVE_ERROR = 0.99
-"""Share of the squared error that known inputs must leave at most, to be used."""
+"""Greatest ratio of the squared errors with and without known inputs at which they are used."""
 _MAX_LOOKBACK, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
 _MAX_KNOT_VALUES = 200_000
-"""Values that decide where functions bend."""
+"""Number of values that determine where functions bend."""
 
 
 def fit_effect(
@@ -259,16 +261,16 @@ def fit_effect(
     horizon: int,
     traits: np.ndarray | None = None,
 ) -> tuple[KnownEffect | None, tuple[float, float]]:
-    """Fit what known inputs add to the targets; None where forecasts are no better with it.
+    """Fit the effect of known inputs on the targets; None if forecasts are no better with it.
 
-    Coefficients are those with the least squared error on differences over a season, or over one
-    step, of the training rows, so that neither levels nor seasons are taken for effects. Penalty
-    and products are those that do best on such differences of the validation rows. Between the two
-    kinds of differences, and no effect, decides how well a ridge regression forecasts the rest.
+    The coefficients minimise the squared error on differences over a season, or over one step, of
+    the training rows, so that neither levels nor seasons are mistaken for effects. Penalty and
+    products are chosen by such differences of the validation rows. The kind of differences, or no
+    effect, is chosen by the error of a ridge regression that forecasts the rest.
 
-    In a panel, where each target has inputs of its own, all have the same coefficients, or they
-    are linear functions of what is known of each series, or each has its own that are drawn
-    towards these, the more the fewer rows it has; whichever does better on the validation rows.
+    In a panel, where each target has inputs of its own, all targets have the same coefficients, or
+    coefficients that are linear in the traits of each series, or coefficients of their own that are
+    shrunk towards these, more so for fewer rows; whichever does best on the validation rows.
 
     Args:
         targets: (rows, K) standardised, of training and validation part; NaN where missing.
@@ -344,7 +346,7 @@ def _thinned(values: np.ndarray) -> np.ndarray:
 
 
 def _of_each(seen: Moments) -> Iterator[tuple[str, np.ndarray]]:
-    """Regressions (P, K) of targets that read the same inputs, one for each penalty."""
+    """Fit regressions (P, K) of targets that read the same inputs, one for each penalty."""
     for penalty in _PENALTIES:
         rows = np.maximum(seen.count, 1)[: len(seen.gram), np.newaxis]
         solved = np.linalg.solve(_penalised(seen.gram, rows, penalty), _columns(seen))
@@ -352,14 +354,14 @@ def _of_each(seen: Moments) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _columns(seen: Moments) -> np.ndarray:
-    """Right-hand sides, (1, P, K) for one Gram matrix or (K, P, 1)."""
+    """Return the right-hand sides, (1, P, K) for one Gram matrix or (K, P, 1)."""
     return seen.cross.T[np.newaxis] if len(seen.gram) == 1 else seen.cross[..., np.newaxis]
 
 
 def _of_panel(
     seen: Moments, ahead: Moments, traits: np.ndarray | None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Regressions (P, K): of all series, by what is known of them, and of each drawn to these."""
+    """Fit regressions (P, K): of all series, by traits, and of each series shrunk to these."""
     series, rows = len(seen.cross), max(1, int(seen.count.sum()))
     tried = [("one for all series", each) for each in _by_traits(seen, np.ones((series, 1)))]
     if traits is not None and seen.cross.shape[1] * (1 + traits.shape[1]) <= _MOST_BY_TRAITS:
@@ -377,7 +379,7 @@ def _of_panel(
 
 
 def _by_traits(seen: Moments, traits: np.ndarray) -> Iterator[np.ndarray]:
-    """Regressions (P, K) whose coefficients are linear in traits (K, S), one for each penalty."""
+    """Fit regressions (P, K) with coefficients linear in traits (K, S), one per penalty."""
     P, S = seen.cross.shape[1], traits.shape[1]
     gram = np.einsum("kpq,ks,kt->psqt", seen.gram, traits, traits, optimize=True)
     cross = np.einsum("kp,ks->ps", seen.cross, traits).ravel()
@@ -388,14 +390,14 @@ def _by_traits(seen: Moments, traits: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.ndarray:
-    """Gram matrices (..., P, P) with what keeps coefficients small on their diagonals."""
+    """Add the penalties to the diagonals of Gram matrices (..., P, P)."""
     spread = np.diagonal(gram, axis1=-2, axis2=-1) / rows
     ridge = penalty * rows * (spread + 1e-6)
     return np.asarray(gram + ridge[..., np.newaxis] * np.eye(gram.shape[-1]))
 
 
 def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> float:
-    """The squared error of a ridge regression's forecasts of it, over validation windows."""
+    """Measure the squared error, over validation windows, of a ridge regression of the rest."""
     lookback = max(1, min(max(2 * season, 8), _MAX_LOOKBACK, (train - horizon) // 2))
     K = rest.shape[1]
     ridge = fit_ridge(rest[max(0, train - _MOST_ROWS) : train], lookback, horizon, tuple(range(K)))
@@ -408,7 +410,7 @@ def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> floa
 
 
 def average_effect(known: KnownEffect, mean: np.ndarray, deviation: np.ndarray) -> AverageEffect:
-    """Average the effects of all series of a panel, for inputs as a caller has them.
+    """Average the effects of all series of a panel, for inputs as given by a caller.
 
     Args:
         known: Effect of a panel.

@@ -21,8 +21,8 @@ from keras_gru import GRU, GRUCell, functional
 class FeedbackGRU(keras.layers.Layer):
     """The decoder of a sequence-to-sequence forecaster (Sutskever et al. 2014, arXiv:1409.3215).
 
-    Training and inference alike feed back the forecast, never the true value, so that both see
-    the same inputs.
+    Training and inference both feed back the forecast, never the true value, so both see the same
+    inputs.
 
     Args:
         units: U.
@@ -88,17 +88,17 @@ class FeedbackGRU(keras.layers.Layer):
         return state_shape[0], self.steps, self.targets, self.outputs
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         names = ("units", "steps", "targets", "outputs", "fed_back", "dropout", "zero_head")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class SegmentGRU(keras.layers.Layer):
-    """Encodes N segments and answers with M states, one for each output segment.
+    """Encodes N segments and decodes M states, one for each output segment.
 
-    The query of an output segment is a learned vector of its position; where there are several
-    channels, half of it is a learned vector of the channel.
+    The query of an output segment is a learned vector of its position; with several channels, half
+    of it is a learned vector of the channel.
 
     Args:
         units: U, an even number.
@@ -153,14 +153,14 @@ class SegmentGRU(keras.layers.Layer):
         self.built = True
 
     def call(self, segments: Any, ids: Any = None) -> Any:
-        """Run the encoder and the decoder over segments, see the class."""
+        """Run encoder and decoder over segments, as the class describes."""
         return self.decode(self.encoder(segments), ids)
 
     def decode(self, h: Any, ids: Any = None) -> Any:
-        """One step of the GRU from each state for each query: (B·K, U) to (B·K, M, U).
+        """Take one step of the GRU from each state for each query: (B·K, U) to (B·K, M, U).
 
-        Neither x·W, the same for all windows, nor h·U, the same for all output segments, is
-        computed more than once; with `ids` the former is.
+        x·W, which is the same for all windows, and h·U, which is the same for all output segments,
+        are computed only once; with `ids` the former is computed per row.
         """
         cell = self.encoder.cell
         if ids is None:
@@ -178,13 +178,16 @@ class SegmentGRU(keras.layers.Layer):
         return tf.reshape(states, (-1, self.output_segments, self.units))
 
     def unknown_query(self) -> np.ndarray:
-        """(M, U): the `position` of a layer of one channel, which then is an unknown one."""
+        """Return the query (M, U) of an unknown channel: the `position` of a single one."""
         if not self.unknown:
             raise ValueError("there is a query of unknown channels only with unknown=True")
         return np.asarray(self._queries(every=True)[-1])
 
     def _queries(self, every: bool = False) -> Any:
-        """(K, M, U); every: the unknown channel is the last."""
+        """Return the queries (K, M, U).
+
+        With `every`, the last one is that of the unknown channel.
+        """
         position = tf.convert_to_tensor(self.position)
         if self.channel is None:
             return position[tf.newaxis]
@@ -201,7 +204,7 @@ class SegmentGRU(keras.layers.Layer):
         return input_shape[0], self.output_segments, self.units
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -215,11 +218,11 @@ class SegmentGRU(keras.layers.Layer):
 class TensorSum(keras.layers.Layer):
     """Adds two tensors of the same size or broadcast against each other, as NumPy does.
 
-    With TensorFlow `keras.ops.add`, and so `+` between Keras tensors, takes the second one for a
-    bias of channels where all of its sizes but one are 1 and that one is the second or last size
-    of the first tensor (Keras 3.15.1, `keras/src/backend/tensorflow/numpy.py`). To (1, 4, 4, 1) it
-    adds (1, 1, 4, 1) along the second axis: a batch of one then gets another answer than the same
-    row among others.
+    With TensorFlow, `keras.ops.add`, and therefore `+` between Keras tensors, treats the second
+    tensor as a bias of channels if all of its sizes but one are 1 and that one is the second or
+    last size of the first tensor (Keras 3.15.1, `keras/src/backend/tensorflow/numpy.py`). To (1, 4,
+    4, 1) it adds (1, 1, 4, 1) along the second axis, so a batch of one gets another answer than the
+    same row among others.
 
     Call arguments:
         x: A tensor of any shape.
@@ -234,17 +237,19 @@ class TensorSum(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Any, y: Any) -> Any:
-        """Add the two tensors, see the class."""
+        """Add the two tensors, as the class describes."""
         return tf.add(x, y)
 
     def compute_output_shape(self, x_shape: Any, y_shape: Any) -> Any:
-        """The broadcast shape."""
+        """Return the broadcast shape."""
         return tuple(tf.broadcast_static_shape(tf.TensorShape(x_shape), tf.TensorShape(y_shape)))
 
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class WindowLinear(keras.layers.Layer):
-    """last · share + (window - last) · kernel, for each of the K targets; it is not trained.
+    """Computes last · share + (window - last) · kernel for each of the K targets.
+
+    It is not trained.
 
     Args:
         lookback: L, steps read: the last ones.
@@ -282,7 +287,7 @@ class WindowLinear(keras.layers.Layer):
         self.built = True
 
     def call(self, history: Any) -> Any:
-        """Forecast the targets from the last steps, see the class."""
+        """Forecast the targets from the last steps, as the class describes."""
         read = history[:, -self.lookback :]
         if self.targets != tuple(range(history.shape[-1])):
             read = ops.take(read, self.targets, axis=-1)
@@ -300,7 +305,7 @@ class WindowLinear(keras.layers.Layer):
         return input_shape[0], self.horizon, len(self.targets), 1
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         config = {key: value for key, value in super().get_config().items() if key != "trainable"}
         names = ("lookback", "horizon", "targets", "own", "share")
         return {**config, **{name: getattr(self, name) for name in names}}
@@ -312,7 +317,7 @@ EPSILON = 1e-5
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class WindowNormalisation(keras.layers.Layer):
-    """Takes the level, and for `reversible` the spread, out of each window and column.
+    """Removes the level, and for `reversible` the spread, of each window and column.
 
     Args:
         kind: `"none"`; `"last"`: the last value is the level; `"reversible"`: the mean is the
@@ -350,10 +355,10 @@ class WindowNormalisation(keras.layers.Layer):
         return (history - level) / spread, level, spread
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
-        """The shapes of the three results."""
+        """Return the shapes of the three results."""
         batch, _, channels = input_shape
         return input_shape, (batch, 1, channels), (batch, 1, channels)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "kind": self.kind}

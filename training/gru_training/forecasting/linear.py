@@ -1,9 +1,9 @@
 """Forecasters that are linear in the window: ridge regressions, smoothing and the theta method.
 
 They map windows from which their last value is subtracted, so that a value added to the whole
-window is added to the forecast. All that fitting needs is the Gram matrix of the training windows,
-which needs no window: its entry (i, j) is a sum of products of the series with itself j - i steps
-later, and the next one on the diagonal differs by the last product and the first.
+window is added to the forecast. Fitting needs only the Gram matrix of the training windows, which
+can be computed without windows: its entry (i, j) is a sum of products of the series with itself j -
+i steps later, and the next entry on the diagonal differs by the last product and the first.
 
 Exponential smoothing has level, trend and season, all additive (Hyndman et al. 2008, "Forecasting
 with Exponential Smoothing: The State Space Approach", section 2.3), begun anew in each window: the
@@ -38,7 +38,7 @@ class LinearForecaster:
     name: str
     """Kind of forecaster that the matrix stands for."""
     detail: str
-    """Choices made for it, such as `look-back 336, penalty 100`."""
+    """Choices made for the forecaster, such as `look-back 336, penalty 100`."""
     kernel: np.ndarray
     """(L, H), the same for all columns, or (K, L, H); from windows with their last value subtracted
     to forecasts with the same value subtracted."""
@@ -49,30 +49,32 @@ class LinearForecaster:
 
     @property
     def own(self) -> bool:
-        """Whether each column has a matrix to itself."""
+        """Whether each column has a matrix of its own."""
         return self.kernel.ndim == 3
 
     @property
     def lookback(self) -> int:
-        """L, steps read."""
+        """L, the steps read."""
         return int(self.kernel.shape[-2])
 
     def __call__(self, windows: np.ndarray) -> np.ndarray:
-        """Standardised windows (N, T, K), T at least L, without NaN, to forecasts (N, H, K)."""
+        """Forecast (N, H, K) from standardised windows (N, T, K) without NaN, T at least L."""
         last = windows[:, -1:]
         by_column = np.moveaxis(windows[:, -self.lookback :] - last, 2, 0)
         return np.asarray(np.moveaxis(self.beyond_last(by_column), 0, 2) + last)
 
     def beyond_last(self, windows: np.ndarray) -> np.ndarray:
-        """Forecasts (K, N, H) of windows (K, N, T), both less the last value of the window."""
+        """Forecast (K, N, H) from windows (K, N, T), both minus the last value of the window."""
         return np.asarray(windows[..., -self.lookback :] @ self.kernel)
 
 
 def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np.ndarray:
-    """The kernel of a weighted sum, as long as the longest, of its weights' sum as a level.
+    """Compute the kernel of a weighted sum, as long as the longest.
+
+    Missing weight is given to the last value.
 
     Returns:
-        (L, H), or (K, L, H) where one of them has a matrix for each column.
+        (L, H), or (K, L, H) if one of them has a matrix for each column.
     """
     lookback = max(each.lookback for each in forecasters)
     total: np.ndarray | float = 0.0
@@ -84,12 +86,12 @@ def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np
 
 
 def repeat_last(horizon: int) -> LinearForecaster:
-    """The last value again and again."""
+    """Make the forecaster that repeats the last value."""
     return LinearForecaster("last value", "", np.zeros((1, horizon)))
 
 
 def repeat_season(season: int, horizon: int) -> LinearForecaster:
-    """The last season again and again."""
+    """Make the forecaster that repeats the last season."""
     kernel = np.zeros((season, horizon))
     steps = np.arange(horizon)
     kernel[steps % season, steps] = 1.0
@@ -114,11 +116,11 @@ class RidgeForecaster:
 
     @property
     def lookback(self) -> int:
-        """L, steps read."""
+        """L, the steps read."""
         return len(self.coefficients)
 
     def __call__(self, histories: np.ndarray) -> np.ndarray:
-        """Standardised histories (B, L, C) to forecasts (B, H, K)."""
+        """Forecast (B, H, K) from standardised histories (B, L, C)."""
         columns = histories[..., self._targets].astype(np.float64)
         last = columns[:, -1:]
         return np.asarray(np.einsum("blk,lh->bhk", columns - last, self.coefficients) + last)
@@ -131,7 +133,7 @@ def fit_ridge(
     targets: tuple[int, ...],
     penalty: float = PENALTY,
 ) -> RidgeForecaster:
-    """The regression that is best on every window of some rows.
+    """Fit the regression with the least squared error on every window of some rows.
 
     Args:
         rows: (N, K) standardised values of the targets. Windows with NaN in them are left out;
@@ -148,14 +150,14 @@ def fit_ridge(
         for stretch in pieces or [filled(column)]:
             gram += window_gram(stretch, width)
     at_last = gram[:, lookback - 1]
-    # Of w - w[last] for all windows w: expand the product.
+    # This expands the product of w - w[last] for all windows w.
     gram = gram - at_last[:, np.newaxis] - at_last + at_last[lookback - 1]
     penalised = gram[:lookback, :lookback] + penalty * np.eye(lookback)
     return RidgeForecaster(np.linalg.solve(penalised, gram[:lookback, lookback:]), targets)
 
 
 def window_gram(values: np.ndarray, width: int) -> np.ndarray:
-    """The sum of w·wᵀ over all windows w of a column, (width, width).
+    """Compute the sum of w·wᵀ over all windows w of a column, (width, width).
 
     Args:
         values: (N,) float64, N at least `width`.
@@ -171,14 +173,14 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def stretches(column: np.ndarray) -> list[np.ndarray]:
-    """The longest pieces without NaN."""
+    """Return the longest pieces without NaN."""
     seen = np.isfinite(column)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], seen, [False]]).astype(int)))
     return [column[begin:end] for begin, end in edges.reshape(-1, 2)]
 
 
 def filled(column: np.ndarray) -> np.ndarray:
-    """NaN replaced by the value before, or at the beginning by the first one."""
+    """Replace NaN by the value before, or at the beginning by the first one."""
     seen = np.flatnonzero(np.isfinite(column))
     place = np.searchsorted(seen, np.arange(len(column)), side="right") - 1
     return column[seen[np.maximum(place, 0)]]
@@ -190,26 +192,28 @@ _BETAS = (0.0, 0.01, 0.05, 0.2)
 _GAMMAS = (0.0, 0.05, 0.15, 0.35, 0.7)
 _DAMPINGS = (0.8, 0.9, 0.97, 1.0)
 _STEPS, _CANDIDATES = 24, 40
-"""Steps ahead by which all parameters are compared, and how many of these are then by all steps."""
+"""Number of steps ahead by which all parameters are compared, and number of parameters that are
+then compared by all steps.
+"""
 _WEIGHTS_AT_ONCE = 3_000_000
-"""Weights of the components of several parameters that are held in memory at once."""
+"""Number of weights of several parameters' components that are held in memory at once."""
 
 
 class SmoothingParameters(NamedTuple):
-    """Parameters of a window's smoothing."""
+    """Parameters of the smoothing of a window."""
 
     alpha: float
     """Smoothing parameter of the level."""
     beta: float
     """Smoothing parameter of the trend."""
     phi: float
-    """Share of the trend that is left after a step; 1 keeps it."""
+    """Share of the trend that remains after a step; 1 keeps it."""
     gamma: float
     """Smoothing parameter of the season."""
 
 
 def parameter_grid(season: int) -> list[SmoothingParameters]:
-    """Parameters to try; without a season (1) there is no gamma."""
+    """List the parameters to try; without a season (1) there is no gamma."""
     gammas = _GAMMAS if season > 1 else (0.0,)
     return [
         SmoothingParameters(*values)
@@ -221,10 +225,10 @@ def parameter_grid(season: int) -> list[SmoothingParameters]:
 def smoothing_kernels(
     parameters: list[SmoothingParameters], season: int, lookback: int, horizon: int
 ) -> np.ndarray:
-    """The matrices (P, L, H) of P parameters.
+    """Compute the matrices (P, L, H) of P parameters.
 
-    Level and trend begin with the means of the first two seasons, the seasonal states with what the
-    first one leaves over.
+    Level and trend begin with the means of the first two seasons, the seasonal states with the
+    residuals of the first one.
 
     Args:
         parameters: P of them.
@@ -236,7 +240,7 @@ def smoothing_kernels(
 
 
 def fit_smoothing(gram: np.ndarray, season: int, lookback: int, horizon: int) -> LinearForecaster:
-    """Find the smoothing that is best on the windows whose Gram matrix this is.
+    """Find the smoothing that is best on the windows with this Gram matrix.
 
     Args:
         gram: (L + H, L + H), the sum of w·wᵀ over windows w with the last of the L values
@@ -266,7 +270,7 @@ def _errors(
     both: np.ndarray,
     steps: np.ndarray,
 ) -> np.ndarray:
-    """(P,) as `_Components.errors`, of P parameters and these steps ahead."""
+    """Compute errors (P,) like `_Components.errors`, for P parameters and these steps ahead."""
     lookback = len(read)
     at_once = max(1, _WEIGHTS_AT_ONCE // (lookback * (2 + min(season, len(steps)))))
     pieces = (
@@ -284,21 +288,21 @@ class _Components(NamedTuple):
     trend: np.ndarray
     """(P, L)"""
     seasonal: np.ndarray
-    """(P, L, S): a season's, or fewer where there are not so many steps ahead."""
+    """(P, L, S): a season's components, or fewer if there are fewer steps ahead."""
     damping: np.ndarray
-    """(P, H): how often the trend is added until each of the H steps ahead."""
+    """(P, H): how often the trend is added by each of the H steps ahead."""
     place: np.ndarray
-    """(H,): which seasonal one belongs to each step ahead."""
+    """(H,): number of the seasonal component of each step ahead."""
 
     def kernels(self) -> np.ndarray:
-        """The weights (P, L, H) of all steps ahead."""
+        """Return the weights (P, L, H) of all steps ahead."""
         growth = self.trend[..., np.newaxis] * self.damping[:, np.newaxis]
         return np.asarray(self.level[..., np.newaxis] + growth + self.seasonal[..., self.place])
 
     def errors(self, read: np.ndarray, both: np.ndarray) -> np.ndarray:
-        """(P,) squared errors over all windows, but for what is the same for all parameters.
+        """Compute squared errors (P,) over all windows, without the part that all parameters share.
 
-        Beyond a season all steps ahead are made of the same components, so that 2 + S columns are
+        Beyond a season all steps ahead consist of the same components, so 2 + S columns are
         multiplied by the Gram matrix instead of H.
 
         Args:
@@ -335,9 +339,9 @@ def _components(
 ) -> _Components:
     """Compute the components of `smoothing_kernels`, for some steps ahead (H,), from 1.
 
-    The recursion is the same in every step. So what a value does to the states at the end depends
-    on its distance from there alone, and all follows from the responses to one value and to the
-    states before the window.
+    The recursion is the same in every step. The effect of a value on the final states therefore
+    depends only on its distance from the end, and everything follows from the responses to one
+    value and to the states before the window.
     """
     responses = _responses(parameters, season, lookback)
     first = np.concatenate(_first_states(season, lookback))  # (2 + season, L)
@@ -345,7 +349,7 @@ def _components(
     distance = lookback - 1 - np.arange(lookback)
 
     def component(state: int, steps_before_end: np.ndarray) -> np.ndarray:
-        """(P, L, D): a state, D times."""
+        """Repeat the states (P, L, D) D times."""
         to_value, to_level, to_trend, to_season = responses[state]  # (P, L)
         since = distance[:, np.newaxis] - steps_before_end
         end = lookback - 1 - steps_before_end
@@ -375,10 +379,10 @@ def _components(
 
 
 def _responses(parameters: list[SmoothingParameters], season: int, steps: int) -> np.ndarray:
-    """(3, 4, P, steps): level, trend and the step's seasonal state, after each step.
+    """Compute (3, 4, P, steps): level, trend and the step's seasonal state after each step.
 
     They respond to a value of 1 in the first step, or to a state of 1 before it: the level, the
-    trend, the seasonal state of the first step. All else is zero.
+    trend, the seasonal state of the first step. All other values are zero.
     """
     alpha, beta, phi, gamma = np.array(parameters).T
     value, level, trend, seasonal = np.eye(4)[..., np.newaxis]  # (4, 1)
@@ -397,9 +401,9 @@ def _responses(parameters: list[SmoothingParameters], season: int, steps: int) -
 
 
 def _first_states(season: int, lookback: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Level and trend (1, L) and seasonal states (season, L), as weights of the window's values.
+    """Express the first level and trend (1, L) and seasonal states (season, L) by the window.
 
-    They are those of the step before the window.
+    They are the states of the step before the window.
     """
     values = np.eye(lookback)
     if season == 1:
@@ -417,11 +421,12 @@ RIDGE, ETS, THETA = "ridge", "ETS", "theta"
 PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
 _SEASONS = (1, 2, 3, 4, 7, 14, 30)
 _LOOKBACKS = (96, 336, 720)
-"""Look-backs tried: so many seasons, and so many steps."""
+"""Look-backs that are tried: numbers of seasons, and numbers of steps."""
 _MAX_LOOKBACK = 720
 _SMOOTHED_SEASONS, _FARTHEST = 6, 2000
-"""Seasons that smoothing reads. A ridge regression tries as many steps, up to the farthest: where
-smoothing makes the delivered model read them, the baseline to beat reads them, too."""
+"""Number of seasons that smoothing reads. A ridge regression tries up to as many steps: if
+smoothing makes the delivered model read them, the baseline to beat reads them too.
+"""
 _MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
 """Columns, and steps of a ridge regression, beyond which no column has a matrix to itself."""
 _LEAST_SMOOTHED, _LONGEST_SMOOTHED = 4, 160
@@ -434,7 +439,7 @@ _STEPS_AHEAD = 8
 
 @dataclass(frozen=True)
 class LinearData:
-    """Standardised values that simple forecasters are fitted on and chosen by."""
+    """Standardised values on which simple forecasters are fitted and chosen."""
 
     values: np.ndarray
     """(rows, K) float64, NaN where a value is missing."""
@@ -446,18 +451,18 @@ class LinearData:
     horizon: int
 
     def windows(self, lookback: int) -> np.ndarray:
-        """(N, L, K): what is read of the validation windows, missing values filled."""
+        """Return the inputs (N, L, K) of the validation windows, with missing values filled."""
         values = np.column_stack([filled(column) for column in self.values.T])
         rows = self.origins[:, np.newaxis] + np.arange(-lookback, 0)
         return values[np.maximum(rows, 0)]
 
     def futures(self) -> np.ndarray:
-        """(N, H, K): what followed, NaN where it is missing."""
+        """Return what followed, (N, H, K), NaN if it is missing."""
         return self.values[self.origins[:, np.newaxis] + np.arange(self.horizon)]
 
 
 def lookbacks(season: int, horizon: int, train: int, most: int | None = None) -> list[int]:
-    """The lengths to try, ascending.
+    """Return the lengths to try, ascending.
 
     Args:
         season: Steps.
@@ -479,7 +484,7 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
 def fit_components(
     folds: Sequence[LinearData], most: int | None = None, own: bool = True
 ) -> list[tuple[LinearForecaster, ...]]:
-    """The last value, the last season, ridge regressions, smoothing and the theta method.
+    """Return the last value, the last season, ridge regressions, smoothing and the theta method.
 
     Args:
         folds: Rows to fit on and windows after them to choose by, the most rows last.
@@ -505,7 +510,7 @@ def fit_components(
 
 
 def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
-    """The same kind of forecaster, of the same length, fitted on other rows."""
+    """Fit a forecaster of the same kind and length on other rows."""
     lookback, own = forecaster.lookback, forecaster.own
     if forecaster.name in (ETS, THETA):
         return _by_column(forecaster.name, data, lookback)
@@ -518,7 +523,7 @@ def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster
 
 
 def _room(data: LinearData, most: int | None) -> int:
-    """The steps that ETS and the theta method read."""
+    """Return the steps that ETS and the theta method read."""
     wanted = max(_SMOOTHED_SEASONS * data.season, min(_LONGEST_SMOOTHED, 8 * data.horizon))
     return min(most or data.train, data.train - data.horizon, wanted)
 
@@ -564,7 +569,7 @@ def _parameters(
 def _ridges(
     folds: Sequence[LinearData], tried: list[int], may_own: bool
 ) -> list[tuple[LinearForecaster, ...]]:
-    """The best one for all columns together, and the best with a matrix for each, in each fold."""
+    """Return the best one for all columns, and the best with a matrix for each, in each fold."""
     found = list[tuple[LinearForecaster, ...]]()
     K = folds[0].values.shape[1]
     pairs = []
@@ -598,7 +603,7 @@ def _ridges(
 
 
 def _solver(grams: np.ndarray, lookback: int) -> Callable[[float], np.ndarray]:
-    """The regressions (K, L, H) by their penalty, of centred Gram matrices."""
+    """Solve the regressions (K, L, H) by their penalty, from centred Gram matrices."""
     values, vectors = np.linalg.eigh(grams[:, :lookback, :lookback])
     turned = np.swapaxes(vectors, 1, 2) @ grams[:, :lookback, lookback:]
     return lambda penalty: vectors @ (turned / (np.maximum(values, 0) + penalty)[..., np.newaxis])
@@ -625,9 +630,10 @@ def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
 
 
 def _grams(data: LinearData, lookback: int, own: bool) -> np.ndarray:
-    """(K or 1, L + H, L + H): of the training windows without missing values.
+    """Compute Gram matrices (K or 1, L + H, L + H) of the training windows without missing values.
 
-    A column without any is filled, where it has a matrix to itself or none has such windows.
+    A column without any such window is filled if it has a matrix of its own or no column has such
+    windows.
     """
     width = lookback + data.horizon
     columns = data.values[: data.train].T
@@ -643,7 +649,7 @@ def _grams(data: LinearData, lookback: int, own: bool) -> np.ndarray:
 
 
 def _centred(grams: np.ndarray, lookback: int) -> np.ndarray:
-    """The same with the last of the L values subtracted from each window."""
+    """Subtract the last of the L values from each window."""
     last = grams[:, :, lookback - 1]
     return np.asarray(
         grams

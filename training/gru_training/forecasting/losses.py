@@ -1,21 +1,21 @@
-"""The losses of forecasters: minimised, reported in training, or weighed by combinations.
+"""The losses of forecasters, used in training, in its reports, and for the weights of combinations.
 
 Losses of networks are per-row functions of `gru_training.loop.fit`: targets (B, H, K), NaN where
-there is nothing to compare with, and model outputs (B, H, K, Q). A row's value is the mean over
-what is there.
+there is nothing to compare with, and model outputs (B, H, K, Q). A row's value is the mean over the
+known targets.
 
-For counts (sales, calls, visits) there is half the Poisson and negative binomial deviance. A
-squared error weighs a miss of ten alike where two and where two hundred are sold; these weigh it by
-the variance that counts of that mean have: μ, or μ + μ²/r (McCullagh and Nelder, "Generalized
-Linear Models", chapters 6 and 9). Their minimum is the mean, as that of the squared error is.
-Networks answer on the standardised scale without what known inputs add, where zero is somewhere
-else for each column and step. What is compared with therefore says where, in H + 1 further steps:
+For counts (sales, calls, visits), the losses are half the Poisson and the negative binomial
+deviance. A squared error weighs a miss of ten equally at means of two and of two hundred; the
+deviances weigh it by the variance of counts with that mean: μ, or μ + μ²/r (McCullagh and Nelder,
+"Generalized Linear Models", chapters 6 and 9). Their minimum is the mean, as for the squared error.
+Networks answer on the standardised scale without the effects of known inputs, where zero lies
+elsewhere for each column and step. The targets therefore carry its place in H + 1 further steps:
 (B, 2H + 1, K).
 
-A `Criterion` is a loss of errors (n,), forecast minus truth, and says how a squared error of each
-has to count so that the least squares have the gradient of the loss where they are (iteratively
-reweighted least squares: of the absolute error Schlossmacher 1973, of deviances Nelder and
-Wedderburn 1972).
+A `Criterion` is a loss of errors (n,), forecast minus truth. It also gives the weight of each
+squared error for which least squares have the gradient of the loss at these errors (iteratively
+reweighted least squares: Schlossmacher 1973 for the absolute error, Nelder and Wedderburn 1972 for
+deviances).
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ _MEDIAN = 0.5
 
 
 def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
-    """The loss of this name.
+    """Return the loss of this name.
 
     Args:
         loss: Name of a loss, but none of `COUNT_LOSSES`. `huber` is quadratic up to a
@@ -57,7 +57,7 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
 
 
 def point_metrics(loss: Loss, levels: Sequence[float]) -> dict[str, PerRowFunction]:
-    """Squared and absolute error of the point forecast: with `quantile` that of level .5."""
+    """Return squared and absolute error of the point forecast; with `quantile` that of level .5."""
     point = list(levels).index(_MEDIAN) if loss == "quantile" else 0
     only = slice(point, point + 1)
     return {"mse": _per_row(tf.square, only), "mae": _per_row(tf.abs, only)}
@@ -77,7 +77,9 @@ def _per_row(of_residual: Callable[[tf.Tensor], tf.Tensor], outputs: slice) -> P
 
 COUNT_LOSSES = ("poisson", "negative_binomial")
 LEAST_MEAN = 0.05
-"""Least mean of a count, in deviations; answers below are bent for their logarithm to exist."""
+"""Least mean of a count, in deviations; answers below are bent upwards so that their logarithm
+exists.
+"""
 
 
 def with_scale(
@@ -99,12 +101,12 @@ def with_scale(
 
 
 def scaled_steps(horizon: int) -> int:
-    """Steps of `with_scale`, by the H of the futures."""
+    """Return the number of steps of `with_scale` for H steps."""
     return 2 * horizon + 1
 
 
 def count_loss(kind: str, size: float) -> PerRowFunction:
-    """Half the deviance, over the deviation of the column.
+    """Return half the deviance divided by the deviation of the column.
 
     Args:
         kind: Name of the loss, one of `COUNT_LOSSES`.
@@ -123,7 +125,7 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
         if kind == "poisson":
             return logs - truth + mean
         counts, means = truth * spread, mean * spread
-        # The logarithm of their ratio, which rounding would make 0 of a large size.
+        # The logarithm of the ratio would round to 0 at large sizes.
         ratio = tf.math.log1p((counts - means) / (means + size))
         return logs - (counts + size) * ratio / spread
 
@@ -131,7 +133,7 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
 
 
 def count_metrics() -> dict[str, PerRowFunction]:
-    """Squared and absolute errors, standardised, of what `with_scale` made."""
+    """Return squared and absolute errors, standardised, of the targets that `with_scale` made."""
     return {
         "mse": _per_count_row(lambda truth, answer, _: tf.square(truth - answer)),
         "mae": _per_count_row(lambda truth, answer, _: tf.abs(truth - answer)),
@@ -139,9 +141,9 @@ def count_metrics() -> dict[str, PerRowFunction]:
 
 
 def dispersion(values: np.ndarray, season: int) -> float:
-    """R of counts (rows, K) whose variance is μ + μ²/r, by the method of moments.
+    """Estimate r of counts (rows, K) with variance μ + μ²/r by the method of moments.
 
-    The mean is a moving one over two seasons; NaN where a value is missing.
+    The mean is a moving average over two seasons; NaN marks missing values.
     """
     steps = max(7, 2 * season)
     table = pd.DataFrame(values)
@@ -156,7 +158,7 @@ def dispersion(values: np.ndarray, season: int) -> float:
 def _per_count_row(
     of_value: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
 ) -> PerRowFunction:
-    """The mean over the values that are there, and over the forecasts side by side."""
+    """Average over the known values, and over parallel forecasts."""
 
     def per_row(targets: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
         horizon = answers.shape[1]
@@ -175,7 +177,7 @@ def _per_count_row(
 def objective_of(
     loss: Loss, levels: Sequence[float], data: "ForecastingData"
 ) -> tuple[PerRowFunction, dict[str, PerRowFunction]]:
-    """The loss, and the errors that are shown beside it.
+    """Return the loss, and the errors that are shown beside it.
 
     Args:
         loss: Name of the loss.
@@ -189,17 +191,17 @@ def objective_of(
 
 
 def count_scale(loss: Loss, data: "ForecastingData") -> np.ndarray | None:
-    """(2, K) mean and deviation of the targets, for a loss that needs them."""
+    """Return mean and deviation (2, K) of the targets, for a loss that needs them."""
     return np.stack(data.preprocessor.target_scale) if loss in COUNT_LOSSES else None
 
 
 def compared_steps(loss: Loss, shape: ForecastShape) -> int:
-    """Steps of what forecasts are compared with."""
+    """Return the number of steps of the targets."""
     return scaled_steps(shape.horizon) if loss in COUNT_LOSSES else shape.horizon
 
 
 _LEAST_ERROR = 1e-3
-"""Least absolute error, in deviations: nearer to zero it counts as this."""
+"""Least absolute error, in deviations; smaller errors count as this."""
 
 
 class Criterion(Protocol):
@@ -210,10 +212,10 @@ class Criterion(Protocol):
         """Name of the loss for people."""
 
     def loss(self, errors: np.ndarray) -> float:
-        """The mean over the values."""
+        """Average the loss of the errors."""
 
     def importance(self, errors: np.ndarray) -> np.ndarray:
-        """(n,) by what squared errors count where these are the errors."""
+        """Return the weights (n,) of squared errors at these errors."""
 
 
 @dataclass(frozen=True)
@@ -223,11 +225,11 @@ class SquaredError:
     name: str = "mean squared error"
 
     def loss(self, errors: np.ndarray) -> float:
-        """See `Criterion`."""
+        """Average the loss; see `Criterion`."""
         return float((errors**2).mean())
 
     def importance(self, errors: np.ndarray) -> np.ndarray:
-        """See `Criterion`."""
+        """Return the weights; see `Criterion`."""
         return np.ones_like(errors)
 
 
@@ -238,11 +240,11 @@ class AbsoluteError:
     name: str = "mean absolute error"
 
     def loss(self, errors: np.ndarray) -> float:
-        """See `Criterion`."""
+        """Average the loss; see `Criterion`."""
         return float(np.abs(errors).mean())
 
     def importance(self, errors: np.ndarray) -> np.ndarray:
-        """See `Criterion`."""
+        """Return the weights; see `Criterion`."""
         return np.asarray(1 / np.maximum(np.abs(errors), _LEAST_ERROR))
 
 
@@ -253,12 +255,12 @@ class HuberError:
     name: str = "mean Huber loss"
 
     def loss(self, errors: np.ndarray) -> float:
-        """See `Criterion`."""
+        """Average the loss; see `Criterion`."""
         size = np.abs(errors)
         return float(np.where(size <= 1, size**2 / 2, size - 0.5).mean())
 
     def importance(self, errors: np.ndarray) -> np.ndarray:
-        """See `Criterion`."""
+        """Return the weights; see `Criterion`."""
         return np.asarray(1 / np.maximum(np.abs(errors), 1.0))
 
 
@@ -282,7 +284,7 @@ class Deviance:
     name: str = "mean half deviance"
 
     def loss(self, errors: np.ndarray) -> float:
-        """See `Criterion`."""
+        """Average the loss; see `Criterion`."""
         steps = np.stack([self.truth, self.level, self.spread], axis=1).astype(np.float32)
         answers = (self.truth + errors).astype(np.float32)
         of_value = count_loss(self.kind, self.size)
@@ -292,7 +294,7 @@ class Deviance:
         return float(np.mean(losses, dtype=np.float64))
 
     def importance(self, errors: np.ndarray) -> np.ndarray:
-        """See `Criterion`."""
+        """Return the weights; see `Criterion`."""
         mean = np.maximum(self.truth + errors + self.level, LEAST_MEAN) * self.spread
         variance = mean if self.kind == "poisson" else mean + mean**2 / self.size
         return np.asarray(self.spread / variance)

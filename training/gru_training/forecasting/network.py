@@ -1,11 +1,11 @@
-"""The forecasting networks: windows of standardised values in, forecasts of them out.
+"""The forecasting networks, from windows of standardised values to their forecasts.
 
 All are GRUs of this project between a normalisation of the window and a dense layer. With
-`channel_independent` the K targets of a window become K rows of one column each.
+`channel_independent`, the K targets of a window become K rows of one column each.
 
-`ForecasterSteps` opens a trained one, for exports: its gates over the past, and tick by tick with a
-state, in plain graph operations on its weights. R is the number of GRUs that run side by side: the
-K targets of a model with `channel_independent`, else one.
+`ForecasterSteps` exposes a trained network for exports: its gates over the past, and its answers
+tick by tick with a state, in plain graph operations on its weights. R is the number of parallel
+GRUs: the K targets of a model with `channel_independent`, otherwise one.
 """
 
 import itertools
@@ -29,12 +29,12 @@ MEDIAN = 0.5
 
 
 class Channels(NamedTuple):
-    """Columns that the rows of a network are."""
+    """The channels that correspond to the rows of a network."""
 
     known: int
     """Number K of known channels."""
     unknown: bool
-    """Whether unknown ones are told from the K."""
+    """Whether unknown channels are distinguished from the K."""
     ids: Any = None
     """(R,) number of each row's channel; None: K consecutive channels of each window."""
 
@@ -47,7 +47,7 @@ def build_forecaster(
     name: str | None = None,
     ids: int | None = None,
 ) -> keras.Model:
-    """A functional model from standardised windows to standardised forecasts.
+    """Build a functional model from standardised windows to standardised forecasts.
 
     Args:
         config: Architecture, sizes, normalisation and loss.
@@ -107,7 +107,7 @@ def build_forecaster(
 def initialise_linear(
     model: keras.Model, coefficients: np.ndarray, intercept: np.ndarray | None = None
 ) -> None:
-    """Set the linear skip, for instance to the ridge baseline's solution.
+    """Set the linear skip, for instance to the solution of the ridge baseline.
 
     Args:
         model: Model that was built with `linear_skip`.
@@ -139,7 +139,7 @@ def _median(levels: Sequence[float]) -> int:
 
 
 def _columns(x: Any, targets: tuple[int, ...]) -> Any:
-    """The target columns of (B, T, C)."""
+    """Select the target columns of (B, T, C)."""
     if targets == tuple(range(x.shape[-1])):
         return x
     return ops.take(x, np.array(targets, np.int32), axis=-1)
@@ -155,7 +155,7 @@ def _network(
     residual: bool,
     channels: Channels,
 ) -> Any:
-    """(R, L, D) to (R, H, values, outputs), on normalised values."""
+    """Build the network from (R, L, D) to (R, H, values, outputs), on normalised values."""
     config = replace(config, linear_skip=config.linear_skip or residual)  # for the last layer
     if config.architecture == "segment":
         return _segment(config, shape, x, values, outputs, channels)
@@ -202,7 +202,7 @@ def _seq2seq(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
 ) -> Any:
     state = GRU(config.units, name="gru")(_lower_layers(config, x))
-    # Relative to the level, as the forecasts are that follow; with differences x is not.
+    # Features are relative to the level, as the forecasts are; with differences x is not.
     last = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
     first = ops.zeros_like(last) if config.normalisation == "difference" else last
     return FeedbackGRU(
@@ -218,7 +218,7 @@ def _seq2seq(
 
 
 def _lower_layers(config: ForecasterConfig, x: Any) -> Any:
-    """Input of the top GRU: (R, N, D), or the outputs (R, N, U) of the GRUs below it."""
+    """Compute the input of the top GRU: (R, N, D), or outputs (R, N, U) of those below it."""
     for number in range(1, config.layers):
         x = GRU(config.units, return_sequences=True, name=f"gru_{number}")(x)
         x = keras.layers.Dropout(config.dropout, name=f"dropout_{number}")(x)
@@ -230,7 +230,10 @@ def _dropout(config: ForecasterConfig) -> keras.layers.Layer:
 
 
 def _head(config: ForecasterConfig, size: int) -> keras.layers.Layer:
-    """The last layer; beside a linear skip it starts at zero, so that the sum starts at ridge."""
+    """Apply the last layer.
+
+    Beside a linear skip it starts at zero, so the sum starts at the ridge regression.
+    """
     initial = "zeros" if config.linear_skip else "glorot_uniform"
     return keras.layers.Dense(size, kernel_initializer=initial, name="head")
 
@@ -239,7 +242,7 @@ class Opened(NamedTuple):
     """Every step of the top GRU over a history: N segments or ticks, U units; (B, N, R, U)."""
 
     update_gate: Any
-    """z; near 1 it keeps the state."""
+    """Update gate z; near 1 it keeps the state."""
     reset_gate: Any
     """Reset gate r."""
     state: Any
@@ -247,7 +250,7 @@ class Opened(NamedTuple):
 
 
 class ForecasterSteps:
-    """A trained forecaster, opened.
+    """A trained forecaster with access to its gates and states.
 
     Args:
         model: Model of `build_forecaster`.
@@ -269,7 +272,7 @@ class ForecasterSteps:
 
     @property
     def width(self) -> int:
-        """Steps of the history for each step of the GRU."""
+        """The steps of the history per step of the GRU."""
         segment = self._config.segment if self._config.architecture == "segment" else 1
         assert segment is not None
         return segment
@@ -281,16 +284,16 @@ class ForecasterSteps:
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that `advance` carries.
+        """The size S of the state that `advance` carries.
 
-        The states of all GRUs, the last value seen of each column, and whether there was one.
-        Zeros are a new beginning.
+        It holds the states of all GRUs, the last valid value of each column, and whether there was
+        one. Zeros are a new beginning.
         """
         layers = self._config.layers
         return layers * self._rows * self._config.units + 2 * self._shape.channels
 
     def open(self, history: Any) -> Opened:
-        """Gates and states of the encoder.
+        """Compute gates and states of the encoder.
 
         Args:
             history: (B, T, C) without NaN, of which a model that does not stream reads the last
@@ -312,7 +315,10 @@ class ForecasterSteps:
         return Opened(*(self._by_row(v) for v in (run.gates.z, run.gates.r, run.states)))
 
     def forecasts(self, history: Any) -> Any:
-        """The answer after each tick of (B, T, C), (B, T, H, K, Q); for models that stream."""
+        """Compute the answer after each tick of (B, T, C), (B, T, H, K, Q).
+
+        For models that stream.
+        """
         states = self._inputs(history)
         for cell in self._cells:
             states = self._run(cell, states, return_sequences=True).states
@@ -320,7 +326,7 @@ class ForecasterSteps:
         return self._answer(self._by_row(states), levels)
 
     def forecast(self, history: Any) -> Any:
-        """The model's answer (B, H, K, Q) to all of (B, T, C), T >= 1; for models that stream."""
+        """Compute the answer (B, H, K, Q) to all of (B, T, C), T >= 1; for models that stream."""
         *lower, top = self._cells
         x = self._inputs(history)
         for cell in lower:
@@ -366,14 +372,14 @@ class ForecasterSteps:
         return self._by_target(normalised)
 
     def _by_target(self, x: Any) -> Any:
-        """(B, T, C) as the GRU reads it, (B·R, T, D)."""
+        """Arrange (B, T, C) as the GRU reads it, (B·R, T, D)."""
         if not self._config.channel_independent:
             return x
         x = tf.transpose(tf.gather(x, self._shape.targets, axis=-1), (0, 2, 1))
         return tf.reshape(x, (-1, tf.shape(x)[-1], 1))
 
     def _by_row(self, x: Any) -> Any:
-        """(B·R, N, U) as (B, N, R, U)."""
+        """Reshape (B·R, N, U) to (B, N, R, U)."""
         x = tf.reshape(x, (-1, self._rows, tf.shape(x)[1], self._config.units))
         return tf.transpose(x, (0, 2, 1, 3))
 
@@ -398,10 +404,10 @@ class ForecasterSteps:
         )
 
     def _answer(self, states: Any, history: Any) -> Any:
-        """(B, N, R, U) to (B, N, H, K, Q), on the level of a history (B, N, C) if one is given."""
+        """Convert (B, N, R, U) to (B, N, H, K, Q), on the level of a history (B, N, C) if given."""
         assert self._head is not None
         K, H = len(self._shape.targets), self._shape.horizon
-        # As a matrix: one product, and none over rank 4, which TensorFlow's may not survive.
+        # This is done as one matrix product of rank 4 at most, beyond which TensorFlow's may crash.
         answers = self._head(tf.reshape(states, (-1, self._config.units)))  # (B·N·R, H·K/R·Q)
         values = K // self._rows  # of each GRU
         shape = tf.shape(states)
@@ -418,7 +424,7 @@ class ForecasterSteps:
 def sequence_of(
     shown: tuple[keras.Model, ForecastShape] | None, config: ForecasterConfig
 ) -> Callable[[Any], Any] | None:
-    """Function that answers standardised histories of any length, of a model that streams.
+    """Return the function that answers histories of any length, for a model that streams.
 
     Args:
         shown: Network and the shape that it was built with; None: there is none.

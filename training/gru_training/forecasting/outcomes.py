@@ -1,6 +1,6 @@
-"""The outcomes of a forecasting run on every test window, for a comparison with other runs.
+"""The outcomes of a forecasting run on every test window, for comparisons with other runs.
 
-`test_errors.npz` of a run holds, of N test windows:
+`test_errors.npz` of a run holds, for N test windows:
 
 ===============  ==================================================================================
 names            the model and the M - 1 baselines
@@ -107,7 +107,7 @@ def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
 
 
 def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outcomes:
-    """Outcomes on the windows of a file that come after the rows that the run was made with.
+    """Compute outcomes on the windows of a file after the rows with which the run was made.
 
     Args:
         run: Run to measure.
@@ -148,7 +148,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
 
 
 def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:
-    """Answers made of the squared, absolute and scaled errors of each window."""
+    """Make answers from the squared, absolute and scaled errors of each window."""
     return Answers(
         tuple(
             ratio_measure(name, of, count)
@@ -161,7 +161,7 @@ def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:
 def _sums(
     errors: ForecastErrors, factor: np.ndarray, naive_error: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Squared, absolute and scaled errors of each window, (N,) each.
+    """Compute squared, absolute and scaled errors of each window, (N,) each.
 
     Args:
         errors: Errors of N windows and K columns.
@@ -195,12 +195,15 @@ def _shown(value: Any) -> str:
 
 
 def _test_begin(run: ForecastingRun) -> Any:
-    """The first time that the run neither was trained nor tuned on."""
+    """Return the first time on which the run was neither trained nor tuned."""
     return run.test_errors()["times"][0]
 
 
 def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
-    """The series of a file, by the run's columns, scale and look-back; the test part is free."""
+    """Read the series of a file with the run's columns, scale and look-back.
+
+    The test part is free.
+    """
     config = replace(run.config.data, data=path)
     problems = series_problems(config)
     series = load_series(config, problems)

@@ -1,4 +1,4 @@
-"""Pictures of a forecasting run, for people."""
+"""The pictures of a forecasting run."""
 
 import itertools
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _TRUTH, _MODEL = "#333333", "#0b63b5"
 _OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")
 _INTERVALS, _FLOORS = (_MODEL, *_OTHERS), ("#b0b0b0", *_OTHERS)
 _MOST_POINTS = 1000
-"""Points of a line; of longer parts means are drawn."""
+"""Greatest number of points of a line; longer parts are drawn as means."""
 _CHUNK = 64
 
 
@@ -38,10 +38,10 @@ def draw_test_part(
     columns: Sequence[int],
     path: Path,
 ) -> None:
-    """Draw forecasts that follow each other over the test part, and the measured values.
+    """Draw consecutive forecasts over the test part, and the measured values.
 
-    On the left over time, with the widest interval, on the right one against the other. Each step
-    is forecast once, by windows that do not overlap but for the last.
+    The left side shows them over time with the widest interval, the right side one against the
+    other. Each step is forecast once, by windows that do not overlap except for the last.
 
     Args:
         data: The series with its split.
@@ -81,7 +81,7 @@ def draw_test_part(
 
 
 def _scatter(axes: Axes, truth: np.ndarray, forecast: np.ndarray) -> None:
-    """One against the other, every step; on the line they agree."""
+    """Draw measured against forecast values of every step; equal ones lie on the line."""
     axes.scatter(truth, forecast, s=5, color=_MODEL, alpha=0.45, linewidths=0, rasterized=True)
     both = np.concatenate([truth, forecast])
     if np.isfinite(both).any():
@@ -97,7 +97,7 @@ def one_after_another(
     levels: Sequence[float],
     columns: Sequence[int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers (N,) of the test part, and the quantiles (N, columns, Q) there, in raw units."""
+    """Return row numbers (N,) of the test part, and quantiles (N, columns, Q), in raw units."""
     windows = data.windows("test")
     chosen = _apart(windows)
     H, rows = windows.horizon, len(data.series)
@@ -115,7 +115,7 @@ def one_after_another(
 
 
 def _apart(windows: Windows) -> np.ndarray:
-    """Numbers of windows that do not overlap, and of the last one."""
+    """Return the numbers of non-overlapping windows, and of the last one."""
     chosen = [0]
     for number, origin in enumerate(windows.origins):
         if origin >= windows.origins[chosen[-1]] + windows.horizon:
@@ -124,7 +124,7 @@ def _apart(windows: Windows) -> np.ndarray:
 
 
 def _means(values: np.ndarray, step: int) -> np.ndarray:
-    """Means of so many values at a time, over those that are there."""
+    """Average groups of this many values, over the known ones."""
     means = pd.Series(values).groupby(np.arange(len(values)) // step).mean()
     return np.asarray(means)
 
@@ -133,12 +133,12 @@ _MOST_INPUTS, _POINTS = 6, 200
 
 
 def draw_known_inputs(data: ForecastingData, path: Path) -> None:
-    """Draw what each known input adds to the first targets over the values it had in training.
+    """Draw the effect of each known input on the first targets over its values in training.
 
-    The other inputs are at their means, and nothing is added at the mean of all. Targets are in
-    their own units (of a power of them, where that is learned); of those on a logarithmic scale
-    the factor is shown. Of a panel it is the median over the series, and what lies between the
-    tenth and the ninetieth hundredth of them.
+    The other inputs are at their means, and the effect at the mean of all is zero. Targets are in
+    their own units (or a power of them if that is learned); for targets on a logarithmic scale the
+    factor is shown. For a panel it is the median over the series, with the range between the 10th
+    and 90th percentile.
 
     Args:
         data: Series with known inputs.
@@ -204,7 +204,7 @@ def _draw_panel(axes: Axes, data: ForecastingData, known: KnownEffect, place: in
 
 
 def _added(known: KnownEffect, inputs: np.ndarray) -> np.ndarray:
-    """(points, K), against inputs at their means."""
+    """Compute the effects (points, K), relative to inputs at their means."""
     return np.asarray(known(inputs) - known(inputs[:1] * 0))
 
 
@@ -212,7 +212,7 @@ _MOST_FUTURE_PANELS, _SEASONS = 6, 4
 
 
 def shown_columns(test: Evaluation) -> list[int]:
-    """All columns where they are few, else of the best, middling and worst two each."""
+    """Choose all columns if they are few, otherwise the best, middling and worst two each."""
     squared, _ = test.errors.by_column()
     if len(squared) <= _MOST_FUTURE_PANELS:
         return list(range(len(squared)))
@@ -256,9 +256,10 @@ def draw_future(
 
 
 def draw_many_columns(test: Evaluation, baselines: Sequence[BaselineResult], path: Path) -> None:
-    """Draw how errors are spread over columns that are too many for a bar each.
+    """Draw the distribution of errors over columns that are too many for one bar each.
 
-    On the left the squared error, on the right that over the seasonal naive forecast's.
+    The left side shows the squared error, the right side its ratio to the seasonal naive
+    forecast's.
     """
     squared, _ = test.errors.by_column()
     naive = next(floor for floor in baselines if floor.name == SEASONAL_NAIVE)
@@ -334,8 +335,8 @@ def draw_forecasts(
 ) -> None:
     """Draw the last test windows in raw units, with both intervals and the measured values.
 
-    Of several columns the last window of each of those given; of a single column its last
-    four windows that do not overlap.
+    With several columns it is the last window of each; with a single column its last four windows
+    that do not overlap.
     """
     windows = data.windows("test")
     L, H, K = data.shape.lookback, data.shape.horizon, len(data.shape.targets)
@@ -413,7 +414,7 @@ def draw_errors_by_column(
 
 
 def draw_coverage(test: Evaluation, path: Path) -> None:
-    """Draw how often the truth lay inside each interval, by steps ahead."""
+    """Draw the share of true values inside each interval, by steps ahead."""
     figure = Figure(figsize=(8, 3.6), dpi=120, layout="constrained")
     axes = figure.subplots()
     lowest = 1.0
@@ -455,7 +456,8 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     left.set_title("errors one step ahead", loc="left", fontsize="medium")
     if few:
         left.legend(fontsize="small")
-    # In float64: in float32 nearly equal ones could not be cut into so many bins.
+    # This uses float64, since float32 values that are nearly equal could not be divided into this
+    # many bins.
     seen_residuals = residuals[np.isfinite(residuals)].astype(np.float64)
     right.hist(seen_residuals, bins=60, color=_MODEL, alpha=0.8)
     right.set_xlabel("truth minus forecast, standardised")
@@ -477,7 +479,7 @@ def _draw_bounds(
     linewidth: float,
     marker: str | None = None,
 ) -> None:
-    """Draw a forecast in its intervals, of quantiles (H, Q)."""
+    """Draw a forecast inside its intervals, from quantiles (H, Q)."""
     for pair in range(len(levels) // 2):
         nominal = levels[-1 - pair] - levels[pair]
         axes.fill_between(times, bounds[:, pair], bounds[:, -1 - pair], color=_MODEL,

@@ -1,7 +1,7 @@
-"""The forecasting pipeline, which makes a run directory of a series.
+"""The forecasting pipeline, which turns a series into a run directory.
 
-It reads, splits and prepares (`make_plan`), fits, calibrates, evaluates and writes. What a training
-may begin with are `InitialWeights`; what it learns is the series of its settings or of the caller.
+It reads, splits and prepares (`make_plan`), fits, calibrates, evaluates and writes. A training may
+begin with `InitialWeights`, and learns the series of its settings or of the caller.
 """
 
 import time
@@ -68,7 +68,7 @@ from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
 
 _FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
-"""Test windows that a run stores, and values in them."""
+"""Greatest number of test windows that a run stores, and of values in them."""
 
 
 def train_forecasting(
@@ -94,15 +94,15 @@ def train_forecasting(
         report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
-        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        Complete run on disk. After SIGINT it holds the best epoch until then and
         `metrics["interrupted"]` is true. Of several workers only the first writes it; for the
         others None.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
-    to the same weights, and what the next training of this name removes.
+    Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
+    the same weights, and files that the next training of this name removes.
     """
     started, replicas = time.perf_counter(), make_replicas(config.training.distribute)
     console = console if console is not None and replicas.writes else Console(quiet=True)
@@ -126,7 +126,7 @@ def train_forecasting(
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
         followers = tracked.begin(writer.final, _tracked(data))
-        # Of several replicas each would have random numbers of its own to keep.
+        # Each of several replicas would have random numbers of its own to store.
         checkpoint = None if replicas.count > 1 else partial(writer.checkpoint, data=data.digest)
         trained = train_plan(plan, console, replicas, checkpoint, followers)
         _show_shares(trained, console)
@@ -149,7 +149,7 @@ def try_settings(
     measure: str,
     after_epoch: Callable[[int, float], None],
 ) -> Judged:
-    """The mean squared or absolute error on the validation windows; test windows are not read.
+    """Mean squared or absolute error on the validation windows; test windows are not read.
 
     Args:
         config: Settings of the training.
@@ -172,7 +172,7 @@ def try_settings(
 
 @dataclass(frozen=True)
 class _Measured:
-    """A forecaster with the offsets of its quantiles, and what it achieves on held-out windows."""
+    """A forecaster with the offsets of its quantiles and its errors on held-out windows."""
 
     predict: Predictor
     offsets: np.ndarray
@@ -182,7 +182,7 @@ class _Measured:
 
 
 def _noted(plan: Plan) -> ForecastingData:
-    """The data, with notes on columns that no forecast depends on and on rough intervals.
+    """Add notes on columns that no forecast depends on and on rough intervals to the data.
 
     Raises:
         DataError: The validation part cannot calibrate some step of some column.
@@ -206,7 +206,7 @@ def _tracked(data: ForecastingData) -> TrackedData:
 
 
 def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model | None:
-    """The model to deliver, trained on all rows; None where a training was interrupted."""
+    """Train the model to deliver on all rows; None if a training was interrupted."""
     if trained.result.interrupted:
         return None
     rows, epochs = len(plan.data.series), trained.result.best_epoch
@@ -236,7 +236,7 @@ def _metrics(
     baselines: Baselines,
     measured: _Measured,
 ) -> dict[str, Any]:
-    """Figures of `metrics.json`, but for how the training went."""
+    """Collect the figures of `metrics.json`, except for the course of the training."""
     data, config, plain = plan.data, plan.config, plan.data.plain
     validation, test, measure = measured.validation, measured.test, config.model.measure
     naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
@@ -331,9 +331,9 @@ def _write(
 def _stored_windows(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
 ) -> dict[str, Any]:
-    """Choose test windows, evenly spread, with their forecasts; see `gru_training.forecasting.run`.
+    """Choose evenly spread test windows with their forecasts; see `gru_training.forecasting.run`.
 
-    There are as many as lie a horizon apart, or more where those would be few.
+    There are as many as lie a horizon apart, or more if those would be few.
     """
     windows = data.windows("test")
     room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])
@@ -356,7 +356,7 @@ def _stored_windows(
 
 
 def _show_plan(plan: Plan, shown: Sequence[str], console: Console) -> None:
-    """Say what is trained on, and what was chosen; notes that were shown already are left out."""
+    """Print the training data and the choices made, without notes that were shown already."""
     data, settings = plan.data, plan.config.data
     series, shape = data.series, data.shape
     windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
@@ -387,7 +387,7 @@ def _show_plan(plan: Plan, shown: Sequence[str], console: Console) -> None:
 
 
 def _show_shares(trained: Trained, console: Console) -> None:
-    """Say how well each part validates by what the weights follow, and what it weighs."""
+    """Print the validation error of each part by the loss of the weights, and its weight."""
     if not trained.shares:
         return
     width = max(len(share.name) for share in trained.shares)

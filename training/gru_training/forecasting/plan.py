@@ -1,14 +1,14 @@
-"""The plan of a training, decided by the series: transform, look-back, simple forecasters.
+"""The plan of a training, which follows from the series: transform, look-back, simple forecasters.
 
 Of a single column with few validation windows, simple forecasters are also compared in folds before
 these (rolling origins, Tashman 2000, "Out-of-sample tests of forecasting accuracy"), and networks
 have no weight where these are fewer than a handful.
 
-Weights of a combination follow from what its components forecast for windows they did not learn:
-stacking after Breiman (1996), "Stacked regressions", with weights of at least zero that sum to one.
-The fewer independent windows there are to tell the components apart, the closer the weights are to
-those that follow from the size of each one's errors alone (Bates and Granger 1969, "The combination
-of forecasts"). What they are to make small is the loss that is asked for.
+The weights of a combination follow from the forecasts of its components for windows that they did
+not learn: stacking after Breiman (1996), "Stacked regressions", with non-negative weights that sum
+to one. The fewer independent windows there are to distinguish the components, the closer the
+weights are to those that follow from the size of each one's errors alone (Bates and Granger 1969,
+"The combination of forecasts"). They minimise the loss that was requested.
 """
 
 import itertools
@@ -36,19 +36,21 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 _MIN_WEIGHT = 0.02
-"""Least weight of a component; one with less is dropped, as it would cost more than it gives."""
+"""Least weight of a component; components below are dropped, as they would cost more than they
+gain.
+"""
 _SUM = 1e3
-"""Weight of the condition that the weights sum to one, beside errors of the size of one."""
+"""Weight of the condition that the weights sum to one, relative to errors of size one."""
 _MOST_ROUNDS, _STEADY = 30, 1e-3
-"""Least squares are solved again until no weight changes by more."""
+"""Largest change of a weight at which the iteration of least squares ends."""
 
 
 def stacking_weights(
     errors: np.ndarray, independent: float, criterion: Criterion | None = None
 ) -> np.ndarray:
-    """Weights (M,) of M components, at least 0 and 1 in all.
+    """Compute weights (M,) of M components, non-negative and with sum 1.
 
-    On the windows given, the weighted mean has a loss of at most that of the best component.
+    On the given windows, the weighted mean has at most the loss of the best component.
 
     Args:
         errors: (n, M): forecast minus truth of each component.
@@ -72,7 +74,7 @@ def stacking_weights(
 
 
 def _least(errors: np.ndarray, strength: float, criterion: Criterion) -> np.ndarray:
-    """The weights with the least loss, by least squares in which errors count anew each time."""
+    """Find the weights with the least loss by iteratively reweighted least squares."""
     count = errors.shape[1]
     weights = np.full(count, 1 / count)
     for _ in range(_MOST_ROUNDS):
@@ -85,7 +87,7 @@ def _least(errors: np.ndarray, strength: float, criterion: Criterion) -> np.ndar
 
 
 def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
-    """The weights with the least w·P·w, its diagonal raised by a share."""
+    """Find the weights with the least w·P·w, with the diagonal of P raised by a share."""
     count = len(products)
     penalised = products + (strength + 1e-9) * np.diag(np.diag(products))
     rows = np.vstack([np.linalg.cholesky(penalised).T, np.full((1, count), _SUM)])
@@ -96,29 +98,29 @@ def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
 _CLOSE_LOSS_RATIO = 0.95
 """Least ratio of two losses at which transforms are compared by their intervals."""
 _MAX_RELATIVE_LOSS = 0.98
-"""Share of the interval loss that a transform must leave at most, to be chosen for it."""
+"""Greatest ratio of the interval losses with and without a transform at which it is chosen."""
 _MAX_ZERO_SHARE = 0.01
-"""Share of zeros among values that are never negative, from which on zero is a bound."""
+"""Share of zeros among non-negative values from which zero counts as a bound."""
 _ENOUGH_WINDOWS, _MOST_FOLDS, _FEWEST_ROWS = 8, 8, 12
 """Independent windows to weigh simple forecasters by, as far as there are rows for them; folds that
 they are taken of; and rows to fit on."""
 _HANDFUL = 5
 """Independent windows below which networks are given no weight."""
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
-"""Validation windows, and values in them, that are compared on."""
+"""Greatest number of validation windows, and of values in them, for comparisons."""
 _MAX_LOOKBACK = 720
 _LONGEST_NETWORK = 336
-"""Steps that a network reads, for its time; what is farther back the ridge regression reads."""
+"""Most steps that a network reads, to limit its time; the ridge regression reads earlier ones."""
 
 
 @dataclass(frozen=True)
 class InitialWeights:
-    """Scale and weights to begin with; by default the one is fitted and the others are drawn."""
+    """Scale and weights with which a training begins; by default fitted and drawn."""
 
     config: ForecastingConfig
     """Settings of the training that suit the networks."""
     scale: "SeriesPreprocessor | None" = None
-    """Scale of the series that the networks read."""
+    """Scale of the series for the networks."""
     model: "keras.Model | None" = None
     """Model that holds the networks."""
     lookback: int | None = None
@@ -137,44 +139,45 @@ class _Tried(NamedTuple):
     interval_loss: float
     """Mean pinball loss on validation windows, with these weights."""
     criterion: str
-    """Name of the loss for people."""
+    """Name of the loss for display."""
     folds: int
     """Number of folds that the weights follow from."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a training needs, decided."""
+    """All decisions that a training needs."""
 
     config: ForecastingConfig
-    """The settings with nothing left open."""
+    """The complete settings."""
     data: ForecastingData
     initial: InitialWeights
     candidates: tuple[LinearForecaster, ...] = ()
-    """Simple forecasters to combine with; none: the network stands alone."""
+    """Simple forecasters to combine with; empty if the network is used alone."""
     weights: tuple[float, ...] = ()
     """Weights of the simple forecasters without networks."""
     folds: int = 1
     """Number of folds that these weights follow from; 1: the validation windows alone."""
     transforms: tuple[tuple[str, float], ...] = ()
-    """Transforms that were tried, and the loss of the simple forecasters together under each."""
+    """Transforms that were tried, with the joint loss of the simple forecasters under each."""
     criterion: str = ""
-    """Name of that loss, for people."""
+    """Name of that loss for display."""
     network_lookback: int = 0
-    """Steps that a network reads; the run reads as many as the longest of all."""
+    """Steps that a network reads; the run reads as many as the longest part."""
     training_lookback: int = 0
-    """Steps that training reads: those of the network, or of the regression under it."""
+    """Steps that the training reads: those of the network, or of the regression under it."""
     networks: tuple[str, ...] | None = None
-    """Names, in the delivered model, of the networks to train; None: all that the settings ask
-    for."""
+    """Names, in the delivered model, of the networks to train; None for all that the settings ask
+    for.
+    """
 
     @property
     def combines(self) -> bool:
-        """Whether there is anything to combine the network with."""
+        """Whether there are forecasters to combine the network with."""
         return bool(self.candidates)
 
     def validation(self) -> Windows:
-        """The validation windows on which forecasters are compared."""
+        """Return the validation windows on which forecasters are compared."""
         return compared_windows(self.data)
 
 
@@ -223,7 +226,7 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
 
 
 def _settled(config: ForecastingConfig) -> ForecastingConfig:
-    """Return the settings with those that follow from others.
+    """Complete the settings with those that follow from others.
 
     Raises:
         ConfigError: The settings contradict each other.
@@ -245,7 +248,7 @@ def _settled(config: ForecastingConfig) -> ForecastingConfig:
 
 
 def _of_counts(config: ForecastingConfig) -> ForecastingConfig:
-    """The settings for a loss of counts, which knows zero and no other transform."""
+    """Adapt the settings to a loss of counts, which allows no transform."""
     loss, transform = config.model.loss, config.data.transform
     if transform not in ("auto", "nonnegative"):
         raise ConfigError(f"--loss {loss} needs --transform nonnegative, got {transform}")
@@ -263,7 +266,7 @@ def _require_counts(data: ForecastingData, config: ForecastingConfig) -> None:
 
 
 def compared_windows(data: ForecastingData) -> Windows:
-    """Evenly spread validation windows, so many that comparing on them takes seconds."""
+    """Choose evenly spread validation windows, few enough for a comparison within seconds."""
     windows = data.windows("validation")
     of_window = len(data.shape.targets) * (_MAX_LOOKBACK + data.shape.horizon)
     most = max(30, min(_MOST_WINDOWS, _MOST_VALUES // of_window))
@@ -283,7 +286,7 @@ def linear_data(data: ForecastingData) -> LinearData:
 
 
 def independent_windows(data: ForecastingData) -> float:
-    """About how many validation windows do not overlap."""
+    """Estimate the number of validation windows that do not overlap."""
     begin, end = data.borders.part("validation")
     return (end - begin) / data.shape.horizon
 
@@ -322,7 +325,7 @@ def rolling_folds(data: ForecastingData) -> list[LinearData]:
 def measured_errors(
     forecasts: Sequence[np.ndarray], windows: Windows, data: ForecastingData
 ) -> np.ndarray:
-    """(n, M) forecast minus truth of M forecasters, (N, H, K) each, where there is a truth."""
+    """Compute forecast minus truth (n, M) of M forecasters, (N, H, K), wherever it is known."""
     measured, effects = data.preprocessor.measured, windows.effects_ahead()
     truth = windows.futures()
     seen = np.isfinite(truth)
@@ -362,7 +365,7 @@ def _tried(
     transform: Transform,
     scale: "SeriesPreprocessor | None",
 ) -> _Tried:
-    """Simple forecasters under a transform, and what they achieve together."""
+    """Fit simple forecasters under a transform, and measure them together."""
     data = prepare(series, replace(config.data, transform=transform), scale)
     windows, folds = compared_windows(data), rolling_folds(data)
     fitted = fit_components(folds, config.data.lookback, own=not series.panel)
@@ -395,10 +398,10 @@ def _tried(
 
 
 def _best(tried: Mapping[Transform, _Tried]) -> Transform:
-    """The transform with the best intervals, of those whose loss is close to the least.
+    """Choose the transform with the best intervals among those whose loss is close to the least.
 
-    The first of them where none is clearly better. A transform under which errors vary with the
-    level has intervals that are too wide at one level and too narrow at another.
+    If none is clearly better, the first is chosen. Under a transform for which errors vary with the
+    level, intervals are too wide at some levels and too narrow at others.
     """
     plainest = next(iter(tried))
     least = min(each.loss for each in tried.values())
@@ -415,7 +418,7 @@ def _best(tried: Mapping[Transform, _Tried]) -> Transform:
 def _interval_loss(
     forecast: np.ndarray, windows: Windows, data: ForecastingData, levels: Sequence[float]
 ) -> float:
-    """The mean pinball loss of quantiles that are calibrated on the other half of the windows.
+    """Compute the mean pinball loss of quantiles calibrated on the other half of the windows.
 
     Args:
         forecast: (N, H, K) on the scale of the network.
@@ -444,12 +447,12 @@ def _interval_loss(
 
 
 def _ridge(candidates: Sequence[LinearForecaster]) -> LinearForecaster:
-    """The ridge regression for all columns together."""
+    """Return the ridge regression for all columns together."""
     return next(each for each in candidates if each.name == RIDGE)
 
 
 def _network_lookback(data: ForecastingData, candidates: Sequence[LinearForecaster]) -> int:
-    """Choose the steps of the common ridge regression, and at least three seasons if it can."""
+    """Choose the network's look-back: the common ridge regression's, and at least three seasons."""
     ridge = _ridge(candidates)
     room = longest_lookback(data.borders.train, data.shape.horizon)
     return min(max(ridge.lookback, 3 * data.season), room, max(_LONGEST_NETWORK, data.season))

@@ -1,11 +1,11 @@
-"""The way from raw windows of a series to the network's inputs, and of its answers back.
+"""The scaling between raw windows of a series and the network's inputs and answers.
 
-The steps are `gru_serving.preprocessing.series`, here by operations of TensorFlow.
+The steps are those of `gru_serving.preprocessing.series`, here in TensorFlow operations.
 
-Values that are never negative may be transformed by a power under which they vary alike at every
-level: Box and Cox (1964), "An Analysis of Transformations", of one more than a value:
-((1 + x)^λ - 1) / λ with an exponent λ from 0 to 1; for 0 that is log(1 + x), and for 1 the value
-itself, of which only the way back differs: nothing below zero comes out.
+Non-negative values may be transformed by a power under which they vary equally at every level: Box
+and Cox (1964), "An Analysis of Transformations", of x + 1: ((1 + x)^λ - 1) / λ with an exponent λ
+from 0 to 1. For 0 it is log(1 + x), and for 1 the value itself, for which only the inverse differs:
+it is never negative.
 """
 
 import functools
@@ -26,15 +26,15 @@ from gru_training.errors import DataError
 from gru_training.forecasting.known import KnownEffect, common_scale, without_gaps
 
 _LEAST, _MOST = 0.1, 0.9
-"""Exponents nearer to 0 are the logarithm's, nearer to 1 that of no transform."""
+"""Exponents closer to 0 become the logarithm, those closer to 1 no transform."""
 
 
 def steady_exponent(values: np.ndarray, season: int) -> float:
-    """The exponent under which seasons of a series vary alike, whatever their level.
+    """Find the exponent under which seasons of a series vary equally at every level.
 
-    Guerrero (1993), "Time-series analysis supported by power transformations", Journal of
-    Forecasting 12: that with the least coefficient of variation of deviation / level^(1 - λ) over
-    the seasons; here for all columns together.
+    After Guerrero (1993), "Time-series analysis supported by power transformations", Journal of
+    Forecasting 12, it has the least coefficient of variation of deviation / level^(1 - λ) over the
+    seasons; here for all columns together.
 
     Args:
         values: (rows, K), at least zero, NaN where a value is missing.
@@ -61,7 +61,7 @@ def steady_exponent(values: np.ndarray, season: int) -> float:
 
 
 _MOST_VALUES = 4_000_000
-"""Features of known inputs at a time."""
+"""Number of features of known inputs that are computed at once."""
 
 
 class SeriesPreprocessor:
@@ -110,7 +110,7 @@ class SeriesPreprocessor:
         exponent: float = 0.0,
         inputs: Sequence[Sequence[int]] = (),
     ) -> "SeriesPreprocessor":
-        """Mean and deviation of rows (N, C), over the values that are not NaN.
+        """Compute mean and deviation of rows (N, C) over the values that are not NaN.
 
         Args:
             rows: Rows of the training part.
@@ -132,7 +132,7 @@ class SeriesPreprocessor:
         return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
 
     def multiplies(self, column: int) -> bool:
-        """Whether a column is on a logarithmic scale, so that effects multiply."""
+        """Tell whether a column is on a logarithmic scale, on which effects multiply."""
         return bool(self.transformed[column]) and not self.exponent
 
     @property
@@ -142,7 +142,7 @@ class SeriesPreprocessor:
         return self._raw[0][columns], self._raw[1][columns]
 
     def with_known(self, known: KnownEffect | None) -> "SeriesPreprocessor":
-        """The same with what known inputs add."""
+        """Return this scale with an effect of known inputs."""
         return SeriesPreprocessor(
             self.mean,
             self.deviation,
@@ -155,7 +155,7 @@ class SeriesPreprocessor:
 
     @property
     def future_columns(self) -> tuple[int, ...]:
-        """The F column numbers whose values of the steps ahead a forecast needs."""
+        """The F column numbers whose future values a forecast needs."""
         return self.scale.future_columns
 
     @classmethod
@@ -201,18 +201,18 @@ class SeriesPreprocessor:
         path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
     def standardise(self, history: Any) -> tf.Tensor:
-        """Raw windows (B, T, C), NaN where a value is missing, to what the network reads.
+        """Standardise raw windows (B, T, C), in which NaN marks missing values.
 
-        A missing value is replaced by the last one seen before it in its window, or by the next
-        one where there is none before. A column without any value becomes zero, its mean.
+        A missing value is replaced by the last valid one before it in its window, or by the next
+        one if there is none before. A column without any value becomes zero, its mean.
 
         Returns:
-            (B, T, C) float32 without NaN. Rows do not depend on each other.
+            (B, T, C) float32 without NaN. Rows are independent.
         """
         return self.scale.standardised(tf.convert_to_tensor(history, tf.float32), tensors())
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
-        """Effects of known inputs on the standardised targets; None: there are none.
+        """Compute the effects of known inputs on the standardised targets; None without any.
 
         Args:
             history: (B, T, C) raw.
@@ -220,7 +220,7 @@ class SeriesPreprocessor:
                 last one known.
 
         Returns:
-            (B, H, K) float32, or without a future (B, T, K) of the history itself.
+            (B, H, K) float32, or without a future (B, T, K) for the history itself.
         """
         if self.known is None:
             return None
@@ -229,7 +229,7 @@ class SeriesPreprocessor:
         return self.scale.effects(tf.convert_to_tensor(history, tf.float32), future, tensors())
 
     def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
-        """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
+        """Compute `effects` (rows, K) float32 of a raw series (rows, C) in bounded memory."""
         if self.known is None:
             return None
         columns = list(self.known.columns)
@@ -243,7 +243,7 @@ class SeriesPreprocessor:
         return np.concatenate(pieces)
 
     def standardise_targets(self, values: np.ndarray) -> np.ndarray:
-        """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
+        """Standardise raw values (..., K) of the targets; NaN stays."""
         columns = list(self.targets)
         transformed = self.transformed[columns]
         if transformed.any():
@@ -251,7 +251,7 @@ class SeriesPreprocessor:
         return np.asarray((values - self.mean[columns]) / self.deviation[columns])
 
     def measured(self, values: np.ndarray, effects: np.ndarray | None = None) -> np.ndarray:
-        """Values (..., K) on the scale of the network on that of `plain`; NaN stays.
+        """Convert values (..., K) from the network's scale to that of `plain`; NaN stays.
 
         Args:
             values: Standardised values.
@@ -269,7 +269,7 @@ class SeriesPreprocessor:
         return np.asarray((read - mean) / deviation)
 
     def restore(self, forecast: Any, effects: Any = None) -> tf.Tensor:
-        """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
+        """Convert standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
 
         Args:
             forecast: Forecasts on the scale of the network.
@@ -282,7 +282,7 @@ class SeriesPreprocessor:
 
     @cached_property
     def scale(self) -> SeriesScale:
-        """The scale as steps have it."""
+        """The scale for steps."""
         return SeriesScale(
             tuple(self.mean.tolist()),
             tuple(self.deviation.tolist()),
@@ -294,7 +294,7 @@ class SeriesPreprocessor:
 
 
 def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column, of those of an input together."""
+    """Return mean and deviation of each column; columns of one input share theirs."""
     mean, deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
     together = [number for columns in inputs for number in columns]
     alone = np.setdiff1d(np.arange(rows.shape[1]), together)
@@ -306,7 +306,7 @@ def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarra
 
 
 Predictor = Callable[[np.ndarray], np.ndarray]
-"""Raw histories (B, L, C) in, standardised answers (B, H, K, Q or 1) out."""
+"""Function from raw histories (B, L, C) to standardised answers (B, H, K, Q or 1)."""
 
 
 def make_predictor(

@@ -1,4 +1,4 @@
-"""Settings of the rows of the results table, by name; chosen on validation windows alone."""
+"""Settings of the rows of the results table by name, chosen on validation windows alone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,8 @@ _SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, drop
 _TRAINING = ForecastingTrainingConfig(
     epochs=6, patience=3, batch_size=32, learning_rate=5e-4, schedule="cosine"
 )
-# Where a series drifts between its parts the closed-form linear map is hard to beat: there the GRU
-# learns what it leaves over, with little freedom.
+# If a series drifts between its parts, the closed-form linear map is hard to beat; there the GRU
+# learns the residuals, with little freedom.
 _RESIDUAL = replace(_SEGMENTS, units=128, dropout=0.5, channel_embedding=False, linear_skip=True)
 _SHORT_TRAINING = replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
 _RESIDUAL_MSE = replace(_RESIDUAL, loss="mse")
@@ -37,7 +37,7 @@ def _ett(
 
 
 def _weather(horizon: int) -> ForecastingConfig:
-    """The default combination; of 36,000 training windows it needs few epochs."""
+    """Use the default combination with few epochs, which suffice for 36,000 training windows."""
     return ForecastingConfig(
         data=SeriesConfig(data=_DATA / "weather" / "weather.csv", horizon=horizon),
         training=ForecastingTrainingConfig(epochs=8, schedule="cosine"),
@@ -47,7 +47,7 @@ def _weather(horizon: int) -> ForecastingConfig:
 
 PRESETS = {
     "co2": ForecastingConfig(
-        # A larger validation part than usual: four years would be too few to calibrate on.
+        # The validation part is larger than usual: four years would be too few for the calibration.
         data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
         model=ForecasterConfig(segment=24, linear_skip=True),
         training=ForecastingTrainingConfig(epochs=40),

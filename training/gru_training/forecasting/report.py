@@ -1,4 +1,4 @@
-"""A forecasting run as Markdown."""
+"""The report of a forecasting run as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,12 +8,12 @@ from gru_training.runs.report_page import markdown_table
 from gru_training.warm_start import start_lines
 
 TOLERANCE = 0.03
-"""Distance of measured from nominal coverage beyond which the report remarks on it."""
+"""Difference of measured and nominal coverage above which the report comments on it."""
 _MOST_COLUMNS, _ENDS = 40, 10
 
 
 def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
-    """A warning where the network does not beat seasonal naive on the validation part."""
+    """Write a warning if the network does not beat seasonal naive on the validation part."""
     if metrics["beats_seasonal_naive"]:
         return None
     measure = metrics["measure"]
@@ -26,7 +26,7 @@ def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
 
 
 def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
-    """The report's note on intervals with wrong coverage, and its cause."""
+    """Write the report's note on intervals with wrong coverage, and its cause."""
     remarks = []
     short = False
     for interval in metrics["intervals"]:
@@ -56,7 +56,7 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
-    """The run as Markdown.
+    """Write the report as Markdown.
 
     Args:
         metrics: Content of `metrics.json`.
@@ -107,7 +107,7 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
 
 
 def _in_short(metrics: Mapping[str, Any]) -> str:
-    """State what a reader without time should know."""
+    """State the main results."""
     test, targets = metrics["model"]["test"], metrics["data"]["targets"]
     naive = metrics["baselines"][SEASONAL_NAIVE]["test"]["mae"]
     text = "**On the test windows forecasts are off by "
@@ -130,7 +130,7 @@ def _in_short(metrics: Mapping[str, Any]) -> str:
 
 
 def _delivered(metrics: Mapping[str, Any]) -> str:
-    """Name the model that is delivered, and simple ones that the test windows would prefer."""
+    """Name the delivered model, and simple models that are better on the test windows."""
     combination, measure = metrics["combination"], metrics["measure"]
     text = "Delivered is the network alone, as the settings ask."
     if combination is not None:

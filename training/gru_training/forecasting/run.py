@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 DELIVERED = "delivered.keras"
-"""The model trained on all rows; missing where there is but the one that was measured."""
+"""File of the model trained on all rows; missing if there is only the measured one."""
 
 
 @dataclass(frozen=True)
@@ -68,29 +68,30 @@ class SeriesDescription:
     panel: bool = False
     """Whether the series stood in long form: series that begin late or end early."""
     future_columns: tuple[str, ...] = ()
-    """The F known inputs whose values of the steps ahead a forecast needs; of series in long form
-    a column for each series and input, as `gru_training.data.long_form.input_column`."""
+    """The F known inputs whose future values a forecast needs; for series in long form a column for
+    each series and input, as in `gru_training.data.long_form.input_column`.
+    """
     inputs: tuple[str, ...] = ()
     """Names of each series' inputs beside its values, for series in long form."""
     calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
-    """Calendar inputs that the last columns hold, made of the times."""
+    """Calendar inputs in the last columns, computed from the times."""
     zone: str | None = None
-    """Time zone in which people read the times; None: they are as they stand."""
+    """Time zone in which the times are displayed; None to display them unchanged."""
     local: bool = False
-    """Whether the times are those of clocks in the zone, in place of UTC."""
+    """Whether the times are clock times in the zone rather than UTC."""
     constant_columns: tuple[str, ...] = ()
-    """Columns that never varied, and are forecast as they were."""
+    """Columns that never vary, and are forecast as constant."""
     constant_values: tuple[float, ...] = ()
     """Value of each of them."""
 
     @property
     def constants(self) -> dict[str, float]:
-        """Columns that never varied, with their values."""
+        """The columns that never vary, with their values."""
         return dict(zip(self.constant_columns, self.constant_values, strict=True))
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
-        """Names of the known inputs for messages."""
+        """The names of the known inputs for messages."""
         return self.inputs if self.panel and self.future_columns else self.future_columns
 
 
@@ -104,7 +105,7 @@ class ForecastingRun(TaskRun):
 
     @cached_property
     def series(self) -> SeriesDescription:
-        """Description of the series that it was trained on."""
+        """The description of the series of the training."""
         path = self.path / "series.json"
         try:
             series = from_dict(SeriesDescription, self._json("series.json"))
@@ -119,12 +120,12 @@ class ForecastingRun(TaskRun):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the C columns read."""
+        """The names of the C columns read."""
         return self.series.columns
 
     @property
     def target_columns(self) -> tuple[str, ...]:
-        """Names of the K columns forecast."""
+        """The names of the K columns forecast."""
         return self.series.target_columns
 
     @property
@@ -133,12 +134,12 @@ class ForecastingRun(TaskRun):
         return self.series.frequency
 
     def people_read(self, times: "pd.DatetimeIndex") -> "pd.Index[Any]":
-        """Times of the series as people read them, see `gru_training.data.series.people_read`."""
+        """Return times of the series for display, see `gru_training.data.series.people_read`."""
         return people_read(times, self.frequency, self.series.zone, self.series.local)
 
     @cached_property
     def shape(self) -> ForecastShape:
-        """Look-back, horizon, number of columns, target column numbers."""
+        """Look-back, horizon, number of columns, and target column numbers."""
         series = self.series
         targets = tuple(series.columns.index(name) for name in series.target_columns)
         try:
@@ -148,12 +149,12 @@ class ForecastingRun(TaskRun):
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
-        """The Q levels of the quantiles, ascending, .5 among them."""
+        """The Q levels of the quantiles, ascending, with .5 among them."""
         return tuple(self._array("calibration.npz", "levels", 1).tolist())
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """(H, K, Q): added to standardised forecasts they give the quantiles."""
+        """The offsets (H, K, Q), which added to standardised forecasts give the quantiles."""
         return self._array("calibration.npz", "offsets", 3).astype(np.float32, copy=False)
 
     @cached_property
@@ -166,7 +167,7 @@ class ForecastingRun(TaskRun):
             raise RunDirectoryError(f"{self.path / 'scaler.json'}: {error!r}") from error
 
     def preprocessor(self) -> "SeriesPreprocessor":
-        """Raw windows to what the model reads, as in training."""
+        """Return the scaling of raw windows for the model, as in training."""
         from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
         try:
@@ -175,7 +176,7 @@ class ForecastingRun(TaskRun):
             raise RunDirectoryError(str(error)) from error
 
     def load_model(self) -> "keras.Model":
-        """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
+        """Load the model of the best epoch, from standardised (B, L, C) to (B, H, K, Q or 1).
 
         Raises:
             RunDirectoryError: The file is damaged or does not fit the series.
@@ -183,7 +184,7 @@ class ForecastingRun(TaskRun):
         return self._read("model.keras")
 
     def delivered_model(self) -> "keras.Model":
-        """Load the model of forecasts and exports: that trained on all rows, else the measured one.
+        """Load the model of forecasts and exports: trained on all rows, or else the measured one.
 
         Raises:
             RunDirectoryError: The model cannot be read, see `load_model`.
@@ -205,7 +206,7 @@ class ForecastingRun(TaskRun):
 
     @cached_property
     def combination(self) -> dict[str, Any] | None:
-        """Parts of a combination and their weights; None: a network stands alone."""
+        """The parts of a combination with their weights; None for a network alone."""
         if not (self.path / "combination.json").is_file():
             return None
         found = self._json("combination.json")
@@ -224,8 +225,8 @@ class ForecastingRun(TaskRun):
             model: Model of the run.
 
         Returns:
-            Network and shape; of a combination that with the greatest weight, None where none has
-            any.
+            Network and shape; of a combination the network with the greatest weight, None if none
+            has any.
         """
         combination = self.combination
         if combination is None:
@@ -238,28 +239,28 @@ class ForecastingRun(TaskRun):
         return model.get_layer(shown["network"]), replace(self.shape, lookback=lookback)
 
     def test_windows(self, count: int) -> np.ndarray:
-        """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
+        """Return raw histories (n, L, C) float32, evenly from the test part; at most `count`."""
         histories = self._array("test_windows.npz", "histories", 3)
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_futures(self, count: int) -> np.ndarray:
-        """(n, H, F) float32 known inputs of the steps after `test_windows`."""
+        """Return known inputs (n, H, F) float32 of the steps after `test_windows`."""
         futures = self._array("test_windows.npz", "futures", 3)
         return np.asarray(futures[evenly(len(futures), count)])
 
     def test_times(self, count: int) -> np.ndarray:
-        """(n,) texts, the times of the last steps of `test_windows`."""
+        """Return the times (n,) of the last steps of `test_windows`, as texts."""
         times = self._array("test_windows.npz", "times", 1, "U")
         return np.asarray(times[evenly(len(times), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""
+        """Return forecasts (n, H, K) and quantiles (n, H, K, Q) of `test_windows`, in raw units."""
         forecasts = self._array("test_windows.npz", "forecasts", 3)
         rows = evenly(len(forecasts), count)
         return forecasts[rows], self._array("test_windows.npz", "quantiles", 4)[rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """Errors of the test windows, as `gru_training.forecasting.outcomes` stores them."""
+        """Return the errors of the test windows, see `gru_training.forecasting.outcomes`."""
         return self.arrays("test_errors.npz")
 
     def arrays(self, name: str) -> dict[str, Any]:
@@ -270,14 +271,14 @@ class ForecastingRun(TaskRun):
         """
         path = self.path / name
         try:
-            # NumPy leaves a damaged file open that it has opened itself.
+            # NumPy does not close a damaged file that it has opened itself.
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return _Arrays(path, arrays)
         except Exception as error:  # a damaged file fails anywhere: zip, header, content
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
 
     def _array(self, file: str, name: str, dimensions: int, kind: str = "f") -> np.ndarray:
-        """Read an array of this many dimensions and this kind of NumPy's."""
+        """Read an array with this number of dimensions and this kind of NumPy's."""
         array = np.asarray(self.arrays(file)[name])
         if array.ndim != dimensions or array.dtype.kind != kind:
             raise RunDirectoryError(
@@ -288,7 +289,7 @@ class ForecastingRun(TaskRun):
 
 
 class _Arrays(dict[str, Any]):
-    """Arrays of a file by name, which names the file where one is missing."""
+    """Arrays of a file by name, with errors that name the file."""
 
     def __init__(self, path: Path, arrays: Mapping[str, Any]):
         super().__init__(arrays)
@@ -299,7 +300,7 @@ class _Arrays(dict[str, Any]):
 
 
 def evenly(rows: int, count: int) -> np.ndarray:
-    """At most `count` numbers below `rows`, evenly spread, both ends among them."""
+    """Choose at most `count` numbers below `rows`, evenly spread, including both ends."""
     return np.unique(np.linspace(0, rows - 1, min(rows, count)).round().astype(int))
 
 
@@ -330,14 +331,14 @@ def description(data: "ForecastingData") -> SeriesDescription:
 
 
 def given_ahead(data: "ForecastingData") -> list[int]:
-    """Columns that callers give of the steps ahead: read there, and not made of the times."""
+    """List the columns that callers give for the steps ahead, without those of the calendar."""
     made = data.series.calendar.columns
     ahead = data.preprocessor.future_columns
     return [column for column in ahead if data.series.columns[column] not in made]
 
 
 def known_inputs(data: "ForecastingData") -> list[str]:
-    """Names, for people, of the inputs that forecasts read of the steps ahead."""
+    """Return the names for display of the inputs that forecasts read for the steps ahead."""
     if data.preprocessor.known is None:
         return []
     return [*description(data).future_inputs, *data.series.calendar.columns]

@@ -1,4 +1,4 @@
-"""Whether a series can be trained on: rows, columns, windows; needs no TensorFlow."""
+"""Checks of whether a series can be trained on: rows, columns, windows; without TensorFlow."""
 
 import math
 from collections.abc import Sequence
@@ -14,12 +14,14 @@ from gru_training.forecasting.config import ForecastShape, SeriesConfig
 from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
 
 _FEW_WINDOWS = 200
-"""Windows below which a horizon and column alone has too few residuals, as they overlap."""
+"""Number of windows below which a single horizon and column has too few residuals, as they
+overlap.
+"""
 
 
 @dataclass(frozen=True)
 class Support:
-    """Amount of data to calibrate intervals with.
+    """The amount of data for the calibration of intervals.
 
     Args:
         windows: Number of validation windows, overlapping ones too.
@@ -37,20 +39,21 @@ class Support:
 
     @property
     def independent(self) -> float:
-        """About how many windows do not depend on each other.
+        """Estimate the number of independent windows.
 
-        Those that do not overlap; of several columns, which are alike but not the same, more.
+        It counts windows that do not overlap; with several columns, which are similar but not
+        equal, more.
         """
         return self.windows / self.horizon * math.sqrt(self.columns)
 
     @property
     def pools(self) -> bool:
-        """Whether residuals of all columns and horizons are put together."""
+        """Whether residuals of all columns and horizons are pooled."""
         few = self.windows < _FEW_WINDOWS or self.independent < least_windows(self.levels[-1])
         return self.panel or few
 
     def notes(self) -> tuple[str, ...]:
-        """The intervals whose bounds the windows do not support, and what is done."""
+        """Describe the intervals whose bounds the windows do not support, and the consequence."""
         levels = [level for level in self.levels if level > 0.5]
         short = [level for level in levels if self.independent < least_windows(level)]
         if not short:
@@ -65,21 +68,20 @@ class Support:
 
 
 def least_windows(level: float) -> int:
-    """The fewest residuals n among which the quantile of a level has a rank, ⌈level·(n + 1)⌉."""
+    """Return the fewest residuals n for which a level has a rank, ⌈level·(n + 1)⌉."""
     return math.ceil(round(level / (1 - level), 9))
 
 
 _MAX_ROUNDING = 0.01
-"""A note is given if neighbouring float32 numbers differ by more than this share of the
-deviation."""
+"""Share of the deviation; a note is given if neighbouring float32 numbers differ by more."""
 _MAX_MISSING_SHARE = 0.5
-"""A note is given if more than this share of the training rows is missing."""
+"""Share of the training rows; a note is given if more are missing."""
 _MOST_NOTES = 10
-"""Notes of the same kind that are listed, each for a column by itself."""
+"""Greatest number of notes of one kind that are listed column by column."""
 
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
-    """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
+    """Note columns that float32 resolves coarsely, or that are mostly missing."""
     coarse, missing, far = (list[tuple[str, str]]() for _ in range(3))
     inputs = series.input_columns
     for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
@@ -112,16 +114,16 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
 
 
 OUTLIER_DEVIATIONS = 20
-"""Standard deviations beyond which a value is far from the others."""
+"""Number of standard deviations beyond which a value is far from the others."""
 MAX_OUTLIER_SHARE = 0.005
-"""Largest share of values that are far from the others; more of them are no errors."""
+"""Largest share of far values; if there are more, they are not errors."""
 
 
 def far_row(column: np.ndarray) -> int | None:
-    """Find the value that is farthest from the median, where few are as far as that.
+    """Find the value that is farthest from the median, if few are as far.
 
-    The standard deviation is that of a normal distribution with the same quartiles, so that the
-    value itself does not widen it.
+    The standard deviation is that of a normal distribution with the same quartiles, so the value
+    itself does not widen it.
 
     Args:
         column: (rows,), NaN where a value is missing.
@@ -138,7 +140,7 @@ def far_row(column: np.ndarray) -> int | None:
 
 
 def _shown(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Each column with its remark; of many columns one line for all of them."""
+    """Write a line for each column with its remark; for many columns a single line."""
     if len(found) <= _MOST_NOTES:
         return [(f"column {name!r}", text) for name, text in found]
     (name, text), others = found[0], len(found) - 1
@@ -146,19 +148,19 @@ def _shown(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def float32_distance(values: np.ndarray) -> float:
-    """The distance between neighbouring float32 numbers of the size of the largest value."""
+    """Return the distance between neighbouring float32 numbers at the largest value."""
     return float(np.spacing(np.float32(np.abs(values).max())))
 
 
 MAX_VALUE = 1e30
-"""Largest value; beyond it differences and sums of values come near the largest float32."""
+"""Largest value; beyond it, differences and sums of values approach the largest float32."""
 _LEAST_DEVIATION = 1e-30
 _MAX_DEVIATIONS = 1e15
-"""The square of which, summed over a window, still is a float32."""
+"""Largest value whose square, summed over a window, is still a float32."""
 
 
 def column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
-    """Find what keeps a column from being read, or from being forecast where it is to be."""
+    """Find the reason why a column cannot be read, or cannot be forecast if it is a target."""
     column = series.values[:, number]
     train = column[: borders.train]
     train = train[np.isfinite(train)]
@@ -185,7 +187,7 @@ def column_problem(series: Series, number: int, borders: Borders, is_target: boo
 
 
 def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
-    """Find what keeps models, which read numbers as float32, from seeing what varies."""
+    """Find the reason why float32 numbers hide the variation of a column."""
     largest = float(np.nanmax(np.abs(values)))
     if largest > MAX_VALUE:
         return (
@@ -211,7 +213,7 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
-    """Make the collection of what is wrong with a series of these settings."""
+    """Make the collection of problems of a series with these settings."""
     source = str(config.data or "co2") if series is None else series.source
     return Problems(source, config.drop_bad, config.sort_rows)
 
@@ -219,7 +221,7 @@ def series_problems(config: SeriesConfig, series: Series | None = None) -> Probl
 def usable_series(
     series: Series, config: SeriesConfig, problems: Problems
 ) -> tuple[Series, ForecastShape, int]:
-    """Choose what a network reads and forecasts of a series, and the season.
+    """Choose the columns that a network reads and forecasts, and the season.
 
     Args:
         series: Series as it was read.
@@ -250,7 +252,7 @@ def usable_series(
 
 
 def without_ahead(series: Series, config: SeriesConfig) -> Series:
-    """The series until its last value to forecast, with what is known of inputs after it apart."""
+    """Cut the series after its last value to forecast, and separate the known inputs after it."""
     if not config.future:
         return series
     targets = [series.column(name) for name in _target_names(series, config)]
@@ -266,7 +268,7 @@ def without_ahead(series: Series, config: SeriesConfig) -> Series:
 def window_origins(
     targets: np.ndarray, begin: int, end: int, lookback: int, horizon: int
 ) -> np.ndarray:
-    """First steps to forecast of the windows that have any value to compare with.
+    """Return the first forecast steps of the windows that have any value to compare with.
 
     Args:
         targets: (rows, K), NaN where a value is missing.
@@ -288,7 +290,7 @@ def calibration(
     panel: bool,
     levels: Sequence[float],
 ) -> tuple[tuple[str, ...], str | None]:
-    """Remarks on rough intervals, and what keeps validation windows from calibrating any at all.
+    """Return remarks on rough intervals, and the reason if no interval can be calibrated.
 
     Args:
         targets: (rows, K), NaN where a value is missing.
@@ -323,7 +325,7 @@ def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
 
 
 def _has_rows(series: Series, config: SeriesConfig, problems: Problems) -> bool:
-    """Whether each part has the rows of a window; of those that have not the first is told."""
+    """Tell whether each part has the rows of a window; the first part without is reported."""
     missing = _missing_rows(series, config)
     if missing is not None:
         problems.error(f"{series.source}: {missing}; {_what_fits(series, config)}")
@@ -351,7 +353,7 @@ def _missing_rows(series: Series, config: SeriesConfig) -> str | None:
 
 
 def _what_fits(series: Series, config: SeriesConfig) -> str:
-    """The change of the settings with which the rows suffice."""
+    """Find the change of the settings with which there are enough rows."""
     any_lookback = replace(config, lookback=None)
     by_default = replace(config, validation_fraction=None, test_fraction=None)
     for other, flags in (
@@ -368,7 +370,7 @@ def _what_fits(series: Series, config: SeriesConfig) -> str:
 
 
 def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems: Problems) -> None:
-    """Say what is not done by default, as the series is short."""
+    """Note what is not done by default because the series is short."""
     rows = len(series)
     _, horizon, season = steps_of(series, config)
     usual = season_length(series.frequency)
@@ -387,7 +389,7 @@ def _note_short(series: Series, config: SeriesConfig, borders: Borders, problems
 def _usable_columns(
     series: Series, config: SeriesConfig, borders: Borders, problems: Problems
 ) -> Series:
-    """The series; where bad columns are dropped, without them."""
+    """Return the series without bad columns, if these are to be dropped."""
     series = _without_constants(series, config, borders, problems)
     names, inputs = set(_target_names(series, config)), series.input_columns
     bad, unused, made = dict[int, str](), list[str](), series.calendar.columns
@@ -436,9 +438,9 @@ def _usable_columns(
 def _without_constants(
     series: Series, config: SeriesConfig, borders: Borders, problems: Problems
 ) -> Series:
-    """Take out the targets that never vary, whose forecast is their value.
+    """Remove the targets that never vary, whose forecast is their value.
 
-    Where all of them are constant they stay, as a model must have some column to forecast.
+    If all of them are constant they stay, as a model must have some column to forecast.
     """
     names = _target_names(series, config)
     found = dict[str, float]()

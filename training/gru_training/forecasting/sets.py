@@ -4,10 +4,10 @@ Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 1
 of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.
 (2021), "Autoformer".
 
-The files of the M4 competition are read as published: a row for each series, its values one by one
+The files of the M4 competition are read as published: a row for each series with its values
 (Makridakis, Spiliotis and Assimakopoulos, 2020, "The M4 Competition: 100,000 time series and 61
-forecasting methods", International Journal of Forecasting 36). They have no times: all series are
-put so that they end together, which no forecast depends on.
+forecasting methods", International Journal of Forecasting 36). They have no times, so all series
+are aligned at their ends, on which no forecast depends.
 """
 
 import re
@@ -30,7 +30,7 @@ _END = "2020-01-05"  # a Sunday
 
 
 class M4Kind(NamedTuple):
-    """Season and horizon that the competition fixed for a spacing."""
+    """Season and horizon fixed by the competition for a spacing."""
 
     frequency: str
     season: int
@@ -49,13 +49,13 @@ KINDS = {
 
 
 def m4_kind(path: Path) -> M4Kind | None:
-    """The kind of a file that is called as those of the competition."""
+    """Recognise the kind of a file by the names of the competition's files."""
     match = _NAME.fullmatch(path.name)
     return KINDS[match[1]] if match else None
 
 
 def read_m4_rows(path: Path) -> dict[str, np.ndarray]:
-    """The values of each series by its name; empty cells at the end of a row are none.
+    """Read the values of each series by its name; empty cells at the end of a row are ignored.
 
     Raises:
         DataError: The file is not like this; names line and column.
@@ -88,7 +88,7 @@ def read_m4_rows(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_m4(path: Path, kind: M4Kind) -> Series:
-    """Read the series of a training file, which end together.
+    """Read the series of a training file, aligned at their ends.
 
     Raises:
         DataError: The file cannot be read, see `read_m4_rows`.
@@ -118,8 +118,9 @@ PARTS = ("train", "validation", "test")
 _ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 _ETT_STEPS_PER_HOUR = {"ETTh1": 1, "ETTh2": 1, "ETTm1": 4, "ETTm2": 4}
 _HORIZONS = 4
-"""Validation rows by default, at least so many horizons of them as far as a short series has room
-for: fewer would tell little, and calibrate no interval."""
+"""Number of validation rows by default, and of horizons that they should have as far as a short
+series has room: fewer would not suffice to calibrate an interval.
+"""
 _TENTHS_ROWS = {"weather": 52_696, "exchange_rate": 7_588}
 
 
@@ -130,10 +131,10 @@ class Borders(NamedTuple):
     validation: int
     test: int
     trained: int | None = None
-    """Rows to train on where they are others than those of the training part."""
+    """Number of rows to train on if it differs from the training part's."""
 
     def part(self, name: str) -> tuple[int, int]:
-        """First row of a part and the row after its last."""
+        """Return the first row of a part and the row after its last."""
         if name == "train":
             return 0, self.train if self.trained is None else self.trained
         begin = {"validation": self.train, "test": self.validation}
@@ -170,7 +171,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
 
 
 def read_file(path: Path, config: SeriesConfig, **how: Any) -> Series:
-    """Read a file whose times and texts are written as the settings say.
+    """Read a file whose times and texts have the form that the settings give.
 
     Args:
         path: The file.
@@ -185,7 +186,7 @@ def read_file(path: Path, config: SeriesConfig, **how: Any) -> Series:
 
 
 def as_wanted(series: Series, config: SeriesConfig) -> Series:
-    """Return the series with the calendar columns that are wanted, if it has those to forecast.
+    """Return the series with the requested calendar columns, if it has columns to forecast.
 
     Raises:
         ForeignDataError: The series lacks a column.
@@ -196,7 +197,7 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
             f"--past: {series.source} has a row for each series and time; inputs of the past "
             "alone are read of tables with a row for each time only"
         )
-    # Of a table in long form they were looked for when it was read.
+    # In a table in long form they were searched for when it was read.
     of_rows = series.panel and (config.data is None or m4_kind(config.data) is None)
     targets = () if of_rows else config.target
     for flag, names in (("--target", targets), *inputs):
@@ -215,7 +216,7 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
 
 
 def published_borders(series: Series) -> Borders | None:
-    """Borders of published results on a public set; None for any other series."""
+    """Return the borders of published results on a public data set; None for any other series."""
     rows = len(series)
     steps = _ETT_STEPS_PER_HOUR.get(series.name)
     if steps and series.columns[: len(_ETT_COLUMNS)] == _ETT_COLUMNS and rows >= 14_400 * steps:
@@ -226,7 +227,7 @@ def published_borders(series: Series) -> Borders | None:
 
 
 def borders_of(series: Series, config: SeriesConfig) -> Borders:
-    """Split a series by the shares asked for, else as published, else by default."""
+    """Split a series by the requested shares, or as published, or by default."""
     asked = config.validation_fraction is not None or config.test_fraction is not None
     published = None if asked else published_borders(series)
     if published:
@@ -241,10 +242,10 @@ def borders_of(series: Series, config: SeriesConfig) -> Borders:
 
 
 def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
-    """Look-back, horizon and season: as asked for, else three, one and one seasons.
+    """Return look-back, horizon and season: as requested, or else three, one and one seasons.
 
-    What a short series has no room for is not asked of it by default: its horizon is a quarter of
-    its rows at most, and it has no season (1) that is longer than what is left to train on.
+    By default a short series gets less: a horizon of at most a quarter of its rows, and no season
+    (1) that is longer than the remaining training rows.
     """
     kind = None if config.data is None else m4_kind(config.data)
     rows, season = len(series), config.season or season_length(series.frequency)
@@ -261,7 +262,7 @@ def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
 
 
 def _least_held_out(rows: int, horizon: int, config: SeriesConfig) -> tuple[int, int]:
-    """The fewest rows of the validation and of the test part: by default those of a window."""
+    """Return the fewest rows of validation and test part, by default those of a window."""
     asked = config.validation_fraction, config.test_fraction
     validation, test = (
         max(int(share * rows), horizon if wanted is None else 0)
@@ -271,7 +272,7 @@ def _least_held_out(rows: int, horizon: int, config: SeriesConfig) -> tuple[int,
 
 
 def longest_lookback(train: int, horizon: int) -> int:
-    """The most steps that leave at least as many training windows of so many rows."""
+    """Return the most steps with which at least as many training windows remain."""
     return max(1, (train - horizon) // 2)
 
 

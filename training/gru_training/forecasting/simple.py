@@ -1,10 +1,11 @@
 """Simple forecasters to beat.
 
-They read the same standardised and filled windows as the network; the ridge regression of a length
-of its own, the naive ones at least as far back as the network, to know the value before a gap.
+They read the same standardised and filled windows as the network. The ridge regression has a
+look-back of its own; the naive forecasters read at least as far back as the network, to know the
+value before a gap.
 
 Exponential smoothing (ETS) has level, trend and season, all additive, after Hyndman et al. (2008),
-"Forecasting with Exponential Smoothing: The State Space Approach"; the fit is that of statsmodels.
+"Forecasting with Exponential Smoothing: The State Space Approach"; it is fitted by statsmodels.
 """
 
 import warnings
@@ -24,11 +25,11 @@ from gru_training.forecasting.windows import Windows
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
 _MIN_ROWS = 10
-"""Fewest rows from which the level and the trend at the beginning are estimated."""
+"""Fewest rows from which the initial level and trend are estimated."""
 
 
 def suits(data: ForecastingData) -> bool:
-    """Whether the series is small enough to be worth the time, and long enough to fit."""
+    """Tell whether the series is small enough for the available time, and long enough for a fit."""
     return (
         len(data.series) <= _MOST_ROWS
         and len(data.shape.targets) <= _MOST_COLUMNS
@@ -37,7 +38,7 @@ def suits(data: ForecastingData) -> bool:
 
 
 class SmoothingForecaster:
-    """Models fitted on early rows, which then follow the series through all later ones.
+    """Models that are fitted on early rows and then follow the series through all later ones.
 
     Args:
         data: The series; missing values are replaced by the ones before.
@@ -58,7 +59,7 @@ class SmoothingForecaster:
         ]
 
     def forecasts(self, origins: np.ndarray) -> np.ndarray:
-        """(N, H, K) standardised forecasts from the rows before each of N origins.
+        """Compute standardised forecasts (N, H, K) from the rows before each of N origins.
 
         Raises:
             ValueError: There is less than a season before an origin.
@@ -81,7 +82,7 @@ class SmoothingForecaster:
 
 
 def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
-    """The states of a column at all of its rows, under parameters fitted on the first ones."""
+    """Compute the states of a column at all rows, under parameters fitted on the first ones."""
     options: dict[str, Any] = {
         "error": "add",
         "trend": "add",
@@ -95,7 +96,8 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough
             parameters = model.fit(disp=False).params
-    # The heuristic reads up to five seasons, of the whole column thus rows still to be forecast.
+    # The heuristic reads up to five seasons; given the whole column, it would read rows that are
+    # still to be forecast.
     start = {
         "initial_level": model.initial_level,
         "initial_trend": model.initial_trend,
@@ -121,18 +123,18 @@ class BaselineResult:
 
     name: str
     detail: str
-    """Choices made for it, such as `season 24`."""
+    """Choices made for the forecaster, such as `season 24`."""
     validation: ForecastErrors
     test: ForecastErrors
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """All of them, and the ridge regression itself for the linear skip."""
+    """All baselines, with the ridge regression for the linear skip."""
 
     results: tuple[BaselineResult, ...]
     ridge_by_lookback: dict[int, tuple[float, float]]
-    """Mean squared error on validation and test for each look-back tried."""
+    """Mean squared error on validation and test for each look-back that was tried."""
 
 
 def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
@@ -155,7 +157,7 @@ def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecas
 
 
 def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]]:
-    """Forecasters that need no fit, by name, with the steps that each reads."""
+    """Return the forecasters that need no fit, by name, with the steps that each reads."""
     targets, horizon = data.shape.targets, data.shape.horizon
     lookback = data.shape.lookback
     return {
@@ -168,7 +170,7 @@ def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]
 
 
 def fit_baselines(data: ForecastingData) -> Baselines:
-    """Fit all on the training part and measure them on validation and test.
+    """Fit all baselines on the training part, and measure them on validation and test.
 
     The ridge regression's look-back is the one with the least validation error among the
     network's own and `RIDGE_LOOKBACKS`, as far as the training part is long enough.
@@ -195,13 +197,13 @@ def fit_baselines(data: ForecastingData) -> Baselines:
 
 
 def ridge_of(data: ForecastingData, lookback: int, end: int | None = None) -> RidgeForecaster:
-    """The ridge regression on the training rows, or on all rows before `end`."""
+    """Fit the ridge regression on the training rows, or on all rows before `end`."""
     rows = data.standardised_targets[: end or data.borders.train]
     return fit_ridge(rows, lookback, data.shape.horizon, data.shape.targets)
 
 
 def ridge_lookbacks(data: ForecastingData) -> list[int]:
-    """The look-backs to try: those that leave more windows than coefficients per step."""
+    """List the look-backs to try: those that leave more windows than coefficients per step."""
     room = data.borders.train - data.shape.horizon
     tried = {lookback for lookback in RIDGE_LOOKBACKS if 2 * lookback <= room}
     return sorted(tried | {data.shape.lookback})
@@ -222,7 +224,7 @@ def _measured(
 
 
 def _smoothing(data: ForecastingData) -> BaselineResult:
-    """The better on validation of a damped and a lasting trend."""
+    """Choose between a damped and an undamped trend by validation."""
     parts = [data.windows(part) for part in ("validation", "test")]
     tried = []
     for damped in (False, True):
@@ -235,7 +237,7 @@ def _smoothing(data: ForecastingData) -> BaselineResult:
 def measure_smoothing(
     forecaster: SmoothingForecaster, windows: Windows, preprocessor: SeriesPreprocessor
 ) -> ForecastErrors:
-    """The errors of exponential smoothing, which reads the whole series before each window."""
+    """Measure the errors of exponential smoothing, which reads all rows before each window."""
     sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
     sums.add(windows.futures(), forecaster.forecasts(windows.origins))
     return sums.means()

@@ -55,7 +55,7 @@ class Smoothing(NamedTuple):
         return 3 + trend + (self.season if self.season > 1 else 0)
 
     def kernel(self, lookback: int, horizon: int) -> np.ndarray:
-        """The matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
+        """Return the matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
         states = _follow(np.eye(lookback), [self])
         steps = range(1, horizon + 1)
         ahead = [states.ahead(np.array([lookback]), step)[0, 0] for step in steps]
@@ -76,7 +76,7 @@ class Theta(NamedTuple):
         return 4 + (self.season if self.season > 1 else 0)
 
     def kernel(self, lookback: int, horizon: int) -> np.ndarray:
-        """The matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
+        """Return the matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
         adjusted, seasonal, (slope, height) = _without_season(self.season, lookback, horizon)
         left = (1 - self.alpha) ** np.arange(lookback, -1, -1)
         level = self.alpha * left[1:] @ adjusted + left[0] * (height + slope)

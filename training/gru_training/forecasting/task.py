@@ -45,7 +45,7 @@ _ERRORS = {"mse": "squared", "mae": "absolute"}
 
 
 class ForecastingTask(Task, Searchable, Comparable):
-    """A series in, its next steps with intervals out."""
+    """The forecasting of a series with intervals."""
 
     settings = ForecastingConfig
     data_kind = "series"
@@ -87,7 +87,7 @@ class ForecastingTask(Task, Searchable, Comparable):
     )
 
     def read(self, config: ForecastingConfig) -> "DataCheck":
-        """Read the series, and look at times, gaps and columns."""
+        """Read the series, and check times, gaps and columns."""
         from gru_training.forecasting.check import check_forecasting
 
         return check_forecasting(config)
@@ -160,7 +160,7 @@ class ForecastingTask(Task, Searchable, Comparable):
         return ForecastingRun.open(path)
 
     def servable(self, run: "ForecastingRun") -> "ForecastingServable":
-        """The forecaster with its signatures."""
+        """Load the forecaster with its signatures."""
         from gru_training.forecasting.export.servable import ForecastingServable
 
         return ForecastingServable(run)
@@ -168,14 +168,14 @@ class ForecastingTask(Task, Searchable, Comparable):
     def outcomes(
         self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
     ) -> "Outcomes":
-        """Errors of whole windows."""
+        """Return the errors of whole windows."""
         from gru_training.forecasting.outcomes import file_outcomes, held_out_outcomes
 
         return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 def verdict(run: "ForecastingRun") -> Verdict | None:
-    """Say that a baseline has a lower error on the validation part, where one has."""
+    """Write a warning if a baseline has a lower error on the validation part."""
     measure = run.config.model.measure
     own = run.metrics["model"]["validation"][measure]
     floors = run.metrics["baselines"]

@@ -75,7 +75,7 @@ def with_start_settings(config: ForecastingConfig, run: ForecastingRun) -> Forec
 
 
 def require_continued(series: Series, config: ForecastingConfig, run: ForecastingRun) -> None:
-    """Check that a series suits the run of `--warm-start`, and that it holds out no learned row.
+    """Check that a series suits the run of `--warm-start`, and that no learned row is held out.
 
     Args:
         series: Series as read.
@@ -121,9 +121,9 @@ def require_continued(series: Series, config: ForecastingConfig, run: Forecastin
 
 
 def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeights":
-    """Load the scale and the networks of `--warm-start`, where it is set.
+    """Load the scale and the networks of `--warm-start` if it is set.
 
-    The networks are those that were measured, which have learned from the training part alone.
+    The networks are the measured ones, which were trained on the training part alone.
 
     Args:
         series: Series as read.
@@ -163,7 +163,7 @@ def initial_weights(series: Series, config: ForecastingConfig) -> "InitialWeight
 
 
 def learned_until(run: ForecastingRun) -> "pd.Timestamp":
-    """The time of the last row that a run, or the runs that it began with, has learned from."""
+    """Return the time of the last row from which a run, or the runs it began with, has learned."""
     import pandas as pd
 
     series = run.series

@@ -12,12 +12,12 @@ from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.loop.batches import Batch
 
 CHUNK = 256
-"""Windows at a time."""
+"""Number of windows that are processed at once."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Some windows of a series: what is read of each, and what follows it.
+    """Some windows of a series, with their inputs and their futures.
 
     Args:
         values: (rows, C) float32, raw, NaN where a value is missing.
@@ -40,21 +40,21 @@ class Windows:
         return len(self.origins)
 
     def histories(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """(B, L, C) float32 raw histories of the windows with these numbers."""
+        """Return raw histories (B, L, C) float32 of the windows with these numbers."""
         return self.values[self.origins[rows][:, np.newaxis] + np.arange(-self.lookback, 0)]
 
     def futures(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """(B, H, K) float32 standardised targets of the windows with these numbers."""
+        """Return standardised targets (B, H, K) float32 of the windows with these numbers."""
         return self.targets[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
 
     def effects_ahead(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray | None:
-        """(B, H, K) float32, what known inputs add to `futures`; None: there are none."""
+        """Return the effects (B, H, K) float32 of known inputs on `futures`; None without any."""
         if self.effects is None:
             return None
         return self.effects[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
 
     def chunks(self, size: int) -> Iterator[slice]:
-        """All window numbers in order, `size` at a time."""
+        """Yield all window numbers in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield slice(start, min(start + size, len(self)))
 
@@ -62,8 +62,8 @@ class Windows:
 class WindowBatches:
     """Batches of standardised windows.
 
-    The order of an epoch follows from seed and epoch number alone, and no window is left out but
-    by `stride`.
+    The order of an epoch follows from seed and epoch number alone; only `stride` leaves windows
+    out.
 
     Args:
         windows: Windows to take rows from.
@@ -95,11 +95,11 @@ class WindowBatches:
         ).get_concrete_function()
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Number of batches per epoch."""
         return self._passes * math.ceil(self._count / self._batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of one epoch."""
+        """Yield the batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._passes):
             order = rng.permutation(len(self._windows))[: self._count]
@@ -107,7 +107,7 @@ class WindowBatches:
                 yield self._batch(order[start : start + self._batch_size])
 
     def in_order(self) -> Iterator[Batch]:
-        """All windows, for evaluation."""
+        """Yield all windows in order, for evaluation."""
         for chunk in self._windows.chunks(self._batch_size):
             yield self._batch(chunk)
 
@@ -120,14 +120,14 @@ class WindowBatches:
 
 
 UNKNOWN_SHARE = 0.1
-"""Share of the rows whose series is not told in training, so that unknown ones can be forecast."""
+"""Share of the rows whose series is hidden in training, so that unknown series can be forecast."""
 
 
 class SeriesBatches:
     """Batches of single series, drawn over series and times.
 
-    A row is a window of one column, standardised and filled as `SeriesPreprocessor.standardise`
-    does it. Every window and column with any value to compare with is as likely as any other.
+    A row is a window of one column, standardised and filled as by `SeriesPreprocessor.standardise`.
+    All windows and columns with any value to compare with are equally likely.
 
     Args:
         windows: Windows to take rows from.
@@ -163,11 +163,11 @@ class SeriesBatches:
         self._pairs = np.flatnonzero(self._forecastable())
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Number of batches per epoch."""
         return self._steps
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of one epoch; they follow from seed and epoch number alone."""
+        """Yield the batches of one epoch; they follow from seed and epoch number alone."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._steps):
             pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
@@ -176,14 +176,14 @@ class SeriesBatches:
             )
 
     def in_order(self, most: int) -> Iterator[Batch]:
-        """Evenly spread rows, at most so many, for evaluation."""
+        """Yield evenly spread rows, at most this many, for evaluation."""
         count = min(most, len(self._pairs))
         places = np.linspace(0, len(self._pairs) - 1, count).round().astype(int)
         for start in range(0, count, self._batch_size):
             yield self._batch(self._pairs[places[start : start + self._batch_size]])
 
     def _forecastable(self) -> np.ndarray:
-        """(N, K): whether a column has a value both before and after an origin."""
+        """Tell whether a column has values both before and after an origin, (N, K)."""
         seen = np.isfinite(self._windows.targets)
         count = np.concatenate([np.zeros((1, seen.shape[1]), int), np.cumsum(seen, axis=0)])
         origins, windows = self._windows.origins, self._windows
@@ -209,7 +209,7 @@ class SeriesBatches:
 
 
 def _filled(rows: np.ndarray) -> np.ndarray:
-    """(B, L) with NaN replaced by the value before, or by the first one; each row has one."""
+    """Fill NaN in (B, L) with the value before, or with the first value; each row has one."""
     seen = np.isfinite(rows)
     if seen.all():
         return rows

@@ -1,1 +1,1 @@
-"""Language modelling: what comes next in a text, learned from texts without labels."""
+"""Language modelling: the prediction of the next token, learned from texts without labels."""

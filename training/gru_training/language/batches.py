@@ -1,9 +1,10 @@
-"""Documents side by side, chunk by chunk, with the state carried from chunk to chunk.
+"""Batches of documents side by side, chunk by chunk, with the state carried from chunk to chunk.
 
-Each row of a batch reads one document after the other. A chunk holds at most so many steps of each
-row's document; at its end a row may have fewer left, and goes on with the next document in the next
-chunk only, so that each document begins with a new state at the beginning of a chunk. To waste
-little, documents of like length follow each other, and a chunk is cut where no row has any more.
+Each row of a batch reads one document after the other. A chunk holds at most a fixed number of
+steps of each row's document. A row whose document ends within a chunk continues with the next
+document only in the next chunk, so that each document begins with a new state at the beginning of a
+chunk. To waste little, documents of similar length follow each other, and a chunk is cut when no
+row has any tokens left.
 """
 
 import math
@@ -16,12 +17,13 @@ from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.reading import END_ID
 
 _POOL = 50
-"""Times the rows of a batch whose documents are sorted by length: more wastes less and mixes
-less."""
+"""Number of batches whose documents are sorted by length together: more wastes less and mixes
+less.
+"""
 _WIDTHS = 4
-"""Lengths that chunks have: the network is compiled for each."""
+"""Lengths of chunks; the network is compiled for each."""
 _PASSAGES = 4
-"""So many passages at least for each row, where long documents are cut."""
+"""Fewest passages per row into which long documents are cut."""
 
 
 class Chunk(NamedTuple):
@@ -35,11 +37,11 @@ class Chunk(NamedTuple):
 
 
 class ChunkBatch(NamedTuple):
-    """One step; N targets."""
+    """The input of one step with N targets."""
 
     inputs: Chunk
     targets: np.ndarray
-    """(N,) int32: the token after each id that is not padding, row after row."""
+    """(N,) int32: the token after each id that is not padding, row by row."""
 
 
 class DocumentChunks:
@@ -57,7 +59,7 @@ class DocumentChunks:
         self, rows: Sequence[np.ndarray], batch_size: int, steps: int, seed: int | None = None
     ):
         self._batch_size, self._steps, self._seed = batch_size, steps, seed
-        # Chunks are of few lengths, and none is much longer than the documents.
+        # Chunks have few lengths, and none is much longer than the documents.
         self._grain = max(1, math.ceil(steps / _WIDTHS))
         total = sum(map(len, rows)) + len(rows)
         longest = total if seed is None else max(steps, total // (_PASSAGES * batch_size))
@@ -67,17 +69,17 @@ class DocumentChunks:
         self._count: int | None = None
 
     def __len__(self) -> int:
-        """Batches of the first epoch; others may have a few more or fewer."""
+        """Number of batches of the first epoch; others may have a few more or fewer."""
         if self._count is None:
             self._count = sum(1 for _ in self.epoch(1))
         return self._count
 
     def epoch(self, number: int) -> Iterator[ChunkBatch]:
-        """The chunks of one epoch."""
+        """Yield the chunks of one epoch."""
         return self._chunks(self._order(number))
 
     def __iter__(self) -> Iterator[ChunkBatch]:
-        """All chunks in the order of length."""
+        """Yield all chunks in the order of length."""
         return self._chunks(np.argsort(-self._lengths, kind="stable"))
 
     def _order(self, number: int) -> np.ndarray:
@@ -109,7 +111,7 @@ class DocumentChunks:
 
 
 class _Row:
-    """The place of one row of the batch in its document."""
+    """The position of one row of the batch in its document."""
 
     def __init__(self) -> None:
         self._ids = np.zeros(1, np.int32)
@@ -117,7 +119,7 @@ class _Row:
 
     @property
     def left(self) -> int:
-        """Targets still to come."""
+        """Number of remaining targets."""
         return len(self._ids) - 1 - self.place
 
     def begin(self, ids: np.ndarray) -> None:
@@ -134,7 +136,7 @@ class _Row:
 
 
 def _passages(row: np.ndarray, longest: int) -> Iterator[np.ndarray]:
-    """Cut a document with its ends into passages (T + 1,) of T targets, at most so many.
+    """Cut a document with its ends into passages (T + 1,) of T targets, at most this many.
 
     Each id but the first is a target of the one before.
     """

@@ -26,7 +26,7 @@ _Paths = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="PATH")]
 
 @dataclass(frozen=True)
 class LanguageDataConfig:
-    """What to learn from."""
+    """Settings of the documents."""
 
     data: _Path = None
     """Folder of .txt files, a .txt file (.gz, .zst), or a table: CSV, TSV, JSON lines or list,
@@ -77,7 +77,7 @@ class LanguageDataConfig:
 
     @property
     def reads(self) -> Unit:
-        """Unit that is predicted one after the other."""
+        """Unit that is predicted at each step."""
         return self.unit or ("characters" if self.data is None else "words")
 
     @property
@@ -86,7 +86,7 @@ class LanguageDataConfig:
         return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:
-        """The seed of the split, in a training with this seed."""
+        """Return the seed of the split in a training with this seed."""
         return seed if self.split_seed is None else self.split_seed
 
 
@@ -155,7 +155,7 @@ class LanguageTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class LanguageRunConfig(RunConfig):
-    """Where the result goes."""
+    """The place of the results."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Documents split into those to train on, to validate on and to test on."""
+"""Documents, split into those to train, to validate and to test on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ _IMDB = ("imdb_unsup.tsv.gz", "imdb_train.tsv.gz", "imdb_test.tsv.gz")
 
 
 def built_in_documents() -> list[str]:
-    """The texts that `help()` shows on Python's syntax and built-in types, one document each.
+    """Return the texts of `help()` on Python's syntax and built-in types, one document each.
 
-    About 500 kB of English with code in it, `pydoc_data.topics` of the running Python; each version
-    of Python has slightly others.
+    They are about 500 kB of English with code, `pydoc_data.topics` of the running Python; they
+    differ slightly between versions.
     """
     from pydoc_data.topics import topics
 
@@ -36,12 +36,12 @@ def built_in_documents() -> list[str]:
 
 
 def is_imdb(path: Path) -> bool:
-    """Whether a folder holds IMDB's reviews."""
+    """Tell whether a folder holds IMDB's reviews."""
     return path.is_dir() and all((path / name).is_file() for name in _IMDB)
 
 
 def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> list[str]:
-    """The documents of a file or folder, without empty ones.
+    """Read the documents of a file or folder, without empty ones.
 
     Args:
         path: File or folder, as for `--data`.
@@ -99,7 +99,7 @@ def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> I
 
 
 _MIN_DOCUMENTS = 20
-"""Fewer documents are cut, each into three parts, in place of being dealt out whole."""
+"""Number of documents below which each is cut into three parts, rather than assigned to one."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class LanguageData:
     """Notes for a reader of the report."""
 
     def parts(self) -> dict[str, tuple[str, ...]]:
-        """The documents by part: train, validation, test."""
+        """Return the documents by part: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """All that the data say, for a digest."""
+        """Return the contents for a digest."""
         for part, documents in self.parts().items():
             yield part
             yield from documents
@@ -127,7 +127,7 @@ class LanguageData:
 def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     """Read the documents, and split them unless files for all parts are given.
 
-    No document that is held out from drawn parts is also trained on: copies of it are left out.
+    Copies of held-out documents are removed from the training part.
 
     Args:
         config: Settings of the documents and of their split.
@@ -174,7 +174,7 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
 
 
 def _distinct(documents: Sequence[str], notes: list[str]) -> list[str]:
-    """Documents without copies, which would stand in two parts."""
+    """Return the documents without copies, which could end up in two parts."""
     kept = list(dict.fromkeys(documents))
     copies = len(documents) - len(kept)
     if copies:
@@ -185,7 +185,7 @@ def _distinct(documents: Sequence[str], notes: list[str]) -> list[str]:
 def _note_copies(
     train: Sequence[str], held_out: dict[str, Sequence[str]], notes: list[str]
 ) -> None:
-    """Say which documents of parts that were given are also trained on."""
+    """Note which documents of given parts are also trained on."""
     trained = set(train)
     for part, documents in held_out.items():
         copies = sum(document in trained for document in documents)
@@ -196,7 +196,7 @@ def _note_copies(
 def _deal(
     documents: list[str], shares: dict[str, float], rng: np.random.Generator
 ) -> dict[str, list[str]]:
-    """The documents of train and of the parts to draw, of these shares."""
+    """Draw the documents of train and of the missing parts, with these shares."""
     parts: dict[str, list[str]] = {"train": [], **{part: [] for part in shares}}
     if len(documents) < _MIN_DOCUMENTS:
         for document in documents:
@@ -214,7 +214,7 @@ def _deal(
 
 
 def _cut(document: str, shares: dict[str, float]) -> dict[str, str]:
-    """The beginning of a document for train, then the other parts, cut at blanks."""
+    """Cut a document at blanks: its beginning for train, followed by the other parts."""
     begin = 0
     pieces = {}
     ends = {"train": 1 - sum(shares.values()), **shares}
@@ -229,7 +229,7 @@ def _cut(document: str, shares: dict[str, float]) -> dict[str, str]:
 
 
 def _next_blank(text: str, place: int) -> int:
-    """The first place from here on behind a blank; the end where there is none."""
+    """Find the first position from here on after a blank; the end if there is none."""
     for end in range(place, len(text)):
         if end and text[end - 1].isspace():
             return end
@@ -242,7 +242,7 @@ def source_of(config: LanguageDataConfig) -> Path | str:
 
 
 def check_language(config: LanguageConfig) -> DataCheck:
-    """Read and split what a language model would be trained on.
+    """Read and split the documents of a training.
 
     Raises:
         ForeignDataError: A table has no column of texts.
@@ -273,7 +273,7 @@ def _summary(data: LanguageData) -> str:
 
 
 def _table(data: LanguageData) -> DataTable:
-    """Each part with its documents, characters and words."""
+    """List each part with its documents, characters and words."""
     rows = []
     for part, documents in data.parts().items():
         lengths = [len(text) for text in documents]

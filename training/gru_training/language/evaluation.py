@@ -1,4 +1,4 @@
-"""The report of a language model, for people."""
+"""The report of a language model."""
 
 import math
 import statistics
@@ -30,14 +30,17 @@ class Figures(NamedTuple):
     """The quality of a model's predictions of held-out documents."""
 
     perplexity: float
-    """e to the mean cost of a token in nats; the ends of documents are tokens, too, and so is
-    `unknown`, whichever word it stands for."""
+    """e to the mean cost of a token in nats; the ends of documents count as tokens, and so does
+    `unknown`, whichever word it stands for.
+    """
     bits_per_character: float
-    """All bits, those for the letters of unknown words too, by the characters of the text."""
+    """All bits, including those for the letters of unknown words, divided by the characters of the
+    text.
+    """
 
 
 def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
-    """The figures of a part whose tokens cost so much on the average.
+    """Compute the figures of a part whose tokens have this mean cost.
 
     Args:
         nats: Mean over the tokens of the part.
@@ -49,10 +52,10 @@ def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
 
 
 def baseline_figures(read: ReadDocuments) -> dict[str, dict[str, Figures]]:
-    """Figures of simple models, by their name and the part that is held out."""
+    """Compute the figures of simple models, by name and held-out part."""
     train = _with_ends(read.train.rows)
     size = len(read.vocabulary)
-    # Each token once more than it occurs: one that does not occur has a probability, too.
+    # Each token counts one more than its occurrences, so that an unseen one has a probability, too.
     counts = np.bincount(np.concatenate(train), minlength=size)[1:] + 1
     unigram = np.concatenate([[np.nan], np.log(counts / counts.sum())])
     order = ORDERS[read.unit]
@@ -71,7 +74,7 @@ def baseline_figures(read: ReadDocuments) -> dict[str, dict[str, Figures]]:
 
 
 def as_json(figures: Mapping[str, Figures]) -> dict[str, dict[str, float]]:
-    """Figures by part, as `metrics.json` holds them."""
+    """Return the figures by part, as stored in `metrics.json`."""
     return {part: each._asdict() for part, each in figures.items()}
 
 
@@ -85,7 +88,7 @@ _BAR = "#0b63b5"
 
 
 def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[int]:
-    """Draw the state of the units that move most, over a text.
+    """Draw the state of the units that vary most over a text.
 
     Args:
         tokens: Tokens of the text, T of them.
@@ -109,7 +112,7 @@ def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[in
 
 
 def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:
-    """Draw what each token of a text costs, given those before it.
+    """Draw the cost of each token of a text, given those before it.
 
     Args:
         tokens: Tokens of the text, T of them.
@@ -139,13 +142,13 @@ def _name_tokens(axes: "object", tokens: Sequence[str]) -> None:
 
 
 TEMPERATURES = (0.5, 0.8, 1.0)
-"""Below 1 the likelier tokens are drawn more often."""
+"""Temperature; below 1 the likelier tokens are drawn more often."""
 
 
 def sampled_rows(
     model: LanguageModel, temperatures: Sequence[float], length: int, seed: int
 ) -> list[list[int]]:
-    """Token ids of documents from their beginning on, one for each temperature.
+    """Sample token ids of documents from their beginning, one document for each temperature.
 
     Args:
         model: Model that writes.
@@ -179,7 +182,7 @@ def sampled_rows(
 
 
 class Trace(NamedTuple):
-    """A document of T tokens, read from its beginning."""
+    """A document of T tokens, with states and costs."""
 
     states: np.ndarray
     """State of the last layer after each token, (T, U)."""
@@ -205,7 +208,7 @@ def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
 
 _SAMPLE = {"words": 60, "characters": 240}
 _TOKENS_SHOWN = {"words": 48, "characters": 120}
-"""Tokens in a sample, and in the pictures."""
+"""Number of tokens in a sample, and in the pictures."""
 _FENCE = "~~~"
 _MOST_TEXTS = 200
 _MOST_LETTERS = 2000
@@ -213,7 +216,7 @@ TEXTS = "held_out_texts.json"
 
 
 class Reported(NamedTuple):
-    """The results that a report is written from."""
+    """The results from which a report is written."""
 
     data: LanguageData
     read: ReadDocuments
@@ -266,7 +269,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
 
 
 def _draw_text(writer: TrainingRunWriter, found: Reported) -> list[int]:
-    """The pictures along the longest of the first test documents; the units shown."""
+    """Draw the pictures for the longest of the first test documents; returns the units shown."""
     row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _TOKENS_SHOWN[found.read.unit]]
     if not len(row):
         return []
@@ -277,7 +280,7 @@ def _draw_text(writer: TrainingRunWriter, found: Reported) -> list[int]:
 
 
 def _tokens_per_second(found: Reported) -> float:
-    """Trained on, in the median epoch; the time for measuring the validation is in it."""
+    """Compute the tokens per second of the median epoch, including its validation."""
     seconds = statistics.median(record.seconds for record in found.trained.result.epochs)
     return round(found.read.train.tokens / max(seconds, 1e-9), 1)
 
@@ -314,7 +317,7 @@ def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> 
 
 
 def _in_short(metrics: Mapping[str, Any]) -> str:
-    """State what a reader without time should know."""
+    """State the main results."""
     bits = metrics["model"]["test"]["bits_per_character"]
     floors = metrics["baselines"]
     name = min(floors, key=lambda name: floors[name]["validation"]["bits_per_character"])
@@ -338,7 +341,7 @@ def _table(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
-    """Write lines that explain the figures."""
+    """Explain the figures."""
     known = metrics["vocabulary_size"] - 2
     shares = ", ".join(
         f"{metrics['data'][part]['unknown_share']:.2%} of {part}" for part in ("validation", "test")

@@ -1,11 +1,11 @@
 """N-grams smoothed by interpolated, modified Kneser-Ney discounting.
 
 Chen and Goodman (1998), "An Empirical Study of Smoothing Techniques for Language Modeling",
-sections 2.7 and 3: what is counted of the longest n-grams are their occurrences, and of all shorter
-ones the different tokens that stand before them. Of each count a discount D1, D2 or D3 (for 1, 2
-and more) is taken off and given to the next shorter context; behind the shortest one all tokens are
-alike. As usual, n-grams at the beginning of a document count by their occurrences, since nothing
-stands before them.
+sections 2.7 and 3: the longest n-grams are counted by their occurrences, all shorter ones by the
+different tokens that precede them. A discount D1, D2 or D3 (for counts of 1, 2 and more) is
+subtracted from each count and given to the next shorter context; after the shortest one all tokens
+are equally likely. As usual, n-grams at the beginning of a document count by their occurrences,
+since nothing precedes them.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 _BEGIN = 0
-"""The number of what stands before a document: that of padding, which no document holds."""
+"""Number that precedes a document: that of padding, which no document contains."""
 
 
 class _Order(NamedTuple):
@@ -23,9 +23,9 @@ class _Order(NamedTuple):
     keys: np.ndarray
     """(G,) int64: number of the context, times V, plus the token; distinct and sorted."""
     kept: np.ndarray
-    """(G,) what is left of the n-gram's probability after the discount."""
+    """(G,) remainder of the n-gram's probability after the discount."""
     given: np.ndarray
-    """(C,) of each context, what is left over for the shorter one."""
+    """(C,) share of each context that is left for the shorter one."""
 
 
 class KneserNey:
@@ -59,13 +59,13 @@ class KneserNey:
             context = self._contexts(tokens, places, length - 1)
             known = context >= 0
             at, seen = _look_up(order.keys, context[known] * self._size + tokens[places[known]])
-            # A context that nothing was counted behind passes everything on.
+            # A context without any counts passes everything on.
             found[known] *= order.given[context[known]]
             found[known] += np.where(seen, order.kept[at], 0)
         return found
 
     def _contexts(self, tokens: np.ndarray, places: np.ndarray, length: int) -> np.ndarray:
-        """The numbers of the `length` tokens before places, -1 where they were never seen."""
+        """Return the numbers of the `length` tokens before places, -1 for unseen ones."""
         numbers = np.zeros(len(places), np.int64)
         for back in range(length, 0, -1):
             order = self._orders[length - back]
@@ -82,7 +82,7 @@ class KneserNey:
         counts = np.bincount(number[counted], minlength=size)  # occurrences
         if length < self.order:
             longer_keys, longer = numbers[length]
-            # Each different longer n-gram that ends a place where something is counted.
+            # Each different longer n-gram counts once at the place where it ends.
             first = np.full(len(longer_keys), -1)
             places = np.flatnonzero(counted)
             first[longer[places]] = places
@@ -105,14 +105,14 @@ class KneserNey:
 
 
 class _Numbers(NamedTuple):
-    """The different n-grams of one length, and which one ends at each place."""
+    """The different n-grams of one length, and the one that ends at each place."""
 
     keys: np.ndarray
     number: np.ndarray
 
 
 def _laid_out(rows: Sequence[np.ndarray], order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Documents behind each other with beginnings between them, and which places are tokens."""
+    """Concatenate documents with beginnings between them; also returns which places are tokens."""
     pause = np.full(order, _BEGIN, np.int64)
     pieces = [piece for row in rows for piece in (pause, row)]
     tokens = np.concatenate([np.zeros(0, np.int64), *pieces]).astype(np.int64)
@@ -120,7 +120,7 @@ def _laid_out(rows: Sequence[np.ndarray], order: int) -> tuple[np.ndarray, np.nd
 
 
 def _numbered(tokens: np.ndarray, size: int, order: int) -> list[_Numbers]:
-    """Number the n-grams that end at each place, those of beginnings among them."""
+    """Number the n-grams that end at each place, including those of beginnings."""
     found: list[_Numbers] = []
     context = np.zeros(len(tokens), np.int64)
     for _ in range(order):
@@ -131,9 +131,9 @@ def _numbered(tokens: np.ndarray, size: int, order: int) -> list[_Numbers]:
 
 
 def _discounts(counts: np.ndarray) -> np.ndarray:
-    """Return what is taken off counts of 0, 1, 2 and more; equation (26) of Chen and Goodman.
+    """Return the discounts of counts of 0, 1, 2 and more; equation (26) of Chen and Goodman.
 
-    Where too few n-grams have these counts for the formula, 1/2, 1 and 3/2, as KenLM does.
+    If too few n-grams have these counts for the formula, they are 1/2, 1 and 3/2, as in KenLM.
     """
     n = np.bincount(np.minimum(counts, 5), minlength=5)[1:5].astype(float)
     fallback = np.array([0, 0.5, 1, 1.5])
@@ -145,6 +145,6 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
 
 
 def _look_up(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of each wanted key among sorted ones, and whether it is there."""
+    """Find the positions of keys among sorted ones; also returns whether each was found."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted

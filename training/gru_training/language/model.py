@@ -10,18 +10,18 @@ from gru_training.language.config import LanguageModelConfig
 from keras_gru import GRU
 
 _ROWS = 1024
-"""Targets whose log-odds over all tokens are computed at once."""
+"""Number of targets whose log-odds over all tokens are computed at once."""
 _TARGET_PENALTY = -1e9
-"""Added to the log-odds of a drawn token that is the target itself."""
+"""Value added to the log-odds of a drawn token that is the target itself."""
 
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class LanguageModel(keras.Model):
     """A model from token ids to the log-odds of the next token.
 
-    The rows of one table are the vectors of the tokens on their way in and the weights of the
-    softmax on the way out (Inan et al. 2017, "Tying Word Vectors and Word Classifiers"). Dropout
-    keeps its mask over all steps of a chunk (Gal and Ghahramani 2016, arXiv:1512.05287).
+    The rows of one table are both the input vectors of the tokens and the weights of the softmax
+    (Inan et al. 2017, "Tying Word Vectors and Word Classifiers"). Dropout keeps its mask over all
+    steps of a chunk (Gal and Ghahramani 2016, arXiv:1512.05287).
 
     V tokens, E the embedding size, U units, L layers.
 
@@ -66,7 +66,7 @@ class LanguageModel(keras.Model):
         self.build((None, None))
 
     def make_gru(self, name: str) -> Any:
-        """A layer that returns its states at all steps, (B, T, U), and the last one."""
+        """Make a layer that returns its states at all steps, (B, T, U), and the last one."""
         return GRU(
             self.units,
             return_sequences=True,
@@ -76,7 +76,7 @@ class LanguageModel(keras.Model):
         )
 
     def build(self, input_shape: Any = None) -> None:  # noqa: ARG002
-        """Make the weights."""
+        """Create the weights."""
         self.embedding.build((None, None))
         width = self.embedding_size
         for gru, drop in zip(self.grus, self.drops[:-1], strict=True):
@@ -94,7 +94,7 @@ class LanguageModel(keras.Model):
         training: bool = False,
         mask: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Read on from a state.
+        """Continue reading from a state.
 
         Args:
             token_ids: (B, T) int32.
@@ -116,18 +116,18 @@ class LanguageModel(keras.Model):
         return self.projection(self.drops[-1](x, training=training)), after
 
     def logits(self, features: Any) -> Any:
-        """Log-odds (..., V - 1) of all tokens but padding: place k is of token k + 1."""
+        """Compute log-odds (..., V - 1) of all tokens but padding; place k is token k + 1."""
         table = tf.convert_to_tensor(self.embedding.embeddings)
         bias = tf.convert_to_tensor(self.output_bias)
         return tf.matmul(features, table[1:], transpose_b=True) + bias[1:]
 
     def call(self, token_ids: Any, training: bool = False) -> Any:
-        """Log-odds (B, T, V - 1) of what follows each token of (B, T), from a new beginning."""
+        """Compute log-odds (B, T, V - 1) of the token after each of (B, T), from the start."""
         features, _ = self.read(token_ids, training=training)
         return self.logits(features)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
@@ -140,7 +140,7 @@ class LanguageModel(keras.Model):
 
 
 def build_language_model(config: LanguageModelConfig, vocabulary_size: int) -> LanguageModel:
-    """A model of these sizes, with weights of its own.
+    """Build a model of these sizes with new weights.
 
     Args:
         config: Sizes and dropout rates.
@@ -158,7 +158,7 @@ def build_language_model(config: LanguageModelConfig, vocabulary_size: int) -> L
 
 
 def full_cross_entropy(model: LanguageModel, features: Any, targets: Any) -> Any:
-    """Cross-entropy over all tokens, for training with few of them.
+    """Compute the cross-entropy over all tokens, for training with small vocabularies.
 
     Args:
         model: Model with the softmax.
@@ -174,12 +174,12 @@ def full_cross_entropy(model: LanguageModel, features: Any, targets: Any) -> Any
 def sampled_cross_entropy(
     model: LanguageModel, features: Any, targets: Any, samples: int, seed: Any
 ) -> Any:
-    """Cross-entropy over the target and tokens drawn log-uniformly, the same for all targets.
+    """Compute the cross-entropy over the target and log-uniformly drawn, shared tokens.
 
     Class k is drawn with probability log((k + 2) / (k + 1)) / log(C + 1) (Jean et al. 2015,
-    arXiv:1412.2007, with the distribution of Zipf's law). From each log-odds the logarithm of how
-    often the token is expected to be drawn is taken off, so that the gradient is that of the whole
-    softmax as the number of samples grows. Only the rows of the table that are used have a
+    arXiv:1412.2007, with the distribution of Zipf's law). The logarithm of the expected number of
+    draws of a token is subtracted from its log-odds, so that the gradient approaches that of the
+    whole softmax as the number of samples grows. Only the rows of the table that are used have a
     gradient.
 
     Args:
@@ -211,7 +211,7 @@ def sampled_cross_entropy(
 
 
 def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) -> Any:
-    """Log-probabilities of targets over all tokens, a part of them at a time.
+    """Compute log-probabilities of targets over all tokens, part by part.
 
     Args:
         model: Model with the softmax.
@@ -239,16 +239,16 @@ def target_log_probabilities(model: LanguageModel, features: Any, targets: Any) 
 
 
 def _log_expected(ids: Any, classes: int, samples: int) -> Any:
-    """Return the logarithm of how often each token is drawn on the average."""
+    """Return the logarithm of the expected number of draws of each token."""
     place = tf.cast(ids, tf.float32)  # class k is token k + 1
     share = tf.math.log1p(1 / place) / tf.math.log(tf.cast(classes + 1, tf.float32))
     return tf.math.log(share * samples)
 
 
 def _resource(variable: Any) -> Any:
-    """The variable of TensorFlow, whose gather has a sparse gradient."""
+    """Return the variable of TensorFlow, whose gather has a sparse gradient."""
     return getattr(variable, "value", variable)
 
 
 _EMBEDDING_RANGE = 0.05
-"""Vectors begin between plus and minus this."""
+"""Bound of the initial vectors, which are drawn between minus and plus this."""

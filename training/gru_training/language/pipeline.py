@@ -1,4 +1,4 @@
-"""The language pipeline, which makes a run directory of documents."""
+"""The language pipeline, which turns documents into a run directory."""
 
 import time
 from collections.abc import Callable
@@ -39,14 +39,14 @@ def train_language(
         data: Documents of these settings that were read already, and their notes shown.
 
     Returns:
-        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        Complete run on disk. After SIGINT it holds the best epoch until then and
         `metrics["interrupted"]` is true.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
-    to the same weights, and what the next training of this name removes.
+    Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
+    the same weights, and files that the next training of this name removes.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Documents as numbers of words or characters."""
+"""Conversion of documents to numbers of words or characters."""
 
 import math
 from collections import Counter
@@ -14,9 +14,9 @@ from gru_training.words.tokens import NEW_LINE
 from gru_training.words.vocabulary import TokenIndex, Vocabulary, build_vocabulary, index_tokens
 
 _STOP = ""
-"""Stands for the end of a word."""
+"""Letter for the end of a word."""
 _LETTERS = 0x110000
-"""Code points that Unicode has; each could be the next."""
+"""Number of code points of Unicode, each of which could be the next letter."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Spelling:
     def bits(self, word: str) -> float:
         """Return the cost of a word's letters, in bits.
 
-        A letter that was never counted is one of all code points: these share one count.
+        Letters that were never counted share one count, which is divided among all code points.
         """
         return sum(map(self._bits, (*word, _STOP)))
 
     def bits_of(self, words: Mapping[str, int]) -> float:
-        """Return the cost of words, each as often as it occurs, in bits."""
+        """Return the cost of words, each times its occurrences, in bits."""
         return sum(n * self.bits(word) for word, n in words.items())
 
     def _bits(self, letter: str) -> float:
@@ -58,16 +58,16 @@ class Spelling:
 
 
 _CLOSING = frozenset((*".,!?;:)]}%'\u2019", "...", "n't", "'s", "'re", "'ve", "'ll", "'d", "'m"))
-"""Words and marks without a blank before them."""
+"""Words and marks without a preceding blank."""
 
 
 def shown_texts(tokens: Sequence[str], unit: Unit) -> list[str]:
-    """Return what each token adds to the text before it: a word its blank, the end nothing."""
+    """Return the text that each token adds: words with their blank, nothing for the end."""
     return ["" if token == END else _shown(token, unit) for token in tokens]
 
 
 def joined(tokens: Iterable[str], unit: Unit) -> str:
-    """A text of these tokens."""
+    """Join tokens to a text."""
     return "".join(shown_texts(list(tokens), unit)).removeprefix(" " if unit == "words" else "")
 
 
@@ -89,25 +89,26 @@ class TokenPart:
     rows: Sequence[np.ndarray]
     """Token ids of each document, each (T_i,) int32, none of them padding or the end."""
     characters: int
-    """Characters of the text that the tokens stand for: those of each word and a blank behind it,
-    and one for the end of each document; of characters themselves no blanks."""
+    """Number of characters that the tokens stand for: those of each word and a blank after it, and
+    one for the end of each document; for characters there are no blanks.
+    """
     unknown: Mapping[str, int]
-    """Number of occurrences of each token that the vocabulary lacks."""
+    """Number of occurrences of each token missing from the vocabulary."""
 
     @property
     def tokens(self) -> int:
-        """Number of tokens that are predicted, the ends of the documents among them."""
+        """Number of tokens that are predicted, including the ends of the documents."""
         return sum(map(len, self.rows)) + len(self.rows)
 
     @property
     def unknown_share(self) -> float:
-        """Share of the tokens that the vocabulary lacks."""
+        """Share of the tokens missing from the vocabulary."""
         return sum(self.unknown.values()) / self.tokens
 
 
 @dataclass(frozen=True)
 class ReadDocuments:
-    """All parts, with the vocabulary learned of the training part."""
+    """All parts, with the vocabulary learned from the training part."""
 
     unit: Unit
     vocabulary: Vocabulary
@@ -116,10 +117,10 @@ class ReadDocuments:
     validation: TokenPart
     test: TokenPart
     spelling: Spelling
-    """Costs of the letters of words that the vocabulary lacks."""
+    """Costs of the letters of words missing from the vocabulary."""
 
     def parts(self) -> dict[str, TokenPart]:
-        """The parts by name: train, validation, test."""
+        """Return the parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
@@ -149,7 +150,7 @@ def read_tokens(data: LanguageData, config: LanguageDataConfig) -> ReadDocuments
 
 
 def _part(index: TokenIndex, vocabulary: Vocabulary, unit: Unit, most: int | None) -> TokenPart:
-    """The documents as ids, those behind the first `most` tokens left out."""
+    """Convert the documents to ids, of at most `most` tokens each."""
     numbers = {token: number for number, token in enumerate(vocabulary.tokens)}
     ids = np.array([numbers.get(token, UNKNOWN) for token in index.tokens], np.int32)
     rows = index.rows

@@ -33,12 +33,12 @@ class LanguageRun(TaskRun):
 
     @property
     def unit(self) -> Unit:
-        """Unit that is predicted one after the other."""
+        """The unit that is predicted at each step."""
         return self.config.data.reads
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":
-        """The words or characters that the model knows."""
+        """The known words or characters."""
         from gru_training.language.reading import END, END_ID
         from gru_training.words.vocabulary import load_vocabulary
 
@@ -52,13 +52,13 @@ class LanguageRun(TaskRun):
         return vocabulary
 
     def preprocessor(self) -> "TextPreprocessor":
-        """Text to token ids, as in training."""
+        """Return the conversion of text to token ids, as in training."""
         from gru_training.words.vocabulary import TextPreprocessor
 
         return TextPreprocessor(self.vocabulary, max_tokens=1, reading=self.unit)
 
     def load_model(self) -> "LanguageModel":
-        """The model of the best epoch.
+        """Load the model of the best epoch.
 
         Raises:
             RunDirectoryError: The file is damaged, or knows another number of tokens than the run.
@@ -78,7 +78,7 @@ class LanguageRun(TaskRun):
         return model
 
     def held_out_texts(self) -> list[str]:
-        """The first test documents, each cut behind 2,000 characters."""
+        """Return the first test documents, each cut after 2,000 characters."""
         from gru_training.language.evaluation import TEXTS
 
         texts = self._json(TEXTS)

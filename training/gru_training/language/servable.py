@@ -1,4 +1,4 @@
-"""A language model as an export needs it: its signatures, and requests with its answers."""
+"""The export of a language model: its signatures, and requests with their answers."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ def log_probabilities(model: LanguageModel, token_ids: Any) -> tuple[Any, Any]:
     last = tf.equal(places, lengths[:, tf.newaxis])  # (B, T + 1)
     padded = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PADDING)
     targets = tf.where(last, END_ID, padded)
-    # Padding stands behind the text, where nothing that is read from it matters.
+    # Padding follows the text, where what is read no longer matters.
     features, _ = model.read(tf.concat([ends, token_ids], axis=1))
     there = tf.not_equal(targets, PADDING)
     found = target_log_probabilities(
@@ -51,11 +51,11 @@ def log_probabilities(model: LanguageModel, token_ids: Any) -> tuple[Any, Any]:
 
 
 MOST_NEXT = 128
-"""Next tokens that `step` names, at most."""
+"""Most next tokens that `step` returns."""
 
 
 class LanguageSignatures(tf.Module):
-    """A language model that reads raw strings.
+    """The signatures of a language model on raw strings.
 
     B texts, T tokens of the longest text, K next tokens, S the size of the streaming state.
 
@@ -74,7 +74,8 @@ class LanguageSignatures(tf.Module):
         shown: Sequence[str],
     ) -> None:
         super().__init__(name="language")
-        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
+        # These are bare functions: for a model as attribute, the writer would also save Keras' own
+        # graphs.
         self._log_probabilities = partial(log_probabilities, model)
         self._read, self._logits = partial(model.read), partial(model.logits)
         self._project = partial(model.projection)
@@ -87,8 +88,9 @@ class LanguageSignatures(tf.Module):
         self.next_count = min(len(tokens) - 1, MOST_NEXT)
 
     def by_name(self) -> dict[str, Any]:
-        """The concrete functions by signature name."""
-        # Not attributes of the module: the writer would trace and save those a second time.
+        """Return the concrete functions by signature name."""
+        # They are not attributes of the module, as the writer would trace and save them a second
+        # time.
         text = tf.TensorSpec((None,), tf.string, "text")
         with portable():
             score = tf.function(self.score, autograph=False).get_concrete_function(text)
@@ -99,7 +101,7 @@ class LanguageSignatures(tf.Module):
         return {"serving_default": score, "score": score, "step": step}
 
     def score(self, text: Any) -> dict[str, Any]:
-        """Say how likely texts are.
+        """Compute the likelihood of texts.
 
         Args:
             text: (B,) string.
@@ -125,7 +127,7 @@ class LanguageSignatures(tf.Module):
         }
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
-        """Read on, and say what may come next. The caller keeps the state.
+        """Read further, and return the likeliest next tokens. The caller keeps the state.
 
         Args:
             token: (B,) string, the next word or character of each row's text; a longer piece is
@@ -160,9 +162,9 @@ _FILES = ("config.json", "model.keras", "vocabulary.txt")
 
 
 class LanguageScorer:
-    """The model of a language run; answers as the signature `score` of its export does.
+    """The model of a language run, which answers like the signature `score` of its export.
 
-    A missing text is read as an empty one.
+    A missing text counts as empty.
 
     Args:
         run: Complete run.
@@ -216,13 +218,13 @@ class ReadTexts:
         self._scorer, self._ids, self.lengths = scorer, ids, lengths
 
     def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """Return how likely some of the texts are."""
+        """Return the likelihoods of some texts."""
         lengths = self.lengths[rows]
         return self._scorer.answer(self._ids[rows, : max(1, lengths.max())], lengths)
 
 
 def _graph(model: LanguageModel) -> Any:
-    """Trace the way from token ids (B, T) to log-probabilities, as the exported model takes it."""
+    """Trace the computation of log-probabilities from token ids (B, T), as in exports."""
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def scores(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -238,7 +240,7 @@ _GOLDEN_LETTERS = 200
 _STEPPED_TOKENS = 12
 _STREAMED_TEXTS, _STREAMED_TOKENS = 16, 48
 _GAP = 1e-4
-"""Least distance of two next tokens in a request that other machines must answer in this order."""
+"""Least difference of two next tokens that other machines must answer in this order."""
 
 
 class LanguageServable(Servable):
@@ -261,7 +263,7 @@ class LanguageServable(Servable):
         self._texts = ["", *(text[:_GOLDEN_LETTERS] for text in run.held_out_texts())]
 
     def golden(self) -> list[Request]:
-        """Requests on held-out texts, with the answers of the Keras model."""
+        """Return requests on held-out texts with the answers of the Keras model."""
         requests = []
         for number, size in enumerate(_GOLDEN_BATCHES):
             batch = [self._texts[(number + place) % len(self._texts)] for place in range(size)]
@@ -270,7 +272,7 @@ class LanguageServable(Servable):
         return requests + self._golden_steps(self._texts[:4])
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Log-probabilities of what comes next, token by token: the Keras model beside `step`."""
+        """Compute log-probabilities of the next token by the Keras model and by `step`."""
         texts = self._texts[1 : _STREAMED_TEXTS + 1]
         state = tf.zeros((len(texts), self.module.state_size))
         columns = self._preprocessor.tokens(tf.constant(texts), limit=False).to_tensor("")
@@ -283,7 +285,7 @@ class LanguageServable(Servable):
             yield self._next(ids)[alive], answer["log_probability"].numpy()[alive]
 
     def card(self) -> dict[str, Any]:
-        """Return the entries of this task on the model card."""
+        """Return this task's entries of the model card."""
         return {
             "unit": self._run.unit,
             "vocabulary_size": len(self._run.vocabulary),
@@ -301,7 +303,7 @@ class LanguageServable(Servable):
         return found
 
     def _next(self, ids: np.ndarray) -> np.ndarray:
-        """Log-probabilities of the likeliest next tokens behind texts (B, T), (B, K)."""
+        """Compute log-probabilities of the likeliest next tokens after texts (B, T), (B, K)."""
         lengths = (ids != PADDING).sum(axis=1)
         after = self._log_softmax(ids)[np.arange(len(ids)), lengths]
         return -np.sort(-after, axis=1)[:, : self.module.next_count]
@@ -324,7 +326,7 @@ class LanguageServable(Servable):
         return Request(name, {"text": encoded(texts)}, outputs)
 
     def _golden_steps(self, texts: Sequence[str]) -> list[Request]:
-        """A chain of steps; each takes the state that the one before led to."""
+        """Make a chain of steps; each takes the state returned by the previous one."""
         requests = []
         state = np.zeros((len(texts), self.module.state_size), np.float32)
         columns = self._preprocessor.tokens(tf.constant(texts), limit=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LanguageTask(Task, Searchable, Scorable):
-    """Texts in, what comes next out."""
+    """Language modelling: the prediction of the next token of texts."""
 
     settings = LanguageConfig
     data_kind = "texts to continue"
@@ -74,7 +74,7 @@ class LanguageTask(Task, Searchable, Scorable):
         return try_settings(config, data, after_epoch)
 
     def show_results(self, run: "LanguageRun", console: "Console") -> Verdict | None:
-        """Print how well the model and the baselines predict the documents held out."""
+        """Print how well the model and the baselines predict the held-out documents."""
         models = {"GRU": run.metrics["model"], **run.metrics["baselines"]}
         for key, heading, style in (
             ("perplexity", "perplexity", ",.2f"),
@@ -107,7 +107,7 @@ class LanguageTask(Task, Searchable, Scorable):
         return LanguageServable(run)
 
     def scorer(self, run: "LanguageRun") -> "LanguageScorer":
-        """Load what says how likely the texts of a table are."""
+        """Load the scorer of the likelihood of a table's texts."""
         from gru_training.language.servable import LanguageScorer
 
         return LanguageScorer(run)

@@ -1,4 +1,4 @@
-"""Training a language model, with nothing written."""
+"""Training of a language model, without writing anything."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,11 @@ from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
 from gru_training.loop.progress import ProgressGroup, TrainingProgress
 
 _AVERAGING_STEPS = 8
-"""Steps between two updates: a large table takes long to read."""
+"""Number of steps between two updates, since a large table takes long to read."""
 
 
 class MovingAverage:
-    """A second model, whose weights follow those of the first.
+    """A second model whose weights are moving averages of the first model's.
 
     Args:
         model: Model that is trained.
@@ -43,7 +43,7 @@ class MovingAverage:
         follower.set_weights(model.get_weights())
 
     def follow(self, step: Any) -> None:
-        """After a step of this number, from 1, move the averages; in a graph."""
+        """Update the averages after the step of this number, from 1; inside a graph."""
 
         def move() -> Any:
             number = tf.cast(tf.convert_to_tensor(step), tf.float32)
@@ -61,7 +61,7 @@ Step = Callable[[Chunk, Any], Mapping[str, Any]]
 
 
 def carried_states(model: LanguageModel, batch_size: int) -> list[tf.Variable]:
-    """Zeros for the state of each layer, (B, U) each, as variables that steps carry it in."""
+    """Make variables of zeros, (B, U) each, that carry the state of each layer between steps."""
     return [
         tf.Variable(tf.zeros((batch_size, gru.units)), trainable=False, name=f"state_{number}")
         for number, gru in enumerate(model.grus, start=1)
@@ -78,7 +78,7 @@ def make_train_step(
     seed: int,
     average: MovingAverage | None = None,
 ) -> Step:
-    """One gradient step on the mean loss of a chunk, as a graph.
+    """Make the function of one gradient step on the mean loss of a chunk, as a graph.
 
     Args:
         model: Model to train, which reads with dropout.
@@ -90,7 +90,7 @@ def make_train_step(
         average: Moving average that follows the weights; none by default.
 
     Returns:
-        The step: sums over the targets of the loss and of its bits.
+        Training step, which returns the sums over the targets of the loss and of its bits.
     """
     optimizer.build(model.trainable_variables)
 
@@ -124,7 +124,9 @@ def make_train_step(
 
 
 def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step:
-    """The loss of a chunk over all tokens and without dropout, as a graph; see `make_train_step`.
+    """Make the function of a chunk's loss over all tokens without dropout, as a graph.
+
+    See `make_train_step`.
 
     Args:
         model: Model to evaluate.
@@ -150,7 +152,7 @@ def _signature(carried: Sequence[tf.Variable]) -> tuple[Chunk, tf.TensorSpec]:
 
 
 def _begun(carried: Sequence[tf.Variable], goes_on: Any) -> list[Any]:
-    """The states that rows begin a chunk with: zeros where it begins a document."""
+    """Return the states with which rows begin a chunk: zeros at the beginning of a document."""
     return [tf.where(goes_on[:, tf.newaxis], state, tf.zeros_like(state)) for state in carried]
 
 
@@ -160,24 +162,24 @@ def _sums(losses: Any) -> Mapping[str, Any]:
 
 
 METRIC_SHOWN = "bits"
-"""The measure that is shown while training."""
+"""The measure that is shown during training."""
 _FULL_SOFTMAX_WORDS = 10_000
-"""More tokens than this are sampled by default."""
+"""Number of tokens above which the loss is sampled by default."""
 _SAMPLES = 1024
 
 
 class TrainedModel(NamedTuple):
-    """A model, and how it was trained."""
+    """A model with the history of its training."""
 
     model: LanguageModel
     """Model with the weights of its best epoch."""
     result: FitResult
     samples: int
-    """Tokens that each target was compared with; 0 for all."""
+    """Number of tokens with which each target was compared; 0 for all."""
 
 
 def sample_count(config: LanguageConfig, vocabulary_size: int) -> int:
-    """Tokens that each target is compared with while training; 0 for all."""
+    """Return the number of tokens with which each target is compared in training; 0 for all."""
     if config.training.sampled is not None:
         return config.training.sampled if config.training.sampled < vocabulary_size - 1 else 0
     return _SAMPLES if vocabulary_size > _FULL_SOFTMAX_WORDS else 0
@@ -191,7 +193,7 @@ def train_model(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
 ) -> TrainedModel:
-    """Train with Adam; the model keeps its best epoch.
+    """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
         read: The documents.
@@ -248,7 +250,7 @@ def train_model(
 
 
 def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
-    """Adam that moves only the rows of the table that a chunk has used, where it uses few.
+    """Make an Adam that moves only the rows of the table used by a chunk, if these are few.
 
     Args:
         config: Settings of the training.
@@ -277,9 +279,9 @@ class Evaluation:
         self.step = make_eval_step(model, carried_states(model, batch_size))
 
     def batches(self, rows: Sequence[Any]) -> DocumentChunks:
-        """Documents as the step reads them, whole and in the order of length."""
+        """Batches of whole documents, in the order of length."""
         return DocumentChunks(rows, self._batch_size, self._steps)
 
     def nats(self, rows: Sequence[Any]) -> float:
-        """Mean of what each token costs, the end of each document among them."""
+        """Mean cost of a token, including the end of each document."""
         return evaluate(self.step, self.batches(rows))["loss"]

@@ -1,4 +1,4 @@
-"""Padded batches of rows of like length."""
+"""Padded batches of rows of similar length."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ class Batch(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Rows of which each epoch reads only some, such as those that were learned from before."""
+    """A group of rows of which each epoch reads only some, such as earlier ones."""
 
     first: int
-    """Number of the first of these rows, among all rows."""
+    """Number of the first of these rows among all rows."""
     rows: int
-    """Number of these rows, one behind the other."""
+    """Number of these rows, which are consecutive."""
     share: float
-    """Share of these rows that is drawn for each epoch anew."""
+    """Share of these rows that is drawn anew for each epoch."""
 
     @property
     def read(self) -> int:
@@ -37,7 +37,7 @@ class Drawn(NamedTuple):
         return self.rows - self.read
 
     def drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """The rows of an epoch, of `count` in all."""
+        """Draw the rows of an epoch, of `count` in all."""
         if not self.rows:
             return np.arange(count)
         chosen = self.first + rng.choice(self.rows, self.read, replace=False)
@@ -83,16 +83,16 @@ class LengthBucketedBatches:
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Number of batches per epoch."""
         return math.ceil(self._count / self._batch_size)
 
     @property
     def _count(self) -> int:
-        """Rows per epoch."""
+        """Number of rows per epoch."""
         return len(self._rows) - self._drawn.left_out
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of one epoch."""
+        """Yield the batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         rows = self._drawn.drawn(len(self._rows), rng)
         if self._shares is None:
@@ -110,7 +110,7 @@ class LengthBucketedBatches:
             yield self._batch(batches[index])
 
     def in_length_order(self) -> Iterator[Batch]:
-        """The batches for evaluation, unshuffled; `length_order` tells which row is where.
+        """Yield the batches for evaluation, unshuffled; `length_order` maps them to the rows.
 
         Their sizes differ by at most one row; a small last batch would be compiled for separately.
         """
@@ -119,7 +119,7 @@ class LengthBucketedBatches:
             yield self._batch(indices)
 
     def length_order(self) -> np.ndarray:
-        """(N,): the row numbers in the order of `in_length_order`."""
+        """Return the row numbers (N,) in the order of `in_length_order`."""
         return np.argsort(self._lengths, kind="stable")
 
     def _batch(self, indices: np.ndarray) -> Batch:

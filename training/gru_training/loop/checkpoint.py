@@ -1,9 +1,8 @@
-"""Checkpoints, with which a killed training continues as if it had never stopped.
+"""Checkpoints, from which a killed training continues as if it had not been interrupted.
 
 A checkpoint is one file, `.<name>.checkpoint` beside the place of the run: an .npz archive of the
-model's and the optimizer's variables, random number generators among them, and of the best
-epoch's weights, with everything else as JSON. It is replaced as a whole, so that there is always
-a complete one.
+model's and the optimizer's variables, including random number generators, and of the best epoch's
+weights, with everything else as JSON. It is replaced atomically, so there is always a complete one.
 """
 
 import json
@@ -24,7 +23,7 @@ from gru_training.errors import CheckpointError
 
 @dataclass
 class Totals:
-    """Sums over rows, for means that weigh every row alike."""
+    """Sums over rows, for means that weigh every row equally."""
 
     sums: dict[str, float] = field(default_factory=dict)
     """Sums of the loss and each metric over the rows."""
@@ -54,7 +53,7 @@ class EpochRecord:
     epoch: int
     """Number of the epoch, from 1."""
     train: dict[str, float]
-    """Means over the epoch's training rows, with dropout, while the weights moved."""
+    """Means over the epoch's training rows, with dropout, while the weights changed."""
     validation: dict[str, float]
     """Means over the validation rows after the epoch."""
     learning_rate: float
@@ -68,11 +67,11 @@ class FitState:
     epoch: int = 1
     """Current epoch, from 1."""
     step: int = 0
-    """Number of the current epoch's steps that are done."""
+    """Number of finished steps of the current epoch."""
     totals: Totals = field(default_factory=Totals)
     """Sums over the current epoch's rows so far."""
     seconds: float = 0.0
-    """Seconds spent on the current epoch when a checkpoint was written."""
+    """Seconds spent on the current epoch at the last checkpoint."""
     records: list[EpochRecord] = field(default_factory=list)
     """Results of the epochs before the current one."""
     best_epoch: int = 0
@@ -83,17 +82,17 @@ SECONDS_BETWEEN = 30.0
 
 
 def checkpoint_path(run: Path) -> Path:
-    """The path of a run's checkpoint."""
+    """Return the path of a run's checkpoint."""
     return run.parent / f".{run.name}.checkpoint"
 
 
 def run_of(path: Path) -> Path:
-    """The inverse of `checkpoint_path`."""
+    """Return the run of a checkpoint's path, the inverse of `checkpoint_path`."""
     return path.parent / path.name[1:].removesuffix(".checkpoint")
 
 
 def existing_checkpoint(run: Path) -> Path:
-    """The checkpoint of an interrupted run.
+    """Find the checkpoint of an interrupted run.
 
     Args:
         run: The run's intended path.
@@ -115,13 +114,13 @@ def existing_checkpoint(run: Path) -> Path:
 
 
 def cut_short(folder: Path) -> list[Path]:
-    """Paths of the interrupted runs of a folder that have a checkpoint, the newest first."""
+    """List the interrupted runs of a folder that have a checkpoint, the newest first."""
     paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
     return [run_of(path) for _, path in sorted(paths, reverse=True)]
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings with which a checkpoint was written.
+    """Read the settings with which a checkpoint was written.
 
     Raises:
         CheckpointError: There is none, or it is damaged.
@@ -196,7 +195,7 @@ class Checkpoint:
         """Set the variables to those of the checkpoint.
 
         Returns:
-            The state and the best epoch's weights; None if there is no checkpoint.
+            State and weights of the best epoch; None if there is no checkpoint.
 
         Raises:
             CheckpointError: The file is damaged, or belongs to other data or another model; no
@@ -228,9 +227,9 @@ class Checkpoint:
 
 @contextmanager
 def _archive(path: Path) -> Iterator[Any]:
-    """The file's arrays; errors in reading them become the package's own."""
+    """Read the file's arrays; errors become the package's own."""
     try:
-        # np.load leaves a file that it cannot read open, unless it is given the open file.
+        # np.load does not close a file that it cannot read unless it is given the open file.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             yield archive
     except FileNotFoundError as error:

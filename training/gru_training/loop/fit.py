@@ -1,8 +1,8 @@
-"""The training loop: functions that know neither texts nor series.
+"""The training loop, independent of texts and series.
 
-A *per-row function* takes targets and model outputs and returns one value per row, (B,). Losses
-and metrics are of this kind, so that means over an epoch weigh every row alike, however the rows
-fall into batches.
+A *per-row function* takes targets and model outputs and returns one value per row, (B,). Losses and
+metrics are of this kind, so means over an epoch weigh every row equally, however the rows are
+distributed over batches.
 """
 
 import math
@@ -28,17 +28,17 @@ from gru_training.termination import check_interrupt
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Function of the targets and outputs of many rows."""
 AnyBatch = tuple[Any, np.ndarray]
-"""Inputs and targets of a step: a `gru_training.loop.batches.Batch`, or a task's own."""
+"""Inputs and targets of a step: a `gru_training.loop.batches.Batch`, or a task's own type."""
 Step = Callable[[Any, Any], Mapping[str, Any]]
 """Function from a batch to the sums over its rows of the loss and of each metric."""
 OUTPUTS = "outputs"
-"""Key under which a step returns the outputs of the model, if it does."""
+"""Key under which a step may return the outputs of the model."""
 
 
 def evaluate(
     eval_step: Step, batches: Iterable[AnyBatch], measures: Mapping[str, Measure] | None = None
 ) -> dict[str, float]:
-    """Means over all rows of the loss and each metric, and the measures of all rows.
+    """Compute means over all rows of the loss and each metric, and the measures of all rows.
 
     Args:
         eval_step: Step from `make_eval_step`; with measures one that returns outputs.
@@ -64,7 +64,7 @@ def evaluate(
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
-"""Score that early stopping maximises, made of validation means; later entries break ties."""
+"""Score that early stopping maximises, computed from validation means; later entries break ties."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class FitResult:
     epochs: tuple[EpochRecord, ...]
     best_epoch: int
     interrupted: bool
-    """Stopped by SIGINT before early stopping or the last epoch."""
+    """Whether SIGINT ended it before early stopping or the last epoch."""
     earlier_seconds: float = 0.0
-    """Seconds of training before the break, where it went on from a checkpoint."""
+    """Seconds of training before the interruption, if it continued from a checkpoint."""
 
 
 class TrainingBatches(Protocol):
@@ -89,13 +89,13 @@ class TrainingBatches(Protocol):
 
 
 class Progress(Protocol):
-    """A follower of a training, notified of each step and epoch."""
+    """A follower of a training, called after each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Note a step that is done, and the mean loss of the epoch so far."""
+        """Receive a finished step and the mean loss of the epoch so far."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Note an epoch that is done; `best` if its score is the best so far."""
+        """Receive a finished epoch; `best` if its score is the best so far."""
 
 
 def make_train_step(
@@ -107,7 +107,7 @@ def make_train_step(
     clip_norm: float,
     replicas: Replicas | None = None,
 ) -> Step:
-    """One gradient step on the mean loss of a batch, as a graph.
+    """Make the function of one gradient step on the mean loss of a batch, as a graph.
 
     Args:
         model: Model to train, called with `training=True`.
@@ -157,9 +157,11 @@ def make_eval_step(
     replicas: Replicas | None = None,
     outputs: bool = False,
 ) -> Step:
-    """Loss and metrics of a batch without dropout, as a graph; arguments as for training.
+    """Make the function of loss and metrics of a batch without dropout, as a graph.
 
-    With `outputs` those of the model are among what it returns, which one replica can do.
+    Arguments as for training.
+
+    With `outputs` it also returns those of the model, which only one replica can do.
     """
     replicas = replicas or Replicas()
 
@@ -194,8 +196,8 @@ def fit(
 
     The model ends with the weights of its best epoch. SIGINT lets the current step finish and then
     ends in the same way (an unfinished first epoch counts as one); a second SIGINT interrupts at
-    once. With a checkpoint, training continues where the last one was written, and ends with the
-    same weights as without the interruption.
+    once. With a checkpoint, training continues from the last one, and ends with the same weights as
+    without the interruption.
 
     Args:
         model: The model both steps work on.
@@ -269,7 +271,7 @@ def fit(
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Make a first SIGINT, in this context, only turn the yielded function's result to True."""
+    """Turn a first SIGINT inside the context into a flag, which the yielded function returns."""
     received = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield received.is_set  # only the main thread may set signal handlers
@@ -299,7 +301,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
 
 
 def summed(gradient: Any) -> Any:
-    """Add up a sparse gradient's entries for the same row; otherwise its norm is wrong."""
+    """Add up the entries of a sparse gradient for the same row; otherwise its norm is wrong."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, place = tf.unique(gradient.indices)

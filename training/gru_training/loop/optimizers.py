@@ -1,4 +1,4 @@
-"""Adam that moves only the rows of a table which a batch has used."""
+"""Adam for large tables, of which only the rows used by a batch are moved."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gru_training.config import TrainingConfig
 
 
 def learning_rate_schedule(settings: TrainingConfig, steps: int) -> Any:
-    """The learning rate over the training steps, `steps` of them per epoch."""
+    """Make the schedule of the learning rate, with `steps` training steps per epoch."""
     rate = settings.learning_rate
     if settings.schedule == "constant":
         return rate
@@ -20,7 +20,7 @@ def learning_rate_schedule(settings: TrainingConfig, steps: int) -> Any:
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """The rate of the first epochs, then each epoch's a fixed share of the one before.
+    """A learning rate that is constant in the first epochs, then multiplied by a factor per epoch.
 
     Args:
         rate: Learning rate of the first epochs.
@@ -33,13 +33,13 @@ class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.rate, self.steps, self.constant, self.share = rate, steps, constant, share
 
     def __call__(self, step: Any) -> tf.Tensor:
-        """The learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0."""
         epoch = tf.cast(step, tf.int64) // self.steps
         fallen = tf.cast(tf.maximum(epoch - self.constant + 1, 0), tf.float32)
         return self.rate * tf.pow(self.share, fallen)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             "rate": self.rate,
             "steps": self.steps,
@@ -49,16 +49,16 @@ class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class SparseAdam(keras.optimizers.Adam):
-    """Adam whose moments and values of a table's unused rows stay what they are.
+    """Adam that leaves moments and values of a table's unused rows unchanged.
 
     Adam moves every row in each step, since the moments of a row decay while its gradient is zero.
-    Where a gradient says which rows it is of (`tf.IndexedSlices`, that of an embedding), this one
-    reads and writes those rows only; everything else it updates as Adam does. That is the "lazy"
-    variant of TensorFlow Addons and of PyTorch's `SparseAdam`.
+    For a gradient with row numbers (`tf.IndexedSlices`, that of an embedding), this optimizer reads
+    and writes only these rows; all other variables are updated as in Adam. It is the "lazy" variant
+    of TensorFlow Addons and of PyTorch's `SparseAdam`.
     """
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Move one variable; the rows of a sparse gradient must differ from each other."""
+        """Update one variable; the rows of a sparse gradient must be distinct."""
         if not isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return

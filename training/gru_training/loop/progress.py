@@ -1,4 +1,4 @@
-"""The progress display of a training: a bar with loss and time left, and a line per epoch."""
+"""The progress display of a training: a bar with loss and remaining time, and a line per epoch."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ModelFollower(FitProgress, Protocol):
-    """Progress that also looks at the model."""
+    """A follower of a training that also reads the model."""
 
     def watch(
         self,
@@ -25,11 +25,11 @@ class ModelFollower(FitProgress, Protocol):
         loss: PerRowFunction,
         batches: Callable[[], Iterable[Batch]],
     ) -> None:
-        """Before the first step: what is trained, what it minimises, and the validation batches."""
+        """Receive, before the first step, the model, its loss, and the validation batches."""
 
 
 class TrainingProgress:
-    """Shows the progress of `gru_training.loop.fit.fit`; the bar only in a terminal.
+    """The display for `gru_training.loop.fit.fit`; the bar appears only in a terminal.
 
     Args:
         console: Console to write to.
@@ -92,24 +92,24 @@ class TrainingProgress:
 
 
 class ProgressGroup:
-    """Passes on to several what `gru_training.loop.fit.fit` says of its progress."""
+    """Forwards the calls of `gru_training.loop.fit.fit` to several followers."""
 
     def __init__(self, members: Sequence[FitProgress]):
         self._members = members
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Tell every member of a step."""
+        """Forward a step to every follower."""
         for each in self._members:
             each.step(epoch, step, loss)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Tell every member of an epoch."""
+        """Forward an epoch to every follower."""
         for each in self._members:
             each.epoch(record, best)
 
 
 class EpochFollower:
-    """Passes one validation measure of each epoch on.
+    """Forwards one validation measure of each epoch.
 
     Args:
         measure: Name of the measure.
@@ -120,8 +120,8 @@ class EpochFollower:
         self._measure, self._after_epoch = measure, after_epoch
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Nothing: the validation rows are measured after each epoch."""
+        """Do nothing: the validation rows are measured after each epoch."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
-        """Pass the measure of the epoch on."""
+        """Forward the measure of the epoch."""
         self._after_epoch(record.epoch, record.validation[self._measure])

@@ -1,9 +1,9 @@
 """Replicas of a model that train together, each on its share of every batch.
 
-A thin layer over `tf.distribute`. Every worker draws the whole batch and each replica takes its
-rows out of it, so that the same seed gives the same batches on any number of workers, and the
-gradient is that of the whole batch. Sums are reduced over all replicas: every worker sees the
-same numbers and stops at the same epoch.
+This is a thin layer over `tf.distribute`. Every worker draws the whole batch and each replica takes
+its rows of it, so the same seed gives the same batches on any number of workers, and the gradient
+is that of the whole batch. Sums are reduced over all replicas: every worker gets the same numbers
+and stops at the same epoch.
 """
 
 import json
@@ -38,7 +38,7 @@ class Replicas:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes the run: the first worker does."""
+        """Whether this process writes the run, as the first worker does."""
         resolver = self._strategy.cluster_resolver
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return True
@@ -49,7 +49,7 @@ class Replicas:
         )
 
     def wait(self) -> None:
-        """Return when all processes have arrived: none may leave while others need it."""
+        """Wait until all processes have arrived: none may leave while others need it."""
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return
 
@@ -64,12 +64,12 @@ class Replicas:
         meet()
 
     def scope(self) -> AbstractContextManager[Any]:
-        """The context in which the variables of model and optimizer are created."""
+        """Return the context in which the variables of model and optimizer are created."""
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
 
     def run(self, step: ReplicaStep, inputs: Any, targets: Any) -> Mapping[str, Any]:
-        """Call a step in each replica with its rows of a batch; the sums of what they return."""
+        """Run a step in each replica with its rows of a batch; returns the sums of the results."""
         if self.count == 1:
             return step(inputs, targets)
 
@@ -86,13 +86,16 @@ class Replicas:
         }
 
     def mean(self, row_values: Any, rows: Any) -> Any:
-        """This replica's part of the mean over a batch of this many rows; the parts add up."""
+        """Compute this replica's part of the mean over a batch of this many rows.
+
+        The parts add up.
+        """
         if self.count == 1:
             return tf.reduce_mean(row_values)
         return tf.reduce_sum(row_values) / tf.cast(rows, row_values.dtype)
 
     def summed(self, gradients: Sequence[Any]) -> list[Any]:
-        """Gradients added up over the replicas; called by a step."""
+        """Add up gradients over the replicas; called by a step."""
         if self.count == 1:
             return list(gradients)
         context = tf.distribute.get_replica_context()
@@ -106,11 +109,11 @@ class Replicas:
 
 
 def make_replicas(distribution: Distribution) -> Replicas:
-    """The replicas of this name.
+    """Make the replicas of this name.
 
-    `mirrored` is one for each GPU of this machine (or logical device of its CPU), `workers`
-    one or more for each process that the environment variable TF_CONFIG names. Called before any
-    other use of TensorFlow.
+    `mirrored` makes one for each GPU of this machine (or logical device of its CPU), `workers` one
+    or more for each process named in the environment variable TF_CONFIG. It must be called before
+    any other use of TensorFlow.
 
     Raises:
         ConfigError: TF_CONFIG is missing or names no cluster.

@@ -1,4 +1,4 @@
-"""Training a model according to its settings: optimizer, schedule, clipping, early stopping."""
+"""Training of a model with its settings: optimizer, schedule, clipping, early stopping."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -31,7 +31,7 @@ from gru_training.loop.twin import Twin, twin_of
 
 
 class Objective(NamedTuple):
-    """The loss and metrics of a training, and its choice of the best epoch."""
+    """The loss and metrics of a training, and the criterion of its best epoch."""
 
     loss: PerRowFunction
     metrics: Mapping[str, PerRowFunction]
@@ -41,10 +41,11 @@ class Objective(NamedTuple):
     style: str = ".1%"
     """Format of the metric, as in format()."""
     measures: Mapping[str, Measure] = {}
-    """Measures of all validation rows at once that are no means over rows, such as a macro F1."""
+    """Measures of all validation rows at once that are not means over rows, such as a macro F1."""
     key: Hashable = None
-    """Key that is equal for objectives with the same loss and metrics, which later trainings then
-    share as they are traced; None: traced for each training."""
+    """Key shared by objectives with the same loss and metrics, with which later trainings reuse the
+    traced functions; None to trace for each training.
+    """
 
 
 def train(
@@ -83,7 +84,7 @@ def train(
         CheckpointError: The checkpoint cannot be written or continued.
     """
     replicas = replicas or Replicas()
-    # A follower of the model shows the names of its layers, which are others in a twin.
+    # A follower of the model shows the names of its layers, which differ in a twin.
     followed = any(isinstance(each, ModelFollower) for each in followers)
     sharing = objective.key is not None and replicas.alone and not followed
     with (
@@ -127,7 +128,7 @@ def _steps(
     replicas: Replicas,
     adam: type[keras.optimizers.Adam],
 ) -> tuple[keras.optimizers.Adam, Step, Step]:
-    """An optimizer that has taken no step, the training step and the evaluation step."""
+    """Make an optimizer that has taken no step, the training step and the evaluation step."""
     loss, metrics, clip_norm = objective.loss, objective.metrics, settings.clip_norm
     rate, outputs = learning_rate_schedule(settings, steps), bool(objective.measures)
     varies = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)

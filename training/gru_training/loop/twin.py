@@ -1,10 +1,11 @@
-"""Models of one architecture share what is traced for them.
+"""Traced functions that models of the same architecture share.
 
-To trace the steps of a model takes longer than many steps do. A later training in the same process
-of a model that is put together alike, such as that of the next fold or the next estimator, runs in
-the functions of the first: its values are copied into a *twin*, which the functions belong to, and
-what training made of them is copied back. Tables of words are rounded up to a few sizes, as hardly
-two sets of texts have the same number of words; nothing looks up the rows above, and they stay 0.
+Tracing the steps of a model takes longer than many steps do. A later training, in the same process,
+of a model with the same architecture, such as that of the next fold or the next estimator, uses the
+functions of the first: its values are copied into a *twin*, to which the functions belong, and the
+result of the training is copied back. The sizes of word tables are rounded up to a few values, as
+two sets of texts rarely have the same number of words; nothing reads the additional rows, and they
+stay 0.
 """
 
 import json
@@ -24,7 +25,7 @@ FunctionT = TypeVar("FunctionT")
 MOST_PARAMETERS = 1 << 21
 """Most parameters of a model with a twin; training a larger one takes far longer than tracing."""
 LEAST_TABLE = 1 << 11
-"""Rows of a twin's smallest table of words: half a megabyte at 64 numbers a word."""
+"""Rows of a twin's smallest word table: half a megabyte at 64 numbers a word."""
 _TWINS_KEPT = 4
 _twins: "OrderedDict[str, Twin]" = OrderedDict()
 _access = threading.Lock()
@@ -43,14 +44,14 @@ class Twin:
         self._functions: dict[Hashable, Any] = {}
 
     def function(self, key: Hashable, make: Callable[[], FunctionT]) -> FunctionT:
-        """The function of this key, made at its first use."""
+        """Return the function of this key, made at its first use."""
         if key not in self._functions:
             self._functions[key] = make()
         function: FunctionT = self._functions[key]
         return function
 
     def read(self, model: keras.Model) -> None:
-        """Take over the values of a model of the same architecture, random seeds among them."""
+        """Copy the values of a model of the same architecture, including random seeds."""
         for own, given in zip(self.model.variables, model.variables, strict=True):
             if own is given:
                 continue
@@ -59,7 +60,7 @@ class Twin:
             own.assign(np.pad(value, missing) if any(n for _, n in missing) else value)
 
     def write(self, model: keras.Model) -> None:
-        """Give a model of the same architecture the values of this one."""
+        """Copy the twin's values to a model of the same architecture."""
         for own, taken in zip(self.model.variables, model.variables, strict=True):
             if own is not taken:
                 taken.assign(np.asarray(own)[tuple(map(slice, taken.shape))])
@@ -74,8 +75,8 @@ def twin_of(model: keras.Model, new: bool = True) -> Iterator[Twin | None]:
         new: Whether to make a twin where there is none.
 
     Yields:
-        The twin, one of its own where another thread has that of this architecture; None where
-        there is none, or the model is too large.
+        Twin; a new one if another thread uses the one of this architecture; None if the model is
+        too large.
     """
     twin = None
     if model.count_params() <= MOST_PARAMETERS:
@@ -104,10 +105,10 @@ def twin_of(model: keras.Model, new: bool = True) -> Iterator[Twin | None]:
 
 
 def _alike(config: Any) -> Any:
-    """A serialized model as all models of its architecture have it.
+    """Normalise a serialized model so that it equals all models of its architecture.
 
-    Tables of words are rounded up, and the names that Keras numbers through a process are numbered
-    from the model's first layer.
+    Sizes of word tables are rounded up, and the names that Keras numbers through a process are
+    numbered from the model's first layer.
     """
     names: dict[str, str] = {}
 
@@ -141,7 +142,7 @@ def _alike(config: Any) -> Any:
 
 
 def rounded_rows(rows: int) -> int:
-    """The smallest table size for so many rows: 4, 5, 6 or 7 times a power of 2."""
+    """Return the smallest table size for a number of rows: 4, 5, 6 or 7 times a power of 2."""
     if rows <= LEAST_TABLE:
         return LEAST_TABLE
     unit = 1 << ((rows - 1).bit_length() - 3)
@@ -149,7 +150,7 @@ def rounded_rows(rows: int) -> int:
 
 
 def _built(config: Any) -> keras.Model:
-    """The model of a config; draws nothing of Python's random numbers, on which seeds depend."""
+    """Build the model of a config without drawing from Python's random numbers."""
     state = random.getstate()
     try:
         model: keras.Model = keras.saving.deserialize_keras_object(config)

@@ -1,1 +1,1 @@
-"""The graphs of native GRU nodes that an export holds for ONNX Runtime, beside the SavedModel."""
+"""The ONNX graphs of native GRU nodes that exports write beside the SavedModel."""

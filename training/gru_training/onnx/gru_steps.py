@@ -34,7 +34,7 @@ def standard_weights(layer: Any) -> GRUWeights:
 
 
 def add_step(graph: OnnxGraph, weights: GRUWeights, inputs: str, h: str) -> str:
-    """One step, of states `h` (..., U) on inputs (..., 3U) that W and its bias went through."""
+    """Add one step of states `h` (..., U) with projected inputs (..., 3U)."""
     U = weights.units
     product = graph.add("MatMul", h, graph.constant(float32(weights.recurrent_kernel), "U"))
     product = graph.add("Add", product, graph.constant(float32(weights.recurrent_bias)))
@@ -49,7 +49,7 @@ def add_step(graph: OnnxGraph, weights: GRUWeights, inputs: str, h: str) -> str:
 
 
 def add_projection(graph: OnnxGraph, weights: GRUWeights, x: str) -> str:
-    """x·W + b, what enters `add_step`."""
+    """Add x·W + b, the input of `add_step`."""
     product = graph.add("MatMul", x, graph.constant(float32(weights.kernel), "W"))
     return str(graph.add("Add", product, graph.constant(float32(weights.input_bias))))
 
@@ -160,7 +160,7 @@ def add_input_gradient(graph: OnnxGraph, layer: Any, x: str, states: str, d_stat
 
 
 def stacked(graph: OnnxGraph, values: Sequence[str], axis: int) -> str:
-    """The values along a new axis."""
+    """Stack the values along a new axis."""
     place = graph.constant([axis])
     rows = [graph.add("Unsqueeze", value, place) for value in values]
     return str(rows[0] if len(rows) == 1 else graph.add("Concat", *rows, axis=axis))

@@ -1,4 +1,4 @@
-"""Keras' operations on tensors in ONNX, for functional models that hold some between layers."""
+"""Keras operations on tensors in ONNX, for functional models with some between layers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _zeros(graph: OnnxGraph, operation: Any, values: Sequence[Value], _: Any) ->
 
 
 def _item(graph: OnnxGraph, operation: Any, values: Sequence[Value], arguments: Any) -> Value:
-    """`x[:, -3:]`: slices, and numbers that take an axis away."""
+    """Add `x[:, -3:]`: slices, and numbers that remove an axis."""
     (value,) = values
     key = arguments.args[1]
     parts = list(key) if isinstance(key, tuple | list) else [key]
@@ -114,4 +114,4 @@ ALL_OPERATIONS: Mapping[str, OperationWriter] = {
     "TrueDivide": _binary("Div"),
     "ZerosLike": _zeros,
 }
-"""Writers of operations, by the names of their classes, which Keras does not export."""
+"""Writers of operations by the names of their classes, which Keras does not export."""

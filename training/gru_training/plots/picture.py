@@ -1,4 +1,4 @@
-"""Common parts of all pictures of a run: the writing of files, and names."""
+"""Common parts of a run's pictures: the writing of files, and names."""
 
 import unicodedata
 import warnings
@@ -16,7 +16,7 @@ _MOST_LETTERS = 20
 
 
 def save_figure(figure: Figure, path: Path, tight: bool = False) -> None:
-    """Write a figure as PNG, the same bytes for the same figure and the same fonts.
+    """Write a figure as PNG; the bytes are the same for the same figure and fonts.
 
     Args:
         figure: Figure to write.
@@ -31,10 +31,11 @@ def save_figure(figure: Figure, path: Path, tight: bool = False) -> None:
 
 
 def plain_label(name: str) -> str:
-    """A name from the data, shortened and escaped: a pair of dollars would start a formula.
+    """Shorten and escape a name from the data: a pair of dollars would start a formula.
 
-    Emoji that the font lacks are called by their names, as in `:thumbs up sign:`. Letters that no
-    font of the system has become their code points, as in `⟨4E2D⟩`, in place of boxes.
+    Emoji missing from the font are written by their names, as in `:thumbs up sign:`. Letters
+    missing from all fonts of the system become their code points, as in `⟨4E2D⟩`, rather than
+    boxes.
     """
     named = "".join(map(_shown, name))
     short = named if len(named) <= _MOST_LETTERS else named[: _MOST_LETTERS - 1] + "…"
@@ -56,12 +57,12 @@ def _shown(character: str) -> str:
 
 
 def has_letter(letter: str) -> bool:
-    """Whether the font of the pictures or another one of the system has a letter."""
+    """Tell whether the font of the pictures or another one of the system has a letter."""
     return ord(letter) in own_letters() or _font_with(letter) is not None
 
 
 def use_fallback_fonts(figure: Figure) -> None:
-    """Write each letter of a figure that its font lacks in one of the system's that has it."""
+    """Write letters of a figure that its font lacks in a font of the system that has them."""
     for text in figure.findobj(Text):
         families = _fallbacks(text.get_text())
         if families:
@@ -70,19 +71,19 @@ def use_fallback_fonts(figure: Figure) -> None:
 
 @cache
 def own_letters() -> frozenset[int]:
-    """The code points that the font of the pictures has."""
+    """Return the code points of the pictures' font."""
     return _letters(font_manager.findfont(font_manager.FontProperties()))
 
 
 def _fallbacks(text: str) -> list[str]:
-    """The families of what the font of the pictures lacks in a text."""
+    """Return the font families for the letters of a text that the pictures' font lacks."""
     found = (_font_with(each) for each in text if ord(each) not in own_letters())
     return list(dict.fromkeys(family for family in found if family is not None))
 
 
 @cache
 def _font_with(letter: str) -> str | None:
-    """The first family of the system, by name, that has a letter in upright, regular type."""
+    """Find the first family of the system, by name, that has a letter in upright, regular type."""
     for family, path in _regular_fonts():
         if ord(letter) in _letters(path):
             return family
@@ -90,7 +91,7 @@ def _font_with(letter: str) -> str | None:
 
 
 def _regular_fonts() -> Iterable[tuple[str, str]]:
-    """Families with the files of their regular type; those with many scripts come first."""
+    """List families with the files of their regular type; those with many scripts come first."""
     fonts = {
         (each.name, each.fname)
         for each in font_manager.fontManager.ttflist

@@ -1,4 +1,4 @@
-"""The files that a training run leaves; needs TensorFlow only for the model and the settings.
+"""The files of a training run; TensorFlow is needed only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `gru_training.config.from_dict` reads them
@@ -11,11 +11,10 @@ report.html                the same as one page that needs no other file
 manifest.json              the run's files with their sizes; written last
 =========================  ====================================================================
 
-What else there is depends on the task: `gru_training.sentiment.run`,
-`gru_training.forecasting.run`.
+Other files depend on the task: `gru_training.sentiment.run`, `gru_training.forecasting.run`.
 
-A run is built in `.<name>.partial-<random>` beside its final place and renamed when it is
-whole, so that under its own name there is either a complete run or none.
+A run is built in `.<name>.partial-<random>` beside its final place and renamed when it is complete,
+so under its own name there is either a complete run or none.
 """
 
 import hashlib
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def package_version() -> str:
-    """Return the version of keras_gru, found without loading TensorFlow."""
+    """Return the version of keras_gru without loading TensorFlow."""
     try:
         return metadata.version("keras-gru")
     except metadata.PackageNotFoundError:  # a checkout that was never installed
@@ -50,7 +49,7 @@ def package_version() -> str:
 
 
 def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
-    """The settings that a run or a checkpoint was written with.
+    """Read the settings with which a run or a checkpoint was written.
 
     Args:
         values: JSON values; of gru_training.config.to_dict, with the task and the version.
@@ -82,7 +81,7 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name first: it is the old one or the new one, never half.
+    """Write a file under another name and rename it, so that it is never incomplete.
 
     Raises:
         OSError: The file cannot be written.
@@ -120,7 +119,7 @@ class RunDirectory:
     def open(
         cls: type[RunT], path: str | os.PathLike[str], report: Callable[[], None] | None = None
     ) -> RunT:
-        """Open a run and check that all its files are there at their full size.
+        """Open a run, and check that all its files exist with their full size.
 
         Args:
             path: Path of the run.
@@ -154,20 +153,20 @@ class RunDirectory:
 
     @cached_property
     def task(self) -> str:
-        """Name of the task that the run was trained for, such as `sentiment`."""
+        """The name of the task of the run, such as `sentiment`."""
         values = self._json("config.json")
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
     def given(self) -> dict[str, Any] | None:
-        """Facts about data that were given in memory; None where the settings name the data."""
+        """Facts about data that were given in memory; None if the settings name the data."""
         values = self._json("config.json")
         given = values.get("given") if isinstance(values, dict) else None
         return given if isinstance(given, dict) else None
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """Measures of the run, from `metrics.json`."""
+        """The measures of the run, from `metrics.json`."""
         metrics = self._json("metrics.json")
         if not isinstance(metrics, dict):
             raise RunDirectoryError(
@@ -186,14 +185,14 @@ class RunDirectory:
         return history
 
     def write_report(self) -> None:
-        """Write the report where the training put that off."""
+        """Write the report if the training postponed it."""
         if self._report is not None:
             self._report()
             self._report = None
             self.__dict__.pop("metrics", None)  # the report adds to them
 
     def load_model(self) -> "keras.Model":
-        """The model of the best epoch.
+        """Load the model of the best epoch.
 
         Raises:
             RunDirectoryError: The file is damaged.
@@ -201,7 +200,7 @@ class RunDirectory:
         return self._load("model.keras")
 
     def _load(self, name: str) -> "keras.Model":
-        """A model of the run.
+        """Load a model of the run.
 
         Args:
             name: File of the model.
@@ -215,7 +214,7 @@ class RunDirectory:
 
         path = self.path / name
         try:
-            # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
+            # From Python 3.12 on, HDF5 reads without checking the archive's check sums.
             with zipfile.ZipFile(path) as archive:
                 damaged = archive.testzip()
             if damaged is not None:
@@ -225,7 +224,7 @@ class RunDirectory:
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
 
     def digest(self, names: Iterable[str]) -> str:
-        """SHA-256, in hexadecimal, of some of its files.
+        """Compute the SHA-256 of some files of the run, in hexadecimal.
 
         Raises:
             RunDirectoryError: A file cannot be read.
@@ -253,17 +252,17 @@ class TaskRun(RunDirectory, ABC):
     @property
     @abstractmethod
     def config(self) -> Any:
-        """The settings of the run, a dataclass of the task's."""
+        """The settings of the run, a dataclass of the task."""
 
     def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
-        """The settings, of a run that must be of this task and of this major version."""
+        """Read the settings of a run, which must be of this task and of this major version."""
         return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
 
 
 class RunWriter:
-    """Builds a run aside and puts it in place when whole; a context manager.
+    """A context manager that builds a run in a temporary place and renames it when it is complete.
 
-    Leaving the context without `publish` removes what was built.
+    If the context ends without `publish`, everything that was built is removed.
 
     Args:
         runs_dir: Folder of the run directories; made when absent.
@@ -294,7 +293,7 @@ class RunWriter:
             raise RunDirectoryError(f"cannot write {failed}: {error.strerror or error}") from error
 
     def _failed(self, error: OSError) -> str:
-        """Name what could not be written: the file begun last where the error names none."""
+        """Name the file that could not be written: the last one begun, if the error names none."""
         if error.filename:
             return str(error.filename).replace(str(self.path), str(self.final))
         files = [] if self.path == self.final else list(self.path.iterdir())
@@ -311,7 +310,7 @@ class RunWriter:
         )
 
     def _clear(self) -> None:
-        """Remove what was built, unless it was published."""
+        """Remove the folder unless it was published."""
         if self.path != self.final:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -329,7 +328,7 @@ class RunWriter:
         """Write the manifest and rename the run into place.
 
         Returns:
-            The run's place.
+            Path of the run.
 
         Raises:
             RunDirectoryError: A run of this name has come into being meanwhile.
@@ -357,7 +356,7 @@ class RunWriter:
 
 
 def free_name(folder: Path, name: str, is_taken: Callable[[Path], bool] = os.path.lexists) -> str:
-    """Return a name for a run, with a number where there is a run of that name.
+    """Return a name for a run, with a number if a run of that name exists.
 
     Args:
         folder: Folder of the runs.
@@ -372,7 +371,7 @@ def free_name(folder: Path, name: str, is_taken: Callable[[Path], bool] = os.pat
 
 
 def _to_disk(path: Path) -> None:
-    """Make a file or folder survive a power cut."""
+    """Flush a file or folder to disk, so that it survives a power cut."""
     if sys.platform == "win32":  # opens no folders, and syncs nothing that is open for reading
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Keeps two processes from building the same run."""
+"""The lock that keeps two processes from building the same run."""
 
 import contextlib
 import errno
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-# A holder that removes the file while we open it costs one attempt; a lock held is not waited for.
+# A holder that removes the file while we open it costs one attempt; a held lock is not waited for.
 _SECONDS, _POLL_SECONDS = 0.1, 0.02
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 class RunLock:
-    """A lock file: one holder at a time, free again when its process dies, gone when released.
+    """A lock file with one holder at a time, released when its process dies and removed on release.
 
     Args:
         path: Lock file, in a folder that exists.
@@ -21,15 +21,15 @@ class RunLock:
     def __init__(self, path: Path):
         self.path = path
         self.holds = False
-        """Whether the lock was acquired; never where the file system knows no locks."""
-        # Without a fallback that would outlive a process that is killed.
+        """Whether the lock was acquired; never on file systems without locks."""
+        # There is no fallback, which would outlive a process that is killed.
         self._lock = FileLock(path, fallback_to_soft=False)
 
     def acquire(self) -> bool:
-        """Try to hold it.
+        """Try to acquire the lock.
 
         Returns:
-            Whether no other process holds it.
+            Whether no other process holds the lock.
 
         Raises:
             OSError: The file cannot be written.
@@ -47,9 +47,10 @@ class RunLock:
         return True
 
     def release(self) -> None:
-        """Let go of it, if it was acquired."""
+        """Release the lock if it was acquired."""
         if self.holds:
-            # Before the release, so that nobody else's is removed; Windows removes it after that.
+            # The file is removed before the release, so that no other holder's is; Windows removes
+            # it afterwards.
             with contextlib.suppress(OSError):
                 self.path.unlink()
             self._lock.release()

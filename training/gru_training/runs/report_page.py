@@ -1,7 +1,7 @@
-"""A report as one page that needs nothing beside it: the Markdown, and what a reader can move.
+"""A report as a self-contained page with interactive pictures.
 
-The page has the same text, tables and figures as the Markdown. Where the folder holds the numbers
-of a picture, the page draws them itself; other pictures are put into the page as they are.
+The page has the same text, tables and figures as the Markdown. If the folder holds the numbers of a
+picture, the page draws them itself; other pictures are embedded unchanged.
 """
 
 import base64
@@ -23,7 +23,9 @@ MOST_MISTAKES = 1000
 MOST_LETTERS = 800
 MOST_WORDS = 400
 MOST_NUMBERS = 250_000
-"""Most numbers in the page's forecasts; of more columns or longer windows it has fewer."""
+"""Most numbers in the page's forecasts; with more columns or longer windows there are fewer
+forecasts.
+"""
 MOST_CLASSES = 200
 
 
@@ -41,7 +43,7 @@ def markdown_table(rows: Iterable[Iterable[object]], words: int = 1) -> list[str
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    """Collect what the page draws, by the name of the picture or the page that it stands for."""
+    """Collect the data that the page draws, by the picture or page that they replace."""
     metrics = _json(folder / "metrics.json")
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
@@ -105,7 +107,7 @@ def _curves(history: Any, metrics: Any) -> Any:
 
 
 def _answers(folder: Path) -> Any:
-    """Counts of label and answer, and the mistakes, the most confident first."""
+    """Count labels and answers, and list the mistakes, the most confident first."""
     classes = _json(folder / "classes.json")
     numbers = {name: number for number, name in enumerate(classes)}
     if len(classes) > MOST_CLASSES:
@@ -130,7 +132,7 @@ def _answers(folder: Path) -> Any:
 
 
 def _marked(rows: Any) -> Any:
-    """Texts whose words are marked by what they have to do with an answer."""
+    """List texts with their words marked by their contribution to an answer."""
     return [
         {
             "answer": str(row["answer"]),
@@ -165,7 +167,7 @@ def _by_horizon(metrics: Any) -> Any:
 
 
 def _forecasts(folder: Path) -> Any:
-    """Test windows with their forecasts, and what came where a later window shows it."""
+    """List test windows with their forecasts, and following values that a later window shows."""
     series = _json(folder / "series.json")
     with np.load(folder / "test_windows.npz") as windows:
         histories, origins = windows["histories"], windows["origins"]
@@ -211,7 +213,7 @@ def _forecasts(folder: Path) -> Any:
 
 
 def _comparison(comparison: Any) -> Any:
-    """Each model's difference from the reference, with its interval, by measure."""
+    """List each model's difference from the reference with its interval, by measure."""
     reference, *others = comparison["contenders"]
     return {
         "reference": reference["name"],
@@ -258,7 +260,8 @@ def write_report_page(folder: Path) -> Path | None:
         data = page_data(folder)
         title, body = _render(markdown, folder, data)
         page = TEMPLATE.read_text("utf-8")
-        # From the last mark to the first: what is put in may itself look like a mark.
+        # Replacement goes from the last mark to the first, since inserted text may look like a
+        # mark.
         for mark, text in (
             ("__DATA__", _in_script(data)),
             ("__BODY__", body),
@@ -273,17 +276,17 @@ def write_report_page(folder: Path) -> Path | None:
 
 
 def _in_script(data: Mapping[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Escape JSON so that it cannot end the element that contains it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _render(markdown: str, folder: Path, data: Mapping[str, Any]) -> tuple[str, str]:
-    """The title, and the page's body as HTML; tags in the Markdown are text."""
+    """Return the title and the page's body as HTML; tags in the Markdown become text."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tables = iter(range(1, 1 << 30))
 
-    # A rule gets the renderer, the tokens, the place of its own, options and environment.
+    # A rule is called with the renderer, the tokens, its own position, options and environment.
     def table_open(*_: Any) -> str:
         return _TABLE.format(next(tables))
 
@@ -298,7 +301,7 @@ def _render(markdown: str, folder: Path, data: Mapping[str, Any]) -> tuple[str, 
     tokens = reader.parse(markdown)
     for token in tokens:
         _draw_link(token, data)
-        # The page's policy allows no styles in attributes.
+        # The page's policy allows no style attributes.
         if token.type in ("th_open", "td_open") and token.attrs.pop("style", ""):
             token.attrs["class"] = "number"
     title = next(
@@ -309,7 +312,7 @@ def _render(markdown: str, folder: Path, data: Mapping[str, Any]) -> tuple[str, 
 
 
 def _draw_link(token: Token, data: Mapping[str, Any]) -> None:
-    """Make a picture of a link that stands alone, where the page draws what it leads to."""
+    """Replace a link that stands alone by a picture if the page draws its target."""
     if token.type == "inline" and token.children and token.children[0].type == "link_open":
         name = token.children[0].attrs.get("href")
         if name in data:

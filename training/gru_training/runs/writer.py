@@ -1,4 +1,4 @@
-"""Builds the run directory of a training, which may be cut short and continued."""
+"""The building of a training's run directory, which may be interrupted and continued."""
 
 import glob
 import itertools
@@ -26,7 +26,7 @@ from gru_training.termination import interrupted
 
 
 def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
-    """The name that the settings give a run, else one made of task, data and time.
+    """Return the name that the settings give a run, or one made from task, data and time.
 
     Args:
         config: The settings.
@@ -40,9 +40,9 @@ def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
 
 
 class TrainingRunWriter(RunWriter):
-    """A `RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
+    """A `RunWriter` that writes the settings, and keeps the checkpoint of an interrupted run.
 
-    No two processes build a run of the same name at the same time.
+    Two processes cannot build a run of the same name at the same time.
 
     Args:
         config: The settings; where they give the run no name, `name` may get a number at its end.
@@ -116,7 +116,7 @@ class TrainingRunWriter(RunWriter):
             raise InterruptedRun(self.final) from error
 
     def checkpoint(self, variables: Sequence[Any], data: str) -> Checkpoint:
-        """The checkpoint of the training that is to become this run.
+        """Return the checkpoint of the training of this run.
 
         Args:
             variables: Variables that training changes.
@@ -125,7 +125,7 @@ class TrainingRunWriter(RunWriter):
         return Checkpoint(self._checkpoint, self._asked, variables, data=data)
 
     def write_model(self, model: "keras.Model", result: FitResult) -> None:
-        """Write the model and how its training went, epoch by epoch."""
+        """Write the model and the course of its training, epoch by epoch."""
         model.save(self.path / "model.keras")
         self.write_json("history.json", [to_dict(record) for record in result.epochs])
 
@@ -139,7 +139,7 @@ class TrainingRunWriter(RunWriter):
         self._reports.append(write)
 
     def write_report(self) -> None:
-        """Write the report, also of a run that is published already.
+        """Write the report, also for a run that is already published.
 
         Raises:
             RunDirectoryError: A file cannot be written.
@@ -156,7 +156,7 @@ class TrainingRunWriter(RunWriter):
             ) from error
 
     def publish(self) -> Path:
-        """Publish the run, with its report unless that is put off, and remove the checkpoint."""
+        """Publish the run, with its report unless that is postponed, and remove the checkpoint."""
         if not self._report_later:
             self.write_report()
         place = super().publish()
@@ -180,7 +180,8 @@ def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
         "seconds": round(result.earlier_seconds + time.perf_counter() - started, 2),
         "versions": {
             "Python": platform.python_version(),
-            # Not of the installed packages: TensorFlow comes in several, tensorflow-cpu for one.
+            # The modules' own versions are used, since TensorFlow comes in several packages, such
+            # as tensorflow-cpu.
             **{module.__name__: module.__version__ for module in (tf, keras, np)},
         },
     }

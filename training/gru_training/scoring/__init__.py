@@ -1,1 +1,1 @@
-"""Answers to the rows of tables: on their way from a file to a file, or in memory."""
+"""Answers to the rows of tables, from file to file or in memory."""

@@ -1,4 +1,4 @@
-"""The columns in which a model of texts answers."""
+"""The answer columns of a text model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from gru_training.tables.arrow_array import arrow_array
 
 
 def text_column(column: pa.Array) -> pa.Array:
-    """The texts, as `large_string`: missing ones are empty, whole numbers are their digits.
+    """Return the texts as `large_string`: missing ones empty, whole numbers as digits.
 
     Raises:
         RowError: The column holds no texts.
@@ -27,13 +27,13 @@ def text_column(column: pa.Array) -> pa.Array:
 
 
 BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")
-"""The bounds of a number's intervals."""
+"""Names of the bounds of a number's intervals."""
 _ANSWER_COLUMNS = ("label", "labels", "probability")
 Outputs = Mapping[str, np.ndarray]
 
 
 def class_columns(classes: Sequence[str]) -> list[str]:
-    """The columns of the classes' probabilities: their names, unless another column is called so.
+    """Name the columns of the classes' probabilities: as the classes, unless the name is taken.
 
     A class that is called label, labels or probability gets `class_` before its name.
     """
@@ -60,7 +60,7 @@ class AnswerColumns:
         self.schema, self._values = schema, values
 
     def batch(self, outputs: Outputs) -> pa.RecordBatch:
-        """The rows of outputs (B, ...)."""
+        """Convert the rows of outputs (B, ...)."""
         columns = [
             arrow_array(values, field.type)
             for values, field in zip(self._values(outputs), self.schema, strict=True)
@@ -69,7 +69,7 @@ class AnswerColumns:
 
 
 def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
-    """The columns for one kind of target.
+    """Return the columns for one kind of target.
 
     Args:
         kind: `class`: `label`, `probability`, and one of each class; `labels`: a list of those
@@ -98,5 +98,5 @@ def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
 
 
 def names_of(labels: np.ndarray) -> list[list[str]]:
-    """The labels of each row (B, C) of bytes, of which empty ones are padding."""
+    """List the labels of each row (B, C) of bytes, of which empty ones are padding."""
     return [[name.decode("utf-8", "replace") for name in row if name] for row in labels]

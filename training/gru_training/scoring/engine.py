@@ -1,4 +1,4 @@
-"""Rows in, answers in the same order out; in between, batches of rows of similar length."""
+"""The scoring of rows in batches of similar length, with answers in the order of the rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 8192
-"""Rows that are sorted by length together."""
+"""Number of rows that are sorted by length together."""
 
 
 def score_table(
@@ -34,7 +34,7 @@ def score_table(
     """
     import pyarrow as pa
 
-    # Of one chunk each: combine_chunks() first, since batches end where the table's own chunks do.
+    # The columns become one chunk each: batches end where the table's own chunks do.
     batches = table.combine_chunks().to_batches(max_chunksize=CHUNK)
     return pa.Table.from_batches(score_batches(scorer, batches, columns), scorer.answers)
 
@@ -87,7 +87,7 @@ def _readings(
 
 
 def batches_by_length(lengths: np.ndarray, limits: BatchLimits) -> list[np.ndarray]:
-    """Row numbers, the shortest rows first, cut into batches within the limits.
+    """Cut row numbers, the shortest rows first, into batches within the limits.
 
     Args:
         lengths: (N,) int, steps of each row.
@@ -105,7 +105,7 @@ def batches_by_length(lengths: np.ndarray, limits: BatchLimits) -> list[np.ndarr
 
 
 def _answers(scorer: Scorer, reading: Reading, pool: ThreadPoolExecutor | None) -> "pa.RecordBatch":
-    """The answers to all rows of a reading, in their order."""
+    """Return the answers to all rows of a reading, in their order."""
     import pyarrow as pa
 
     from gru_training.tables.arrow_array import arrow_array

@@ -1,4 +1,4 @@
-"""The scoring of a file of rows of any size, into a file with their answers."""
+"""The scoring of a file of any size, with the answers written to a file."""
 
 import contextlib
 import glob
@@ -37,11 +37,11 @@ from gru_training.tables.text_columns import column_called
 from gru_training.termination import check_interrupt, remembered_interrupts
 
 _PROGRESS_SECONDS = 30.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 
 class ScoringProgress:
-    """A context manager; shows a bar in a terminal, otherwise a line from time to time.
+    """A context manager that shows a bar in a terminal, otherwise a line from time to time.
 
     Args:
         console: Console to write to.
@@ -76,7 +76,7 @@ class ScoringProgress:
         self._bar.stop()
 
     def update(self, done: int) -> None:
-        """Say how many rows are done."""
+        """Show how many rows are done."""
         now = time.monotonic()
         speed = (done - self._before) / max(now - self._started, 1e-9)
         left = time.strftime("%H:%M:%S", time.gmtime((self._rows - done) / max(speed, 1e-9)))
@@ -88,11 +88,11 @@ class ScoringProgress:
 
 
 class Parts:
-    """The rows of an output file that are done, in `.NAME.partial-DIGEST`; a context manager.
+    """The finished rows of an output file, in `.NAME.partial-DIGEST`; a context manager.
 
-    Killed at any moment, and after a power cut, a part is there as a whole or not at all. Only
-    one process at a time works on it. Leaving the context keeps the parts; `publish`
-    makes the output of them.
+    If the process is killed at any moment, or after a power cut, a part exists completely or not at
+    all. Only one process at a time can work on it. Leaving the context keeps the parts; `publish`
+    turns them into the output.
 
     Args:
         output: Path of the whole file.
@@ -130,7 +130,7 @@ class Parts:
         self._lock.release()
 
     def _find(self) -> None:
-        """Take the parts that follow each other, and remove all others."""
+        """Keep the consecutive parts, and remove all others."""
         for path in sorted(self._folder.iterdir()):
             rows = 0
             if path.name == _part_name(self.rows):
@@ -161,9 +161,9 @@ class Parts:
         self.rows += piece.num_rows
 
     def publish(self, kind: FileKind, overwrite: bool) -> None:
-        """Write all rows to the output, which appears when it is whole, and remove the parts.
+        """Write all rows atomically to the output, and remove the parts.
 
-        Parts that other settings have left are removed, too.
+        Parts with other settings are removed, too.
 
         Args:
             kind: Kind of the output.
@@ -187,13 +187,13 @@ class Parts:
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         for path in self._parts:
-            # Not by read_table, which loads pandas.
+            # read_table is not used because it loads pandas.
             with pq.ParquetFile(path, page_checksum_verification=True) as part:
                 yield from part.read().cast(self._schema).to_batches()
 
 
 def others_began(output: Path, digest: str) -> bool:
-    """Whether there are parts of this output with other data or settings."""
+    """Tell whether there are parts of this output with other data or settings."""
     pattern = f".{glob.escape(output.name)}.partial-*"
     return any(
         folder.is_dir() and not folder.name.endswith(digest[:16])
@@ -206,22 +206,22 @@ def _part_name(first_row: int) -> str:
 
 
 _FORM = 1
-"""The form of the parts; raised if earlier parts could not be continued."""
+"""Format number of the parts; it is raised when earlier parts could not be continued."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The result."""
+    """The result of scoring a file."""
 
     rows: int
     """All rows of the output."""
     resumed: int
-    """Number of rows that an earlier run had done."""
+    """Number of rows done by an earlier run."""
     seconds: float
-    """The time that the others took."""
+    """Seconds for the other rows."""
 
     def summary(self) -> str:
-        """All this in one line."""
+        """Write the summary in one line."""
         new = self.rows - self.resumed
         before = f", {self.resumed:,} of them before" if self.resumed else ""
         return (
@@ -231,7 +231,7 @@ class Scored:
 
 
 class FileJob:
-    """A file of rows to be answered, checked as far as that goes without the model.
+    """A file of rows to be answered, checked as far as possible without the model.
 
     Args:
         data: Table that `gru_training.tables.rows.read_rows` reads; read twice.
@@ -277,7 +277,7 @@ class FileJob:
                 raise DataError(f"--keep: {_no_column(data, self._table.schema, name)}")
 
     def run(self, scorer: Scorer) -> Scored:
-        """Answer the rows that are not done yet, and write the output.
+        """Answer the remaining rows, and write the output.
 
         Args:
             scorer: Scorer that reads the columns that were checked.
@@ -349,7 +349,7 @@ class FileJob:
             )
 
     def _digest(self, scorer: Scorer) -> str:
-        """A digest of everything that determines a row of the output."""
+        """Compute a digest of everything that determines a row of the output."""
         follows_from = {
             "form": _FORM,
             "data": self._table.digest,
@@ -401,7 +401,7 @@ def find_columns(
 
 
 def output_schema(rows: pa.Schema, keep: Sequence[str], answers: pa.Schema) -> pa.Schema:
-    """The columns of the output: those that are kept, then the answers.
+    """Return the columns of the output: those that are kept, then the answers.
 
     A kept column with the name of an answer gets `input_` before its name.
     """

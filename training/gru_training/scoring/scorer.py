@@ -1,4 +1,4 @@
-"""The interface of a model that answers the rows of a table."""
+"""The interface of a model that scores the rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class BatchLimits:
     """Limits of one request to a model."""
 
     steps: int = 1 << 15
-    """Most steps of a batch: its rows times the steps of its longest row, including padding."""
+    """Most steps of a batch: its rows times the steps of its longest row, with padding."""
     rows: int = 1024
     """Most rows of a batch, however short they are."""
     in_flight: int = 1
-    """Batches that may be requested at the same time, by one thread each."""
+    """Number of batches that may be requested at the same time, by one thread each."""
 
 
 class Reading(Protocol):
@@ -30,7 +30,7 @@ class Reading(Protocol):
         """The number of steps of each row, (N,) int64; rows of similar length share a batch."""
 
     def answer(self, rows: np.ndarray) -> "pa.RecordBatch":
-        """The answers to some of the rows, in the requested order.
+        """Answer some of the rows, in the requested order.
 
         Args:
             rows: (B,) numbers of rows of similar length.
@@ -41,7 +41,7 @@ class Reading(Protocol):
 
 
 class Scorer(Protocol):
-    """A model that answers rows. The answer to a row does not depend on the other rows."""
+    """A model that scores rows; the answer to a row does not depend on other rows."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -49,18 +49,21 @@ class Scorer(Protocol):
 
     @property
     def answers(self) -> "pa.Schema":
-        """The columns of its answers."""
+        """The columns of the answers."""
 
     @property
     def limits(self) -> BatchLimits:
-        """The batch sizes that it answers fastest."""
+        """The batch sizes that the model answers fastest."""
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Facts that distinguish the model from every other: scoring goes on only with the same."""
+        """Facts that distinguish the model from every other.
+
+        Scoring continues only with the same.
+        """
 
     def read(self, rows: "pa.RecordBatch") -> Reading:
-        """Read rows, best in the background: the next rows are read while these are answered.
+        """Read rows, preferably in the background: the next rows are read while these are answered.
 
         Args:
             rows: N rows with the columns of `inputs`.

@@ -1,4 +1,4 @@
-"""The weight of a row of each class in training, also where no setting gives it."""
+"""The class weights of a training, including those chosen without a setting."""
 
 import json
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from gru_training.sentiment.data import SentimentData
 BALANCED_WEIGHTS = "balanced"
 _NO_WEIGHTS = "none"
 _MIN_ROWS_RATIO = 10
-"""Ratio of the largest class to the smallest from which on accuracy misleads."""
+"""Ratio of the largest class to the smallest from which accuracy misleads."""
 
 
 def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarray) -> np.ndarray:
-    """The weight of each class, (C,) float32.
+    """Compute the weight of each class, (C,) float32.
 
     Args:
         setting: None or `none` for 1 each; `balanced` for N / (C · rows of the class), as in
@@ -81,18 +81,19 @@ def _read(setting: str, classes: Sequence[str]) -> dict[str, float]:
 def for_unequal_classes(
     config: SentimentConfig, data: SentimentData
 ) -> tuple[SentimentConfig, SentimentData]:
-    """Choose macro F1 and balanced weights where the sizes of the classes call for them.
+    """Choose macro F1 and balanced weights if the sizes of the classes require it.
 
-    They do if the data are the user's own, none of `--metric`, `--class-weight` and
+    This is so if the data are the user's own, none of `--metric`, `--class-weight` and
     `--balanced-batches` is given, and the largest class has ten times the training rows of the
-    smallest. By accuracy the large classes would decide, and the small ones be answered seldom.
+    smallest. With accuracy the large classes would decide, and the small ones would rarely be
+    answered.
 
     Args:
         config: Settings of the training.
         data: Rows of the training.
 
     Returns:
-        The settings, and the data, with a note for people if the settings differ from those given.
+        Settings, and data with a note for people if the settings differ from those given.
     """
     settings = config.training
     given = (

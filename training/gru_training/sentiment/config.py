@@ -29,7 +29,7 @@ _Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")]
 
 @dataclass(frozen=True)
 class SentimentDataConfig:
-    """What to learn from."""
+    """Settings of the texts."""
 
     data: _Path = None
     """Folder of a known set, or your table: CSV, TSV, JSON lines or list (.gz, .zst), Parquet,
@@ -124,7 +124,7 @@ class SentimentDataConfig:
         return TextFormat(self.separator, self.encoding)
 
     def drawn_with(self, seed: int) -> int:
-        """The seed of generated reviews and of the split, in a training with this seed."""
+        """Return the seed of generated reviews and of the split in a training with this seed."""
         return seed if self.split_seed is None else self.split_seed
 
     def _check_split(self) -> None:
@@ -138,7 +138,7 @@ class SentimentDataConfig:
             "--group-column": self.group_column,
         }
         chosen = tuple(flag for flag, value in ways.items() if value is not None)
-        # What no file gives may still be drawn by group or time.
+        # Parts missing from the files may still be drawn by group or time.
         if len(chosen) > 1 and chosen not in (
             (files, "--group-column"),
             (files, "--time-column"),
@@ -161,7 +161,7 @@ class SentimentDataConfig:
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """What was learned from texts without their labels, before training."""
+    """Settings of learning from unlabelled texts before training."""
 
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Learn word vectors from a folder with IMDB, or a .txt file (.gz) with one text per line."""
@@ -296,7 +296,7 @@ class SoftConfig:
         require_above_zero("--soft-temperature", self.soft_temperature)
 
     def read_rows(self, labelled: int) -> int:
-        """Count the rows that an epoch reads at most, beside so many labelled ones."""
+        """Return the most rows that an epoch reads beside this many labelled ones."""
         return 2 * labelled if self.soft_rows is None else self.soft_rows
 
 
@@ -336,7 +336,7 @@ class SentimentTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class SentimentRunConfig(RunConfig):
-    """Where the result goes and what is reported beside it."""
+    """The place of the results, and what is reported beside them."""
 
     ngram_baseline: bool = False
     """Also fit naive Bayes and a logistic regression on NB-weighted n-grams (Wang and Manning,
@@ -422,7 +422,7 @@ PRESETS = {
     "demo": SentimentConfig(),
     "mr": _preset(_MR, _NO_VECTORS, _NETWORK_ONLY, 5),
     "mr-pretrained": _preset(_MR, _UNLABELLED_TEXTS, _PRETRAINED, 5),
-    # With ratios it learns the phrases by heart: most are parts of others.
+    # With ratios it would memorise the phrases, most of which are parts of others.
     "sst2": _preset(_SST2, _OWN_TEXTS, replace(_NETWORK_ONLY, word_ratios=False), 2),
     "sst2-pretrained": _preset(_SST2, _UNLABELLED_TEXTS, _PRETRAINED, 3),
     "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),

@@ -10,7 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-How their files are written: `gru_training.data.known_sets.tab_table`.
+`gru_training.data.known_sets.tab_table` describes the form of their files.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,12 +40,12 @@ _DIGESTS = {
     "imdb_labelled.txt": "aef2e49e3da25714d61175e3a6e68eeef74a20a2f914318dc3be9947ea86512d",
     "yelp_labelled.txt": "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
 }
-"""SHA-256 of the files, unzipped, from which the figures in the documentation come."""
+"""SHA-256 of the unzipped files that produced the figures in the documentation."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A set as published: parts it has no official split for are None."""
+    """A data set as published; parts without an official split are None."""
 
     name: str
     train: list[Row]
@@ -173,13 +173,13 @@ def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tu
 
 
 _HEAD = 256 * 1024
-"""Bytes of a file that are looked at before it is read."""
+"""Number of bytes of a file that are examined before it is read."""
 _MIN_NUMBERS = 10
-"""Fewest numbers in a line of a word's vector; the smallest vectors in use have 25."""
+"""Fewest numbers in a line of a word vector; the smallest vectors in use have 25."""
 
 
 def read_unlabelled(path: Path) -> list[str]:
-    """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
+    """Read texts without their labels: a folder with IMDB, or a .txt file with one text per line.
 
     Raises:
         DataError: The path is neither, or cannot be read.
@@ -197,7 +197,7 @@ def read_unlabelled(path: Path) -> list[str]:
 
 
 def require_prose(path: Path) -> None:
-    """Check, from the first lines of a file, that it can be texts; a folder is let through.
+    """Check by the first lines of a file that it contains texts; a folder is accepted.
 
     Raises:
         DataError: The file is missing, has another name than texts have, or holds word vectors.
@@ -222,7 +222,7 @@ def require_prose(path: Path) -> None:
 
 
 def holds_vectors(lines: Sequence[str]) -> bool:
-    """Whether nearly all of these lines hold a word and many numbers, as files of vectors do."""
+    """Tell whether nearly all lines hold a word and many numbers, as in files of word vectors."""
     found = sum(map(_is_vector, lines))
     return found > 0 and found >= 0.9 * len(lines)
 

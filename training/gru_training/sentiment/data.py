@@ -1,4 +1,4 @@
-"""Labelled texts, read, checked and split; needs no TensorFlow."""
+"""Labelled texts: reading, checking and splitting, without TensorFlow."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,9 +29,9 @@ class LabelledTexts:
     labels: np.ndarray
     """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
     places: tuple[str, ...] = ()
-    """Place of each row in its file, such as `line 7`; empty where the rows stand in no file."""
+    """Place of each row in its file, such as `line 7`; empty for rows without a file."""
     weights: np.ndarray | None = None
-    """Weights of the rows in the loss, (N,) float64; None: all count the same."""
+    """Weights of the rows in the loss, (N,) float64; None for equal weights."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -43,7 +43,7 @@ class SentimentData:
 
     name: str
     classes: tuple[str, ...]
-    """The classes or labels; of a number to estimate what it is called."""
+    """The classes or labels; for a number to estimate, its name."""
     train: LabelledTexts
     validation: LabelledTexts
     test: LabelledTexts
@@ -53,16 +53,16 @@ class SentimentData:
     made_up: bool = False
     """Whether the texts were generated."""
     own: bool = False
-    """Whether the rows are the user's, and no known set."""
+    """Whether the rows are the user's own rather than a known data set."""
     soft: SoftTexts | None = None
-    """Texts to learn from that have probabilities in place of a label."""
+    """Texts with probabilities in place of a label."""
 
     def parts(self) -> dict[str, LabelledTexts]:
-        """The parts by name: train, validation, test."""
+        """Return the parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """All that the data say, for a digest."""
+        """Return the contents for a digest."""
         yield from self.classes
         for part in self.parts().values():
             yield from part.texts
@@ -75,18 +75,18 @@ class SentimentData:
 
     @property
     def learned_texts(self) -> tuple[str, ...]:
-        """All texts that a training learns from."""
+        """All texts from which a training learns."""
         return (*self.train.texts, *(() if self.soft is None else self.soft.texts))
 
 
 def load_data(
     config: SentimentConfig, table: TextTable | None = None, soft: SoftTable | None = None
 ) -> SentimentData:
-    """Read or generate the rows of a training, or take those given, and split them.
+    """Load or generate the rows of a training, or take given ones, and split them.
 
-    An official split, and parts that the settings name, are kept. Otherwise the split is drawn
-    under the seed, stratified by class, or is that of a fold or of the rows' times. Training rows
-    whose text also stands in another part are dropped.
+    An official split, and parts named by the settings, are kept. Otherwise the split is drawn with
+    the seed, stratified by class, or is that of a fold or of the rows' times. Training rows whose
+    text is also in another part are dropped.
 
     Args:
         config: Settings of the training.
@@ -110,7 +110,7 @@ def read_data(
     table: TextTable | None = None,
     soft: SoftTable | None = None,
 ) -> tuple[SentimentRows, SentimentData | None]:
-    """Read and split rows as `load_data` does, and collect what is wrong with them.
+    """Read and split rows like `load_data`, and collect their problems.
 
     Args:
         config: Settings of the training.
@@ -144,7 +144,7 @@ def read_data(
 def read_rows(
     config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
 ) -> SentimentRows:
-    """Read or generate the rows, or take those given.
+    """Read or generate the rows, or take given ones.
 
     Args:
         config: Settings of the data.
@@ -176,7 +176,7 @@ def read_rows(
 
 
 def _require_plain(config: SentimentDataConfig) -> None:
-    """Raise DataError where settings for files are given with the folder of a known set."""
+    """Raise DataError if settings for files are given with the folder of a known data set."""
     for flag, value in (
         ("--more-data", config.more_data),
         ("--validation", config.validation),
@@ -214,7 +214,7 @@ def split_parts(
 
 
 def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> SentimentData:
-    """Rows with what is known of their source, and the notes on them."""
+    """Combine rows with what is known about their source, and notes on them."""
     name, classes = source.name, source.classes
     train, validation, test = (
         LabelledTexts(
@@ -232,7 +232,7 @@ def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> Se
 
 
 def _weights(rows: Sequence[Row]) -> np.ndarray | None:
-    """The weights of rows, (N,), unless all are the same."""
+    """Return the weights of the rows, (N,), unless all are equal."""
     weights = np.array([row.weight for row in rows], np.float64)
     return None if np.all(weights == weights[:1]) else weights
 
@@ -241,7 +241,7 @@ _QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
 
 def check_sentiment(config: SentimentConfig) -> DataCheck:
-    """Read, check and split what a classifier would be trained on.
+    """Read, check and split the data of a training.
 
     Raises:
         ForeignDataError: The columns of the file are not those of labelled texts.
@@ -297,7 +297,7 @@ def _summary(source: SentimentRows, data: SentimentData | None) -> str:
 
 
 def _class_table(source: SentimentRows) -> DataTable:
-    """Each class or label with its rows, their share, and how long its texts are."""
+    """List each class or label with its rows, their share, and the lengths of its texts."""
     if source.kind == "number":
         return _number_table(source)
     words: dict[int, list[int]] = defaultdict(list)

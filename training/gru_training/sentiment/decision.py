@@ -1,11 +1,11 @@
-"""The way from probabilities to answers: calibration, thresholds, costs, units of a number.
+"""The conversion of probabilities to answers: calibration, thresholds, costs, units of a number.
 
-A class is eligible where its probability reaches its threshold; where none is, all are. The answer
-is the eligible class of the greatest expected utility, the sum over the true classes of probability
-times utility. Without thresholds and utilities that is the likeliest class. Of several labels all
-apply whose probability reaches its threshold.
+A class is eligible if its probability reaches its threshold; if no class does, all are eligible.
+The answer is the eligible class of the greatest expected utility, the sum over the true classes of
+probability times utility. Without thresholds and utilities it is the likeliest class. For several
+labels, all labels whose probability reaches their threshold apply.
 
-Temperature scaling: Guo et al. (2017), "On Calibration of Modern Neural Networks"
+Temperature scaling is that of Guo et al. (2017), "On Calibration of Modern Neural Networks"
 (arXiv:1706.04599), section 4.2. One number divides all logits; the most likely class does not
 change.
 """
@@ -28,7 +28,7 @@ _MOST_BINS, _ROWS_PER_BIN = 15, 40
 
 @dataclass(frozen=True)
 class Reliability:
-    """Test rows in K bins of equally many, from the least confident to the most."""
+    """Test rows in K bins of equal numbers, from the least confident to the most."""
 
     confidence: np.ndarray
     """Mean probability of the predicted class, (K,)."""
@@ -39,17 +39,17 @@ class Reliability:
 
     @property
     def expected_error(self) -> float:
-        """Expected calibration error: the mean of |accuracy - confidence| over all rows.
+        """Compute the expected calibration error: the mean of |accuracy - confidence|.
 
-        Naeini et al. (2015), "Obtaining Well Calibrated Probabilities Using Bayesian Binning";
-        Guo et al. (2017), equation 3. With few rows per bin chance alone makes it positive.
+        Naeini et al. (2015), "Obtaining Well Calibrated Probabilities Using Bayesian Binning"; Guo
+        et al. (2017), equation 3. With few rows per bin it is positive by chance alone.
         """
         gaps = np.abs(self.accuracy - self.confidence)
         return float(np.average(gaps, weights=self.rows))
 
 
 def negative_log_likelihood(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Mean of -log p(label) over the rows, in nats.
+    """Compute the mean of -log p(label) over the rows, in nats.
 
     Args:
         labels: (N,) class numbers.
@@ -62,7 +62,7 @@ def negative_log_likelihood(labels: np.ndarray, logits: np.ndarray) -> float:
 
 
 def reliability(labels: np.ndarray, logits: np.ndarray, bins: int | None = None) -> Reliability:
-    """Confidence against accuracy.
+    """Compare confidence with accuracy.
 
     Args:
         labels: (N,) class numbers.
@@ -88,7 +88,7 @@ def reliability(labels: np.ndarray, logits: np.ndarray, bins: int | None = None)
 
 Loss = Callable[[np.ndarray, np.ndarray], float]
 LOWEST, HIGHEST = 0.1, 10.0
-"""Bounds of the search; a temperature outside them says that something else is wrong."""
+"""Bounds of the search; a temperature outside of them indicates another fault."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Temperature:
     value: float = 1.0
     """Divisor; above 1 it makes the model less confident, below 1 more confident."""
     remark: str | None = None
-    """Reason why the value is not the temperature of maximum likelihood, if it is not."""
+    """Reason why the value is not the maximum-likelihood temperature, if it is not."""
 
     def __post_init__(self) -> None:
         require_above_zero("temperature", self.value)
@@ -107,11 +107,11 @@ class Temperature:
 def fit_temperature(
     labels: np.ndarray, logits: np.ndarray, loss: Loss = negative_log_likelihood
 ) -> Temperature:
-    """The temperature that minimises the negative log-likelihood of held-out rows.
+    """Find the temperature that minimises the negative log-likelihood of held-out rows.
 
-    There is none if every row is right: the likelihood then grows with confidence. The temperature
-    is then 1, which leaves the model as it is. Otherwise the likelihood has one maximum, as the
-    loss is convex in 1/T.
+    There is none if every row is right, since the likelihood then grows with confidence. The
+    temperature is then 1, which leaves the model unchanged. Otherwise the likelihood has one
+    maximum, as the loss is convex in 1/T.
 
     Args:
         labels: (N,) class numbers, or (N, C) of 0 and 1, of rows that were not trained on.
@@ -143,17 +143,17 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Decision:
-    """The choice of the class or labels to answer."""
+    """The choice of the answered class or labels."""
 
     thresholds: tuple[float, ...] = ()
-    """Least probability of each class or label; empty where any will do."""
+    """Least probability of each class or label; empty if there are no thresholds."""
     utilities: tuple[tuple[float, ...], ...] = ()
     """Utility (C, C) of the answer (column) for the true class (row); empty for 1 if right."""
     reason: str = "the likeliest class"
-    """Description of the choice, for people."""
+    """Description of the choice, for display."""
 
     def classes(self, scores: np.ndarray) -> np.ndarray:
-        """The class numbers (N,) answered, of probabilities (N, C)."""
+        """Choose the class numbers (N,) to answer, given probabilities (N, C)."""
         return ChooseClass("scores", (), self.thresholds, self.utilities).places(scores)
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ class Decision:
 
 
 def decision_from_json(values: Mapping[str, Any]) -> Decision:
-    """The inverse of `gru_training.config.to_dict`.
+    """Restore a decision from the result of `gru_training.config.to_dict`.
 
     Raises:
         ConfigError: The values are no decision.
@@ -179,9 +179,9 @@ def decision_from_json(values: Mapping[str, Any]) -> Decision:
 
 
 def read_costs(path: Path, classes: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-    """Utilities (C, C) from a JSON file of costs: `{"true class": {"answer": cost}}`.
+    """Read utilities (C, C) from a JSON file of costs: `{"true class": {"answer": cost}}`.
 
-    What is left out costs 0 where the answer is right, else 1.
+    A missing cost is 0 if the answer is right, otherwise 1.
 
     Raises:
         ConfigError: The file cannot be read, or holds other classes or values.
@@ -210,7 +210,7 @@ def read_costs(path: Path, classes: Sequence[str]) -> tuple[tuple[float, ...], .
 
 
 def read_targets(targets: Sequence[str], classes: Sequence[str]) -> dict[int, float]:
-    """The precisions asked for, by class number, of texts as `spam=0.95`.
+    """Parse the target precisions, by class number, from texts such as `spam=0.95`.
 
     Raises:
         ConfigError: An entry names no class, or no share.
@@ -234,7 +234,7 @@ def read_targets(targets: Sequence[str], classes: Sequence[str]) -> dict[int, fl
 
 
 def precision_threshold(is_class: np.ndarray, scores: np.ndarray, target: float) -> float | None:
-    """The lowest threshold from which on a class is answered with at least this precision.
+    """Find the lowest threshold from which a class is answered with at least this precision.
 
     Args:
         is_class: (N,) bool, of rows that were not trained on.
@@ -242,7 +242,7 @@ def precision_threshold(is_class: np.ndarray, scores: np.ndarray, target: float)
         target: Precision to reach, in (0, 1].
 
     Returns:
-        The threshold, a score that occurs; None where none reaches the target.
+        Threshold, one of the scores; None if no score reaches the target.
     """
     order = np.argsort(-scores, kind="stable")
     precision = np.cumsum(is_class[order]) / np.arange(1, len(order) + 1)
@@ -252,7 +252,7 @@ def precision_threshold(is_class: np.ndarray, scores: np.ndarray, target: float)
 
 
 def f1_threshold(is_label: np.ndarray, scores: np.ndarray) -> float:
-    """The threshold of the greatest F1, halfway to the next score below it; 0.5 without rows.
+    """Find the threshold of the greatest F1, halfway to the next score below it; 0.5 without rows.
 
     Args:
         is_label: (N,) bool, of rows that were not trained on.
@@ -276,7 +276,7 @@ LEVELS = (0.025, 0.1, 0.9, 0.975)
 
 @dataclass(frozen=True)
 class Scale:
-    """The conversion of a model's standard units to those of the data."""
+    """The conversion of a model's standardised answers to the data's units."""
 
     mean: float = 0.0
     """Mean of the training rows."""
@@ -287,11 +287,11 @@ class Scale:
 
 
 def interval_offsets(residuals: np.ndarray) -> tuple[float, ...]:
-    """Compute what to add to estimates to get the bounds of intervals (split conformal).
+    """Compute the offsets from estimates to the bounds of intervals (split conformal).
 
-    With n residuals the level p takes the one of rank ⌈p·(n + 1)⌉ above the middle and ⌊p·(n + 1)⌋
-    below (Vovk et al. 2005), the last one where there is none, so that on exchangeable rows an
-    interval covers at least its share.
+    With n residuals, level p uses the one of rank ⌈p·(n + 1)⌉ above the middle and ⌊p·(n + 1)⌋
+    below (Vovk et al. 2005), or the outermost one if there is no such rank, so that on exchangeable
+    rows an interval covers at least its share.
 
     Args:
         residuals: Number minus estimate (N,) of rows that were not trained on.

@@ -1,9 +1,9 @@
 """Film reviews from a small grammar in which word order decides.
 
-Most reviews come as *twins*: the same words in another order with the opposite verdict ("The
-acting is superb, but the ending is dull." and "The ending is dull, but the acting is superb.").
-Whatever looks only at which words occur, and how often, must get one of the two wrong. The rest
-teaches what the words mean, and that *not*, *never* and *far from* turn a word around.
+Most reviews come as *twins*: the same words in another order with the opposite verdict ("The acting
+is superb, but the ending is dull." and "The ending is dull, but the acting is superb."). A model
+that reads only which words occur, and how often, must get one of the two wrong. The other reviews
+teach the meanings of words, and that *not*, *never* and *far from* reverse a word.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ _ASPECTS = (
 )  # fmt: skip
 _WORKS = ("film", "movie", "drama", "comedy", "thriller", "sequel", "remake", "debut")
 
-# {a} and {b} are filled with opposite polarities of one kind; the letter says whose verdict holds.
+# {a} and {b} are filled with opposite polarities of one kind; the letter marks the one that decides
+# the verdict.
 _TWIN_TEMPLATES = (
     ("clause", "{a}, but {b}", "b"),
     ("clause", "{a} but {b}", "b"),
@@ -68,7 +69,7 @@ _TWIN_TEMPLATES = (
     ("verb", "I {a} the first hour and {b} what came after", "b"),
 )
 
-# One word {x}; the flag says whether the words around it turn it around.
+# One word {x}; the flag says whether the words around it reverse it.
 _SINGLE_TEMPLATES = (
     ("adjective", "the {aspect} is {x}", False),
     ("adjective", "the {aspect} is truly {x}", False),
@@ -118,14 +119,14 @@ class GrammarReview:
     label: int
     """0 negative, 1 positive: an index into `CLASSES`."""
     group: int
-    """Number that twins share: they must stay in one part of a split."""
+    """Number that twins share; they must stay in one part of a split."""
 
 
 def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
     """Generate reviews, no two with the same text.
 
-    Three quarters are twins. Every group holds both verdicts, so the classes are balanced; where
-    `count` is odd the last group is cut to one review.
+    Three quarters are twins. Every group holds both verdicts, so the classes are balanced; if
+    `count` is odd, the last group is cut to one review.
 
     Args:
         count: Number of reviews, at least 1.
@@ -147,7 +148,7 @@ def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
 
 
 def _twins(rng: np.random.Generator) -> tuple[str, str]:
-    """A negative and a positive review made of the same words."""
+    """Make a negative and a positive review from the same words."""
     kind, template, decides = _TWIN_TEMPLATES[rng.integers(len(_TWIN_TEMPLATES))]
     work = _pick(rng, _WORKS)
     first, second = rng.choice(len(_ASPECTS), 2, replace=False)
@@ -172,7 +173,7 @@ def _filler(rng: np.random.Generator, kind: str, polarity: int, aspect: str) -> 
 
 
 def _opposites(rng: np.random.Generator) -> tuple[str, str]:
-    """A negative and a positive review from one template, with words of both polarities."""
+    """Make a negative and a positive review from one template, with words of both polarities."""
     kind, template, turned = _SINGLE_TEMPLATES[rng.integers(len(_SINGLE_TEMPLATES))]
     work, aspect = _pick(rng, _WORKS), _pick(rng, _ASPECTS)
     opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSING_SENTENCES)

@@ -1,4 +1,4 @@
-"""Words and weights that a text classifier begins with: new ones, or those of an earlier run."""
+"""The words and weights with which a text classifier begins: new, or of an earlier run."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _SOURCE_FILES = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
 
 class InitialWeights(ABC):
-    """The point from which a training begins.
+    """The starting point of a training.
 
     Args:
         config: Settings of the training.
@@ -40,12 +40,12 @@ class InitialWeights(ABC):
 
     @property
     def scale(self) -> Scale | None:
-        """Units in which the network answers, of a number to estimate; None: those of the data."""
+        """Units of the network's answers for a number to estimate; None for those of the data."""
         return None
 
     @property
     def learned_digests(self) -> np.ndarray:
-        """Digests (N,) uint64 of the texts that the weights have learned from."""
+        """Digests (N,) uint64 of the texts from which the weights have learned."""
         return np.zeros(0, np.uint64)
 
     @abstractmethod
@@ -69,7 +69,7 @@ class InitialWeights(ABC):
     def set_weights(
         self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
     ) -> None:
-        """Give a network its weights.
+        """Set the weights of a network.
 
         Args:
             model: Network of `build_sentiment_model`, of these words and settings.
@@ -79,7 +79,7 @@ class InitialWeights(ABC):
         """
 
     def record(self, words: int, classes: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
-        """Describe where the weights come from, for `metrics.json`.
+        """Describe the origin of the weights, for `metrics.json`.
 
         Args:
             words: Size of the vocabulary.
@@ -89,7 +89,7 @@ class InitialWeights(ABC):
 
 
 def initial_weights(config: SentimentConfig) -> InitialWeights:
-    """Choose what a training begins with.
+    """Choose the starting point of a training.
 
     Raises:
         TrainingError: The run of `--warm-start` cannot be loaded, or other settings were asked for.
@@ -98,18 +98,18 @@ def initial_weights(config: SentimentConfig) -> InitialWeights:
 
 
 class NewWeights(InitialWeights):
-    """Words of the training texts, and weights that are drawn."""
+    """Words of the training texts, and drawn weights."""
 
     def words(
         self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
     ) -> SentimentWords:
-        """Learn the words of the training texts, and vectors where the settings ask for them."""
+        """Learn the words of the training texts, and vectors if the settings ask for them."""
         return sentiment_words(data, self.config, folder, progress, cleaned, reading)
 
     def set_weights(
         self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
     ) -> None:
-        """Leave the weights as they were drawn, but for the ratios of `--word-ratios`."""
+        """Keep the weights as they were drawn, except for the ratios of `--word-ratios`."""
         del vocabulary
         if self.config.model.word_ratios:
             layer = model.get_layer("embedding")
@@ -140,13 +140,13 @@ class RunWeights(InitialWeights):
 
     @property
     def learned_digests(self) -> np.ndarray:
-        """Digests of the texts that the run has learned from."""
+        """Digests of the texts from which the run has learned."""
         return learned_digests(self.run)
 
     def words(
         self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
     ) -> SentimentWords:
-        """Put the words that the texts add behind those of the run, which keep their ids."""
+        """Append the new words of the texts to those of the run, which keep their ids."""
         del folder, progress
         vocabulary, settings = self.run.vocabulary, self.config.data
         index = index_tokens(data.learned_texts, cleaned, reading)
@@ -163,7 +163,7 @@ class RunWeights(InitialWeights):
     def set_weights(
         self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
     ) -> None:
-        """Give a network the weights of the run.
+        """Set the weights of the run in a network.
 
         New words begin with the vector of what they were read as before. Outputs of
         classes or labels that the run knows are those of the run, by their names; the logit of a
@@ -219,14 +219,14 @@ class RunWeights(InitialWeights):
 
 
 def _trained_words(embedding: Any) -> int:
-    """Number of ids that have a vector to train."""
+    """Return the number of ids with a trainable vector."""
     if isinstance(embedding, WordEmbedding):
         return int(embedding.trained_words)
     return int(embedding.input_dim)
 
 
 def _log_odds(members: np.ndarray) -> np.ndarray:
-    """Log odds of each class or label, (C,), from its rows, (N, C) bool."""
+    """Compute the log-odds of each class or label, (C,), from its rows, (N, C) bool."""
     count = members.sum(axis=0)
     return np.asarray(np.log((count + 1) / (len(members) - count + 1)), np.float32)
 

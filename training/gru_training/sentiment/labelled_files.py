@@ -1,4 +1,4 @@
-"""The user's own labelled texts, in files or in memory: read, checked, left out and merged."""
+"""Labelled texts of users, in files or in memory: reading, checking, filtering and merging."""
 
 import math
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ def usable_rows(
     problems: Problems,
     fewest: int,
 ) -> list[LabelledRow]:
-    """Leave out and merge what the settings ask for.
+    """Drop and merge rows as the settings ask.
 
     Args:
         rows: Rows as read, without those that cannot be used.
@@ -52,17 +52,17 @@ def usable_rows(
 
 
 def label_counts(rows: Sequence[LabelledRow], kind: TargetKind) -> Counter[str]:
-    """Rows by class, or by label where a row may have several."""
+    """Count rows by class, or by label if a row may have several."""
     return Counter(name for row in rows for name in label_names(row, kind))
 
 
 def label_names(row: LabelledRow, kind: TargetKind) -> tuple[str, ...]:
-    """The class of a row, or its labels."""
+    """Return the class of a row as a list, or its labels."""
     return names_in(row.label) if kind == "labels" else (row.label,)
 
 
 def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewest: int) -> None:
-    """Check that rows suffice to train on.
+    """Check that there are enough rows to train on.
 
     Args:
         rows: Rows to train on.
@@ -88,7 +88,7 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
 
 
 def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "class") -> str | None:
-    """State what keeps rows of these classes from being trained on, if anything does.
+    """State why rows of these classes cannot be trained on; None if they can.
 
     Args:
         counts: Rows by class.
@@ -117,7 +117,10 @@ def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "cl
 
 
 def class_order(labels: set[str]) -> tuple[str, ...]:
-    """Numbers by value, names by alphabet; nan is no number, and has no place among them."""
+    """Order numbers by value and names by alphabet.
+
+    Nan is not a number and has no place among them.
+    """
     try:
         values = {label: float(label) for label in labels}
     except ValueError:
@@ -159,7 +162,7 @@ def _with_rows(label: str, counts: Mapping[str, int]) -> str:
 
 
 def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Problems) -> None:
-    """Remarks on labels that were hardly meant."""
+    """Note labels that were probably not intended."""
     counts = label_counts(rows, kind)
     for label, other in misspellings(counts):
         problems.note(
@@ -194,7 +197,10 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
 def _without_duplicates(
     rows: list[LabelledRow], kind: TargetKind, drop: bool, problems: Problems
 ) -> list[LabelledRow]:
-    """The first row of each text, none of texts with several labels; all rows without `drop`."""
+    """Keep the first row of each text, and none of texts with several labels.
+
+    All rows without `drop`.
+    """
     same: dict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         same[text_key(row.text)].append(number)
@@ -260,7 +266,7 @@ def _without_small_classes(
 def _without_labels(
     rows: list[LabelledRow], kind: TargetKind, unwanted: Mapping[str, int]
 ) -> list[LabelledRow]:
-    """The rows of other classes; with several labels all rows, without these labels."""
+    """Keep the rows of other classes; with several labels all rows, without these labels."""
     if kind == "class":
         return [row for row in rows if row.label not in unwanted]
     return [
@@ -272,7 +278,7 @@ def _without_labels(
 def _note_texts(
     rows: Sequence[LabelledRow], config: SentimentDataConfig, problems: Problems
 ) -> None:
-    """Remarks on texts that are hardly prose."""
+    """Note texts that do not look like prose."""
     numbers = [row.line for row in rows if is_number(row.text)]
     if len(numbers) > _MAX_ODD_SHARE * len(rows):
         which = "all texts" if len(numbers) == len(rows) else f"{len(numbers):,} of the texts"
@@ -299,7 +305,7 @@ def _note_texts(
 
 
 def _note_numbers(rows: Sequence[LabelledRow], problems: Problems) -> None:
-    """Remarks on numbers to estimate that look like classes."""
+    """Note numbers to estimate that look like classes."""
     different = {float(row.label) for row in rows}
     if len(different) == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(different))
@@ -318,7 +324,7 @@ _PARTS = {
     "dev": "validation",
     "test": "test",
 }
-"""Parts of a split by the names that a column may call them."""
+"""Parts of a split by the names that a column may use for them."""
 _FEWEST_ROWS = 3
 """Fewest rows of a class: training, validation and test need one each."""
 _NUMBER = "number"
@@ -352,7 +358,7 @@ def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> Sent
 def _read(
     path: Path, config: SentimentDataConfig, labels: LabelCells, problems: Problems
 ) -> tuple[list[LabelledRow], LabelCells]:
-    """The rows of one file, which know their place in it, and how their labels are written."""
+    """Read the rows of one file with their places in it, and how their labels are written."""
     first = path == config.data
     found = problems if first else Problems(str(path), config.drop_bad)
     wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
@@ -398,7 +404,7 @@ def _labelled(
     config: SentimentDataConfig,
     problems: Problems,
 ) -> SentimentRows:
-    """The rows with the numbers of their classes; `held` has those held out, where any are."""
+    """Convert the rows' labels to numbers of classes; `held` has the held-out rows, if any."""
     given = [part for part in held.values() if part is not None]
     rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
     classes = (
@@ -431,7 +437,10 @@ def _placed(row: LabelledRow, unit: str) -> LabelledRow:
 def _by_part(
     rows: Sequence[LabelledRow], column: str, problems: Problems
 ) -> tuple[list[LabelledRow], dict[str, list[LabelledRow] | None]]:
-    """Training rows, and the others by part; None for a part that the column does not name."""
+    """Separate training rows from the others by part.
+
+    None for a part that the column does not name.
+    """
     parts: dict[str, list[LabelledRow]] = defaultdict(list)
     for row in rows:
         name = (row.further.get("part") or "").strip()
@@ -451,7 +460,7 @@ def _by_part(
 def _with_times(
     rows: list[LabelledRow], path: Path, column: str, problems: Problems
 ) -> list[LabelledRow]:
-    """The rows whose time can be read: the number that stands there, else seconds since 1970."""
+    """Keep the rows with a readable time: the number in the cell, or else seconds since 1970."""
     cells = [(row.further.get("time") or "").strip() for row in rows]
     try:
         numbers = np.array([float(cell) for cell in cells])
@@ -470,7 +479,7 @@ def _with_times(
 
 
 def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[LabelledRow]:
-    """The rows that have text and label."""
+    """Keep the rows with text and label."""
     for row in rows:
         if not row.text.strip():
             problems.bad_row("text", row.line, "the text is empty")
@@ -482,7 +491,7 @@ def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[Labelled
 def _with_tokens(
     rows: list[LabelledRow], config: SentimentDataConfig, problems: Problems
 ) -> list[LabelledRow]:
-    """The rows in whose texts a model reads anything."""
+    """Keep the rows in whose texts a model reads at least one token."""
     kept = []
     for row in rows:
         if may_be_empty(row.text) and not token_count(row.text, config.cleaning is not False):
@@ -501,7 +510,7 @@ def _of_known_classes(
     kind: TargetKind,
     found: Problems,
 ) -> list[LabelledRow]:
-    """The rows of a held-out part whose classes are those of the training rows."""
+    """Keep the rows of a held-out part whose classes occur in the training rows."""
     known, rows = set(classes), []
     shown = ", ".join(map(repr, classes[:_NAMES_SHOWN]))
     more = " ..." if len(classes) > _NAMES_SHOWN else ""
@@ -525,7 +534,7 @@ def _of_classes(
     classes: tuple[str, ...],
     kind: TargetKind,
 ) -> list[Row]:
-    """The rows with the numbers of their classes."""
+    """Convert the rows' classes to numbers."""
     numbers = {label: number for number, label in enumerate(classes)}
 
     def target(row: LabelledRow) -> Target:

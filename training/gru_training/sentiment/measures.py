@@ -1,4 +1,4 @@
-"""Measures of answers against labels, and the one by which a training chooses."""
+"""Measures of answers against labels, and the measure by which a training chooses."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from gru_training.sentiment.decision import negative_log_likelihood
 
 
 def averages(labels: np.ndarray, predicted: np.ndarray, classes: int) -> dict[str, float]:
-    """Macro and weighted means over the classes that occur among labels or predictions.
+    """Compute macro and weighted means over the classes that occur among labels or predictions.
 
     Args:
         labels: (N,) class numbers.
@@ -40,7 +40,7 @@ def averages(labels: np.ndarray, predicted: np.ndarray, classes: int) -> dict[st
 def per_class(
     labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Precision, recall, F1, average precision and rows of each class or label.
+    """Compute precision, recall, F1, average precision and rows of each class or label.
 
     Args:
         labels: (N, C) bool, which rows are of which class.
@@ -73,7 +73,7 @@ def per_class(
 
 
 def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
-    """Mean over the classes that have rows of the area under their precision-recall curve.
+    """Average the area under the precision-recall curve over the classes that have rows.
 
     Args:
         members: Labels of each row, (N, C) bool.
@@ -87,20 +87,23 @@ def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
 
 
 def f1(members: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """F1 of each class, (C,), of labels and answers (N, C) bool; 0 where neither has a row."""
+    """Compute F1 of each class, (C,), from labels and answers (N, C) bool.
+
+    0 if neither has a row.
+    """
     hits = (members & predicted).sum(axis=0)
     total = members.sum(axis=0) + predicted.sum(axis=0)
     return np.asarray(np.divide(2 * hits, total, out=np.zeros(hits.shape), where=total > 0))
 
 
 def micro_f1(members: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 of all labels of all rows taken together."""
+    """Compute F1 of all labels of all rows together."""
     total = int(members.sum()) + int(predicted.sum())
     return 2 * int((members & predicted).sum()) / total if total else 0.0
 
 
 def class_measures(labels: np.ndarray, predicted: np.ndarray, classes: int) -> dict[str, float]:
-    """Accuracy and averages of class numbers (N,) against labels (N,)."""
+    """Compute accuracy and averages of class numbers (N,) against labels (N,)."""
     return {"accuracy": float(np.mean(predicted == labels)), **averages(labels, predicted, classes)}
 
 
@@ -198,13 +201,13 @@ class ChosenMetric:
     higher_is_better: bool = True
 
     def score(self, targets: np.ndarray, logits: np.ndarray) -> float:
-        """The measure, or minus it, so that more is better."""
+        """Return the measure, negated if less is better."""
         value = self.of(targets, logits)
         return value if self.higher_is_better else -value
 
 
 def chosen_metric(name: str | None, kind: TargetKind, classes: Sequence[str]) -> ChosenMetric:
-    """The measure of this name; the default of the kind where there is none.
+    """Return the measure of this name; without a name the default of the kind.
 
     Raises:
         ConfigError: There is no such measure of this kind, or no such class.
@@ -225,7 +228,7 @@ def chosen_metric(name: str | None, kind: TargetKind, classes: Sequence[str]) ->
 
 
 def at_best_threshold(members: np.ndarray, logits: np.ndarray, tries: int = 50) -> np.ndarray:
-    """The labels (N, C) bool at the one threshold of all labels that has the best micro F1."""
+    """Choose labels (N, C) bool at the single threshold with the best micro F1."""
     levels = np.quantile(logits, np.linspace(0, 1, tries + 2)[1:-1])
     best = max(levels, key=lambda level: micro_f1(members, logits >= level))
     return np.asarray(logits >= best)
@@ -260,7 +263,7 @@ def _f1_of(number: int, kind: TargetKind) -> Values:
 
 
 def label_log_loss(targets: np.ndarray, logits: np.ndarray) -> float:
-    """Mean over rows and labels of -log p, in nats; targets 0 and 1, and logits, (N, C)."""
+    """Average -log p in nats over rows and labels, from targets 0 and 1 and logits, (N, C)."""
     exact = logits.astype(np.float64)
     return float(-np.mean(targets * log_expit(exact) + (1 - targets) * log_expit(-exact)))
 

@@ -1,4 +1,4 @@
-"""The answers of a run that labels texts to test rows, for a comparison with other runs."""
+"""The answers of a text run to test rows, for comparisons with other runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ class LabellingRun(Protocol):
 
     @property
     def config(self) -> Any:
-        """Settings of the run, of which `data` names the columns."""
+        """Settings of the run, in which `data` names the columns."""
 
     @property
     def kind(self) -> str:
@@ -37,10 +37,10 @@ class LabellingRun(Protocol):
         """Names of the C classes."""
 
     def test_predictions(self) -> Iterable[Any]:
-        """The held-out rows: `text`, `label`, and the `scores` of the C classes."""
+        """Return the held-out rows: `text`, `label`, and the `scores` of the C classes."""
 
     def baseline_predictions(self) -> Mapping[str, np.ndarray]:
-        """Class numbers (N,) that simple models answer to them, by their names."""
+        """Class numbers (N,) that simple models answer, by name."""
 
 
 def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
@@ -72,7 +72,7 @@ def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
 
 
 def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Scorer) -> Outcomes:
-    """Return the outcomes on the rows of a file, in columns called as in the run's training.
+    """Return the outcomes on the rows of a file with the column names of the run's training.
 
     Args:
         run: Run to compare.
@@ -118,7 +118,7 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
 
 
 def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
-    """The run's number of each class of the other."""
+    """Return the run's number of each class of the other run."""
     for each in (run, like):
         if each.kind != "class":
             raise RunDirectoryError(
@@ -134,7 +134,7 @@ def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
 
 
 def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
-    """A key of each row; a row that stands there again has its number behind it."""
+    """Make a key for each row; a repeated row has its number appended."""
     seen = Counter[str]()
     keys = []
     for row in rows:
@@ -145,13 +145,13 @@ def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
 
 
 _MIN_LIKELIHOOD = float(np.finfo(np.float32).eps)
-"""Lower probabilities of the right class count as this one, as in scikit-learn."""
+"""Least probability of the right class; lower ones count as this, as in scikit-learn."""
 
 
 def label_answers(
     labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None, classes: int
 ) -> Answers:
-    """Accuracy, macro F1 and, where probabilities are known, log loss.
+    """Compute accuracy, macro F1 and, if probabilities are known, log loss.
 
     Args:
         labels: (N,) class numbers.
@@ -180,7 +180,7 @@ def _macro_f1(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Measur
 
 
 def _mean_f1(means: np.ndarray, classes: int) -> np.ndarray:
-    """Over the classes that stand among labels or answers, as in scikit-learn."""
+    """Average over the classes that occur among labels or answers, as in scikit-learn."""
     hits = means[..., :classes]
     total = means[..., classes : 2 * classes] + means[..., 2 * classes :]
     seen = total > 0

@@ -1,8 +1,8 @@
 """The sentiment pipeline, from labelled texts to a run directory or one trial of a search.
 
-The ordinary case has two points of extension: what a training begins with
-(`gru_training.sentiment.initial_weights`) and what its rows are to answer
-(`gru_training.sentiment.targets.training_rows`). Neither knows of the other.
+The pipeline has two points of extension: the weights with which a training begins
+(`gru_training.sentiment.initial_weights`) and the targets of its rows
+(`gru_training.sentiment.targets.training_rows`). They are independent of each other.
 """
 
 import time
@@ -76,14 +76,14 @@ def train_sentiment(
         report_later: Whether the report is written only by the run's `write_report`.
 
     Returns:
-        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        Complete run on disk. After SIGINT it holds the best epoch until then and
         `metrics["interrupted"]` is true.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
-    to the same weights, and what the next training of this name removes.
+    Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
+    the same weights, and files that the next training of this name removes.
     """
     console = console or Console(quiet=True)
     started, asked = time.perf_counter(), config
@@ -156,7 +156,7 @@ def prepare(
     progress: Callable[[str], None] = lambda _: None,
     parts: Sequence[str] = ("train", "validation", "test"),
 ) -> PreparedTexts:
-    """Learn words, and read texts as ids of these.
+    """Learn words, and convert texts to word ids.
 
     Args:
         data: Rows of the training.
@@ -173,7 +173,7 @@ def prepare(
     learn_words = partial(initial.words, folder=folder, progress=progress)
     texts = prepare_texts(data, config, learn_words, parts)
     if with_ngrams(config, data) or config.run.ngram_baseline:
-        # Fitted only after the network has been trained.
+        # It is fitted only after the network has been trained.
         require_keys(len(texts.words.vocabulary), config.model.ngram_order)
     return texts
 
@@ -187,7 +187,9 @@ def fit_network(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
 ) -> tuple[keras.Model, FitResult]:
-    """Train the GRU from word ids (B, T) to logits (B, C); it keeps its best epoch.
+    """Train the GRU from word ids (B, T) to logits (B, C).
+
+    It ends with the weights of its best epoch.
 
     Args:
         rows: Rows with their targets.
@@ -246,9 +248,9 @@ def _shares(classes: np.ndarray) -> np.ndarray:
 
 
 def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
-    """Whether an n-gram regression answers with the GRU; by default for data of one's own.
+    """Tell whether an n-gram regression answers with the GRU; by default for the user's own data.
 
-    A model that reads in one direction is left alone, as it would no longer stream.
+    A model that reads in one direction is used alone, as it could no longer stream otherwise.
     """
     if config.model.ngrams is not None:
         return config.model.ngrams
@@ -262,7 +264,7 @@ def fit_regression(
     data: SentimentData,
     stages: Stages,
 ) -> FittedNgrams | None:
-    """Fit a linear model on n-grams, if it answers with the GRU or stands beside it."""
+    """Fit a linear model on n-grams if it answers with the GRU or is a baseline."""
     if not (with_ngrams(config, data) or config.run.ngram_baseline):
         return None
     with stages.of("n-grams", "fitting the n-grams"):
@@ -282,10 +284,10 @@ def answer(
     config: SentimentConfig,
     data: SentimentData,
 ) -> tuple[keras.Model, Answers]:
-    """Answer the held-out rows, by the network alone or together with the n-gram regression.
+    """Answer the held-out rows by the network alone, or together with the n-gram regression.
 
     Returns:
-        The whole model, from word ids (B, T) to logits (B, C), and its answers.
+        Complete model from word ids (B, T) to logits (B, C), and its answers.
     """
     held_out = {part: texts.rows[part].ids for part in ("validation", "test")}
     logits = {part: predict_logits(network, ids) for part, ids in held_out.items()}
@@ -327,7 +329,7 @@ def fitted_shares(
 
 
 def _source_name(data: SentimentData | None, given: Mapping[str, Any] | None) -> str:
-    """The name of rows that no setting names: that of the table, or of the made-up reviews."""
+    """Return the name of rows that the settings do not name."""
     return "grammar" if given is None or data is None else data.name
 
 
@@ -352,7 +354,7 @@ def _write_words(
     initial: InitialWeights,
     ngrams: FittedNgrams | None,
 ) -> None:
-    """Write how texts are read, the classes, and which texts were learned from."""
+    """Write how texts are read, the classes, and the texts that were learned from."""
     read = texts.preprocessor
     rules = {"cleaned": read.cleaned, "reading": read.reading, "backoff": read.backoff}
     writer.write_json(TEXT_RULES, rules)
@@ -414,13 +416,13 @@ def try_settings(
 
 
 _NGRAM_CACHE: dict[str, np.ndarray] = {}
-"""Answers of the n-gram regression of the last trial to the validation rows."""
+"""Answers of the last trial's n-gram regression to the validation rows."""
 
 
 def _counted(texts: PreparedTexts, target: Target, config: SentimentConfig) -> np.ndarray:
-    """The n-grams' logits (N, C) of the validation rows.
+    """Compute the n-grams' logits (N, C) of the validation rows.
 
-    The regression depends on words, rows, their weights and the order, which few searches vary:
+    The regression depends on words, rows, their weights and the order, which few searches vary, so
     most trials of a process share it.
     """
     train, held_out = texts.rows["train"], texts.rows["validation"]

@@ -1,4 +1,4 @@
-"""Labelled texts as rows, and their split into parts that share no text."""
+"""Labelled texts as rows, and their split into parts without common texts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from gru_training.sentiment.config import SentimentDataConfig
 Target = int | tuple[int, ...] | float
 """A class number, the numbers of labels, or a number to estimate."""
 _LEVELS = 10
-"""Levels of a number to estimate, each of which gives its share to every part."""
+"""Number of levels of a number to estimate; every part gets its share of each."""
 
 
 class Row(NamedTuple):
@@ -27,9 +27,9 @@ class Row(NamedTuple):
     label: Target
     """Label of the text; of two classes 0 is negative and 1 positive."""
     group: str | None = None
-    """Rows of one group must stay in one part of a split (IMDB: the movie)."""
+    """Group of rows that must stay in one part of a split (IMDB: the movie)."""
     place: str = ""
-    """Place in its file, such as `line 7`; empty where it stands in no file."""
+    """Place in its file, such as `line 7`; empty without a file."""
     time: float = 0.0
     """Time of the row, for a split in the order of time."""
     weight: float = 1.0
@@ -42,30 +42,31 @@ class SentimentRows:
 
     name: str
     classes: tuple[str, ...]
-    """The classes or labels; of a number to estimate what it is called."""
+    """The classes or labels; for a number to estimate, its name."""
     train: list[Row]
     validation: list[Row] | None = None
     test: list[Row] | None = None
     made_up: bool = False
     kind: TargetKind = "class"
     own: bool = False
-    """Whether the rows are the user's, and no known set."""
+    """Whether the rows are the user's own rather than a known data set."""
 
     @property
     def all_rows(self) -> list[Row]:
-        """Rows of all parts."""
+        """The rows of all parts."""
         return [*self.train, *(self.validation or ()), *(self.test or ())]
 
 
 def text_key(text: str) -> str:
-    """Return a text in lower case with single blanks, the same for texts that count as equal."""
+    """Return a text in lower case with single blanks, by which texts count as equal."""
     return " ".join(text.casefold().split())
 
 
 def strata(rows: Sequence[Row], kind: TargetKind) -> list[int]:
-    """Return the stratum of each row, which is to have its share in every part of a split.
+    """Return the stratum of each row, whose share is kept in every part of a split.
 
-    The class; of several labels the rarest (-1 for a row without any); of a number its tenth.
+    It is the class, or the rarest of several labels (-1 for a row without any), or the tenth of a
+    number.
     """
     if kind == "class":
         return [int(row.label) for row in rows if not isinstance(row.label, tuple)]
@@ -79,12 +80,12 @@ def strata(rows: Sequence[Row], kind: TargetKind) -> list[int]:
 
 
 def numbers_of(row: Row) -> tuple[int, ...]:
-    """The numbers of a row's labels."""
+    """Return the numbers of a row's labels."""
     return row.label if isinstance(row.label, tuple) else (int(row.label),)
 
 
 def target_array(rows: Sequence[Row], kind: TargetKind, classes: int) -> np.ndarray:
-    """Return what a model is to answer to N rows.
+    """Return the targets of N rows.
 
     Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32.
     """
@@ -100,11 +101,11 @@ FOLDS = 10
 _PLACES_SHOWN = 5
 _PAIRS_SHOWN = 3
 _MIN_SIMILARITY = 0.85
-"""Jaccard index of their letters from which on two texts are almost the same."""
+"""Jaccard index of their letters from which two texts count as near-duplicates."""
 _MIN_LETTERS = 24
-"""Shorter texts are too often alike by chance."""
+"""Fewest characters of a text; shorter texts are too often similar by chance."""
 _MOST_LETTERS = 5_000_000
-"""Most characters in which near-duplicates are still found within seconds."""
+"""Most characters in which near-duplicates can be found within seconds."""
 
 
 class Parts(NamedTuple):
@@ -118,7 +119,7 @@ class Parts(NamedTuple):
 def split(
     source: SentimentRows, config: SentimentDataConfig, rng: np.random.Generator, problems: Problems
 ) -> Parts:
-    """Draw the parts that are not given, and drop rows whose text is also in another part.
+    """Draw the parts that are missing, and drop rows whose text is also in another part.
 
     Args:
         source: The rows; parts that it gives are kept.
@@ -154,13 +155,13 @@ def split(
 
 
 def _long_texts(rows: Sequence[Row]) -> list[tuple[Row, str]]:
-    """List the rows that may be almost the same as others, with their keys."""
+    """List the rows that may be near-duplicates, with their keys."""
     keyed = [(row, text_key(row.text)) for row in rows]
     return [(row, key) for row, key in keyed if len(key) >= _MIN_LETTERS]
 
 
 def far_from(rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems) -> list[Row]:
-    """The training rows whose text is not almost that of a row held out; all without `drop`."""
+    """Drop training rows that are near-duplicates of held-out rows; keep all without `drop`."""
     long, held = (_long_texts(part) for part in (rows, held_out))
     texts, others = ([key for _, key in part] for part in (long, held))
     if sum(map(len, texts)) + sum(map(len, others)) > _MOST_LETTERS:
@@ -209,11 +210,11 @@ def hold_out(
     rng: np.random.Generator,
     levels: Sequence[int] | None = None,
 ) -> tuple[list[Row], list[Row]]:
-    """Split rows into those that stay and those held out, both in their first order.
+    """Split rows into those that stay and those held out, both in their original order.
 
-    Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
-    are drawn separately for each set of levels that occurs in a group, so that the classes keep
-    their shares where groups are small.
+    Rows of one group, and rows with the same text except for case and blanks, stay together. Groups
+    are drawn separately for each set of levels in a group, so that small groups keep the classes'
+    shares.
 
     Args:
         rows: The rows to split.
@@ -249,7 +250,7 @@ def hold_out(
 
 
 def newest(rows: Sequence[Row], fraction: float) -> tuple[list[Row], list[Row]]:
-    """Split rows into the older and the newest, both in the order of time.
+    """Split rows into the older and the newest, both in order of time.
 
     Args:
         rows: Rows with times; rows of one time stay together.
@@ -270,10 +271,10 @@ def newest(rows: Sequence[Row], fraction: float) -> tuple[list[Row], list[Row]]:
 
 
 def fixed_folds(rows: Sequence[Row], levels: Sequence[int] | None = None) -> np.ndarray:
-    """The fold of each row, (N,) 0 to 9: the same wherever and whenever they are drawn.
+    """Return the fold of each row, (N,) 0 to 9, which is always the same.
 
-    Texts are ranked by their SHA-256 within each class and dealt out in turn, so that the classes
-    keep their shares; rows with the same text but for case and blanks are in the same fold.
+    Texts are ranked by their SHA-256 within each class and distributed in turn, so that the classes
+    keep their shares; rows with the same text except for case and blanks are in the same fold.
     """
     levels = strata(rows, "class") if levels is None else levels
     first: dict[str, int] = {}
@@ -288,7 +289,7 @@ def fixed_folds(rows: Sequence[Row], levels: Sequence[int] | None = None) -> np.
 
 
 def _fold(rows: Sequence[Row], fold: int) -> Parts:
-    """The parts of a fold."""
+    """Return the parts of a fold."""
     folds = fixed_folds(rows)
     after = (fold + 1) % FOLDS
     return Parts(
@@ -301,7 +302,7 @@ def _fold(rows: Sequence[Row], fold: int) -> Parts:
 def _without(
     rows: Sequence[Row], others: Sequence[Row], part: str, by_group: bool, problems: Problems
 ) -> list[Row]:
-    """The rows whose text, and whose group where groups matter, is in no other part."""
+    """Drop the rows whose text, or group if groups matter, is in another part."""
     texts = {text_key(row.text) for row in others}
     kept = [row for row in rows if text_key(row.text) not in texts]
     _note_dropped(rows, kept, part, "text", problems)
@@ -331,7 +332,7 @@ def _note_dropped(
 
 
 def _time_note(column: str, *parts: Sequence[Row]) -> str:
-    """State from when to when each part goes."""
+    """State the first and last time of each part."""
     said = []
     for name, rows in zip(("training", "validation", "test"), parts, strict=True):
         times = [row.time for row in rows]

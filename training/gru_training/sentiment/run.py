@@ -56,7 +56,7 @@ TEXT_RULES = "text_rules.json"
 
 
 class LabelledPrediction(NamedTuple):
-    """A held-out row and what the model says of it."""
+    """A held-out row with the model's answer."""
 
     text: str
     label: Any
@@ -78,7 +78,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """Class names in the order of the model's outputs."""
+        """The class names in the order of the model's outputs."""
         names = self._json("classes.json")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise RunDirectoryError(
@@ -88,7 +88,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def temperature(self) -> Temperature:
-        """Divisor of the logits before the softmax."""
+        """The divisor of the logits before the softmax."""
         name = "temperature.json"
         if not (self.path / name).is_file():
             raise RunDirectoryError(
@@ -102,14 +102,14 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def kind(self) -> TargetKind:
-        """Kind of the labels: class, labels or number."""
+        """The kind of the labels: class, labels or number."""
         if (self.path / "scale.json").is_file():
             return "number"
         return "labels" if self.metrics.get("target") == "labels" else "class"
 
     @cached_property
     def decision(self) -> Decision:
-        """Choice of classes or labels; the likeliest class in runs of earlier versions."""
+        """The choice of classes or labels; the likeliest class in runs of earlier versions."""
         name = "decision.json"
         if not (self.path / name).is_file():
             return Decision()
@@ -120,7 +120,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def scale(self) -> Scale:
-        """Scale of a number to estimate."""
+        """The scale of a number to estimate."""
         try:
             values = self._json("scale.json")
             offsets = tuple(map(float, values["offsets"]))
@@ -129,7 +129,7 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"{self.path / 'scale.json'}: {error!r}") from error
 
     def head(self) -> "Head":
-        """Make the head that turns the model's logits into answers."""
+        """Make the head that converts the model's logits to answers."""
         from gru_training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
 
         if self.kind == "number":
@@ -139,12 +139,12 @@ class SentimentRun(TaskRun):
 
     @property
     def cleaned(self) -> bool:
-        """Whether texts are cleaned before they are read; not in runs of earlier versions."""
+        """Whether texts are cleaned before they are read; False in runs of earlier versions."""
         return bool(self._text_rules["cleaned"])
 
     @property
     def reading(self) -> "Reading":
-        """Rule by which texts are cut into tokens; whole words in runs of earlier versions."""
+        """The rule that splits texts into tokens; whole words in runs of earlier versions."""
         return cast("Reading", self._text_rules["reading"])
 
     @property
@@ -173,7 +173,7 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":
-        """The words the model knows."""
+        """The known words."""
         from gru_training.words.vocabulary import load_vocabulary
 
         try:
@@ -182,7 +182,7 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(str(error)) from error
 
     def preprocessor(self) -> "TextPreprocessor":
-        """Text to word ids, as in training."""
+        """Return the conversion of text to word ids, as in training."""
         from gru_training.words.vocabulary import TextPreprocessor
 
         return TextPreprocessor(
@@ -194,7 +194,7 @@ class SentimentRun(TaskRun):
         )
 
     def load_model(self) -> "keras.Model":
-        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+        """Load the model of the best epoch, from word ids (B, T) int32 to logits (B, C).
 
         Raises:
             RunDirectoryError: The file is damaged, or the model has another number of classes
@@ -209,7 +209,7 @@ class SentimentRun(TaskRun):
         return model
 
     def test_predictions(self) -> Iterator[LabelledPrediction]:
-        """The held-out test rows with the model's answers, in the order of the data."""
+        """Return the held-out test rows with the model's answers, in the order of the data."""
         path = self.path / "test_predictions.jsonl"
         try:
             with path.open(encoding="utf-8", newline="\n") as lines:
@@ -219,7 +219,7 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
 
     def baseline_predictions(self) -> dict[str, np.ndarray]:
-        """Class numbers (N,) that the simple models answer to the test rows, by their names."""
+        """Return the class numbers (N,) that the simple models answer to the test rows, by name."""
         name = "test_baselines.json"
         if not (self.path / name).is_file():
             raise RunDirectoryError(

@@ -1,7 +1,7 @@
-"""Texts whose targets are probabilities: what another model, or several people, say of them.
+"""Texts whose targets are probabilities, from another model or from several annotators.
 
-Each row has a text and a probability for every class, in columns called as the classes (as
-`gru-train predict` writes them) or as a JSON object in one column.
+Each row has a text and a probability for every class, in columns with the names of the classes (as
+written by `gru-train predict`) or as a JSON object in one column.
 """
 
 import json
@@ -23,9 +23,9 @@ from gru_training.tables.rows import cell_text, read_rows
 from gru_training.tables.text_columns import TEXT_COLUMNS
 
 OBJECT_COLUMN = "probabilities"
-"""Column of JSON objects, unless the settings name another one."""
+"""Column of JSON objects unless the settings name another one."""
 _TOLERANCE = 0.011
-"""Difference from 1 of a row's sum, by which probabilities of two digits are off."""
+"""Largest difference of a row's sum from 1, which probabilities of two digits may have."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SoftTexts:
 
     texts: tuple[str, ...]
     probabilities: np.ndarray
-    """(M, C) float32; of classes each row sums to 1."""
+    """(M, C) float32; for classes each row sums to 1."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -42,7 +42,7 @@ class SoftTexts:
 
 @dataclass(frozen=True)
 class SoftTable:
-    """Rows to read `SoftTexts` from."""
+    """Rows from which `SoftTexts` are read."""
 
     name: str
     columns: Sequence[str]
@@ -70,7 +70,7 @@ def open_soft(path: Path, config: SentimentConfig, problems: Problems) -> SoftTa
 
 
 def soft_table(data: Any) -> SoftTable | None:
-    """Take the rows of a table in memory: pandas, Polars, PyArrow and others; None of None.
+    """Wrap the rows of a table in memory: pandas, Polars, PyArrow and others; None for None.
 
     Raises:
         DataError: The data are no table.
@@ -96,7 +96,7 @@ def read_soft(
     problems: Problems,
     table: SoftTable | None = None,
 ) -> SoftTexts | None:
-    """Read the rows of `--soft-data`, or those given, without texts that are held out.
+    """Read the rows of `--soft-data`, or given ones, without texts that are held out.
 
     Args:
         config: Settings of the training.
@@ -107,7 +107,7 @@ def read_soft(
         table: Rows in memory, in place of the file.
 
     Returns:
-        The texts; None without soft data, or where the problems keep them from being used.
+        Texts; None without soft data, or if problems keep them from being used.
 
     Raises:
         DataError: The file cannot be read, its columns are not those of the classes, or no row is
@@ -150,7 +150,7 @@ def _rows(
     kind: TargetKind,
     problems: Problems,
 ) -> tuple[list[str], np.ndarray]:
-    """Texts and probabilities (M, C) float32 of the rows that can be used."""
+    """Read texts and probabilities (M, C) float32 of the rows that can be used."""
     wanted = config.data.text_column if config.data.text_column in table.columns else None
     text_column = find_column(table.name, table.columns, wanted, TEXT_COLUMNS, "text")
     columns = _probability_columns(table, config.soft.soft_column, classes)
@@ -181,7 +181,7 @@ def _rows(
 def _probability_columns(
     table: SoftTable, wanted: str | None, classes: Sequence[str]
 ) -> list[str] | str:
-    """The columns of the classes, or the one that holds objects."""
+    """Find the columns of the classes, or the one with objects."""
     from gru_training.scoring.class_columns import class_columns
 
     columns = class_columns(classes)
@@ -201,7 +201,7 @@ def _probability_columns(
 
 
 def _object(cell: Any, column: str, classes: Sequence[str]) -> list[Any]:
-    """The values of a JSON object, in the order of the classes; ValueError says what is wrong."""
+    """Return the values of a JSON object in the order of the classes."""
     value = cell
     if isinstance(cell, str):
         try:
@@ -221,7 +221,7 @@ def _object(cell: Any, column: str, classes: Sequence[str]) -> list[Any]:
 
 
 def _share(value: Any, name: str) -> float:
-    """A probability; ValueError says what is wrong."""
+    """Read a probability."""
     if value is None or (isinstance(value, str) and not value.strip()):
         raise ValueError(f"the probability of {name!r} is missing")
     try:

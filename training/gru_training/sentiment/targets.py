@@ -1,8 +1,8 @@
 """The target of a text: one class, any number of labels, or a number to estimate.
 
-`make_target` is the target of a data set. `training_rows` is the point of extension for everything
-that weighs rows or gives them probabilities in place of a label: a network is trained on what it
-returns, and measured on the target itself.
+`make_target` makes the target of a data set. `training_rows` is the point of extension for
+everything that weighs rows or gives them probabilities in place of a label: a network is trained on
+its result, and measured on the target itself.
 """
 
 from abc import ABC, abstractmethod
@@ -38,14 +38,14 @@ class Target(ABC):
     signature: tf.TensorSpec
     """Shape and type of the targets of a batch."""
     key: Hashable
-    """Key that is equal for targets with the same loss and row metrics."""
+    """Key shared by targets with the same loss and row metrics."""
 
     def __init__(self, names: Sequence[str], metric: ChosenMetric):
         self.names, self.metric = tuple(names), metric
 
     @property
     def outputs(self) -> int:
-        """Number of logits of a text."""
+        """Number of logits per text."""
         return len(self.names)
 
     @abstractmethod
@@ -55,7 +55,7 @@ class Target(ABC):
     def soft_loss(self, probabilities: Any, logits: Any) -> Any:
         """Compute the loss (B,) of probabilities and logits (B, C) in TensorFlow.
 
-        Of certain probabilities, 0 and 1, it is the loss of the label.
+        For probabilities of 0 and 1 it is the loss of the label.
         """
         raise NotImplementedError(f"a {self.kind} has no probabilities")
 
@@ -65,14 +65,14 @@ class Target(ABC):
 
     @abstractmethod
     def members(self, targets: np.ndarray) -> np.ndarray:
-        """Find the rows of each class or label, (N, C) bool; (N, 0) of a number."""
+        """Find the rows of each class or label, (N, C) bool; (N, 0) for a number."""
 
     @abstractmethod
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
-        """Compute the loss of validation rows that temperature and shares minimise."""
+        """Compute the loss of validation rows, which temperature and shares minimise."""
 
     def class_weights(self, rows: TokenRows) -> np.ndarray | None:  # noqa: ARG002
-        """Find the weight of each row by its class, (N,); None where all weigh the same."""
+        """Compute the weight of each row by its class, (N,); None for equal weights."""
         return None
 
     def fit_ngrams(
@@ -80,7 +80,7 @@ class Target(ABC):
     ) -> FittedNgrams:
         """Fit a linear model on n-grams that answers with the same logits.
 
-        By default a logistic regression of each class or label against the rest.
+        By default it is a logistic regression of each class or label against the rest.
 
         Args:
             train: Rows to learn from.
@@ -98,18 +98,18 @@ class Target(ABC):
         )
 
     def _weighed(self, rows: TokenRows) -> TokenRows:
-        """Weigh rows by their class, too."""
+        """Multiply the weights of rows by those of their classes."""
         weights = self.class_weights(rows)
         if weights is not None and rows.weights is not None:
             weights = weights * rows.weights
         return rows if weights is None else TokenRows(rows.ids, rows.labels, weights)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
-        """Convert targets to the form in which losses and metrics take them."""
+        """Convert targets to the form that losses and metrics take."""
         return targets
 
     def objective(self) -> Objective:
-        """Say what training minimises, shows, and chooses the best epoch by."""
+        """Describe what training minimises and shows, and how it chooses the best epoch."""
         metrics, measures = self.row_metrics(), {}
         name = self.metric.name
         if name not in (*metrics, "loss"):
@@ -127,12 +127,12 @@ class Target(ABC):
 
 
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Negative log-probability of the right class, (B,), of labels (B,) and logits (B, C)."""
+    """Compute the negative log-probability of the right class, (B,), from logits (B, C)."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
 def accuracy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Whether the likeliest class is the right one, (B,) bool."""
+    """Tell whether the likeliest class is the right one, (B,) bool."""
     return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
 
 
@@ -180,12 +180,12 @@ class ClassTarget(Target):
         return negative_log_likelihood(targets, logits)
 
     def class_weights(self, rows: TokenRows) -> np.ndarray | None:
-        """Find the weight of each row by its class, (N,)."""
+        """Compute the weight of each row by its class, (N,)."""
         return None if self.weights is None else np.asarray(self.weights[rows.labels])
 
 
 def right_labels(targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Share of the labels that are told rightly at a probability of one half, (B,)."""
+    """Compute the share of labels that are right at a threshold of one half, (B,)."""
     return tf.reduce_mean(tf.cast(tf.equal(targets > 0.5, logits > 0), tf.float32), axis=-1)
 
 
@@ -214,7 +214,7 @@ class LabelsTarget(Target):
         return tf.reduce_mean(values, axis=-1)
 
     def soft_loss(self, probabilities: Any, logits: Any) -> Any:
-        """Compute the same of probabilities."""
+        """Compute the same loss from probabilities."""
         return self.loss(probabilities, logits)
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
@@ -233,7 +233,7 @@ class LabelsTarget(Target):
 class NumberTarget(Target):
     """A number to estimate for each text, (N,) float32.
 
-    The model answers in standard units, those of the training rows.
+    The model answers in standard units, relative to mean and deviation of the training rows.
 
     Args:
         name: Name of the number.
@@ -266,7 +266,7 @@ class NumberTarget(Target):
         return {"mae": lambda targets, logits: tf.abs(self._errors(targets, logits))}
 
     def members(self, targets: np.ndarray) -> np.ndarray:
-        """Find nothing: there are no classes."""
+        """Return no rows, since there are no classes."""
         return np.zeros((len(targets), 0), bool)
 
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
@@ -322,15 +322,15 @@ def make_target(data: SentimentData, config: SentimentConfig, scale: Scale | Non
 
 
 class WeightedTarget(Target):
-    """A target whose rows have a weight in the loss, and probabilities besides.
+    """A target whose rows have weights in the loss, and optionally probabilities.
 
     Its targets are (N, 1 + own + 1 + C) float32: the weight of the row's label, the label, the
-    weight of the probabilities, and these. The loss of a row is the sum of both, each times its
-    weight; measures compare the answer with the label.
+    weight of the probabilities, and these. The loss of a row is the sum of both losses times their
+    weights; measures compare the answer with the label.
 
     Hinton, Vinyals and Dean (2015), "Distilling the Knowledge in a Neural Network"
-    (arXiv:1503.02531), section 2: probabilities and logits at the temperature T, and the loss times
-    T², so that its gradient is as large at any temperature.
+    (arXiv:1503.02531), section 2: probabilities and logits are compared at the temperature T, and
+    the loss is multiplied by T², so that its gradient is of the same size at any temperature.
 
     Args:
         inner: Target of the data, which also measures and calibrates.
@@ -355,7 +355,7 @@ class WeightedTarget(Target):
         return loss + weights * self._inner.soft_loss(probabilities, logits / self._temperature)
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
-        """List the measures of the data, in which every row counts the same."""
+        """List the measures of the data, in which every row counts equally."""
 
         def of_label(measure: PerRowFunction) -> PerRowFunction:
             return lambda targets, logits: measure(self._own(targets), logits)
@@ -371,21 +371,21 @@ class WeightedTarget(Target):
         return self._inner.mean_loss(targets, logits)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
-        """Take the labels out of weighted targets."""
+        """Extract the labels from weighted targets."""
         own = targets[:, 1 : self._end]
         if self.kind != "labels":
             own = own[:, 0]
         return self._inner.in_units(own.astype(np.int32) if self.kind == "class" else own)
 
     def _own(self, targets: Any) -> Any:
-        """The row's label, as the inner target has it; in TensorFlow."""
+        """Extract the row's label in the form of the inner target, in TensorFlow."""
         own = targets[:, 1 : self._end]
         if self.kind == "labels":
             return own
         return tf.cast(own[:, 0], tf.int32) if self.kind == "class" else own[:, 0]
 
     def columns(self, rows: TokenRows, weights: np.ndarray) -> np.ndarray:
-        """Put the targets of rows of the data into columns, without any probabilities.
+        """Arrange the targets of rows of the data in columns, without any probabilities.
 
         Args:
             rows: N rows of the data.
@@ -397,7 +397,7 @@ class WeightedTarget(Target):
         return targets
 
     def soft_columns(self, probabilities: np.ndarray, weight: float) -> np.ndarray:
-        """Put probabilities (N, C) into columns, beside the likeliest label with a weight of 0."""
+        """Arrange probabilities (N, C) in columns, beside the likeliest label of weight 0."""
         assert self._temperature is not None
         targets = np.zeros((len(probabilities), self.signature.shape[1]), np.float32)
         if self.kind == "class":
@@ -410,7 +410,7 @@ class WeightedTarget(Target):
 
 
 def _at_temperature(probabilities: np.ndarray, temperature: float, kind: str) -> np.ndarray:
-    """Probabilities (N, C) whose logits are divided by a temperature."""
+    """Compute probabilities (N, C) with logits divided by a temperature."""
     if temperature == 1:
         return probabilities
     powers = probabilities.astype(np.float64) ** (1 / temperature)
@@ -422,7 +422,7 @@ def _at_temperature(probabilities: np.ndarray, temperature: float, kind: str) ->
 
 
 class TrainingRows(NamedTuple):
-    """Rows as a network is trained on them, and judged after each epoch."""
+    """Rows on which a network is trained, and by which it is judged after each epoch."""
 
     target: Target
     train: TokenRows
@@ -438,7 +438,7 @@ def training_rows(
     soft: TokenRows | None,
     settings: SoftConfig,
 ) -> TrainingRows:
-    """Give rows their weights, and add those whose targets are probabilities.
+    """Assign weights to rows, and add those whose targets are probabilities.
 
     Training rows weigh 1 on average. Held-out rows weigh 1 each.
 

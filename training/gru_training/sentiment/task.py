@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _LOSS_METRICS = ("mae",)
 """Measures of which less is better."""
 _MIN_ROWS = 100
-"""Validation rows, below which a search says that it chooses by chance."""
+"""Number of validation rows below which a search warns that it chooses by chance."""
 _MIN_ROWS_RATIO = 3
-"""Times the rows of the smallest class from which on the macro F1 is shown, too."""
+"""Ratio of the largest to the smallest class from which the macro F1 is shown, too."""
 
 
 class SentimentTask(Task, Searchable, Scorable, Comparable):
-    """Texts in, a label and its probability out."""
+    """The labelling of texts, with probabilities."""
 
     settings = SentimentConfig
     data_kind = "labelled texts"
@@ -52,7 +52,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
     scored_columns: ClassVar = {"text": TEXT_COLUMNS}
 
     def read(self, config: SentimentConfig) -> "DataCheck":
-        """Read the texts, and look at rows and classes."""
+        """Read the texts, and check rows and classes."""
         from gru_training.sentiment.data import check_sentiment
 
         return check_sentiment(config)
@@ -70,10 +70,10 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         return train_sentiment(config, console, resume, data)
 
     def criterion(self, config: SentimentConfig, data: "SentimentData") -> "Criterion":
-        """Choose the metric that is asked for, else the log loss of classes and labels.
+        """Choose the requested metric, or else the log loss of classes and labels.
 
-        Of many trials the one with the most right answers to a few hundred rows is mostly the
-        luckiest. The log loss changes less from rows to rows.
+        Of many trials, the one with the most right answers to a few hundred rows is often the
+        luckiest. The log loss varies less between rows.
         """
         from gru_training.criterion import Criterion, caution
         from gru_training.sentiment.class_weights import for_unequal_classes
@@ -128,13 +128,13 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         return SentimentRun.open(path)
 
     def servable(self, run: "SentimentRun") -> "SentimentServable":
-        """The classifier with its signatures."""
+        """Load the classifier with its signatures."""
         from gru_training.sentiment.served.servable import SentimentServable
 
         return SentimentServable(run)
 
     def graph_scorer(self, run: "SentimentRun") -> "GraphScorer | None":
-        """Return the scorer that labels the texts of a table by the run's graph of ONNX."""
+        """Return the scorer that labels the texts of a table by the run's ONNX graph."""
         from gru_training.sentiment.served.scorer import graph_scorer
 
         return graph_scorer(run)
@@ -149,7 +149,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         return KerasScorer(run)
 
     def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
-        """Right and wrong labels, and the probabilities of the right ones."""
+        """Return right and wrong labels, and the probabilities of the right ones."""
         from gru_training.sentiment.outcomes import file_outcomes, held_out_outcomes
 
         if data is None:
@@ -158,7 +158,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
 
 
 def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Measures to print: key, heading and format; the first one decides."""
+    """List the measures to print: key, heading and format; the first one decides."""
     kind = metrics.get("target", "class")
     if kind == "number":
         return [("mae", "mean absolute error", ".4g")]
@@ -176,7 +176,7 @@ def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of what was trained, by what it is called."""
+    """List the trained parts by name."""
     from gru_training.sentiment.run import model_name
 
     model = metrics["model"]
@@ -186,9 +186,9 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(run: "SentimentRun") -> Verdict | None:
-    """Name a baseline that does better on the validation rows, if one does.
+    """Write a warning if a baseline does better on the validation rows.
 
-    Or say that the network has no share in the answers.
+    It may also say that the network has no share in the answers.
     """
     key, _, style = _shown(run.metrics)[0]
     own = run.metrics["model"]["validation"][key]

@@ -1,4 +1,4 @@
-"""Texts as a network reads them: the words that it knows, their vectors, and texts as word ids."""
+"""The conversion of texts for a network: its words, their vectors, and texts as word ids."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +30,11 @@ from gru_training.words.vocabulary import (
 )
 
 DEVIATION = 0.3
-"""Root mean square of a vector's numbers: about what a GRU's inputs are."""
+"""Root mean square of a vector's numbers, similar to that of a GRU's inputs."""
 _LEAST_COUNT = 5
 
 Progress = Callable[[str], None]
-"""Takes a line on what is being done."""
+"""Function that receives a line on the present work."""
 
 
 class SentimentWords(NamedTuple):
@@ -44,13 +44,13 @@ class SentimentWords(NamedTuple):
     vectors: np.ndarray | None
     """(V, D) float32, or None."""
     trained: int
-    """First id of the words that have no vector to train."""
+    """First id of the words without a vector to train."""
     pieces: np.ndarray | None
     """Pieces of each word, (V, P) int32, of `gru_training.words.embedding.word_pieces`, or None."""
 
 
 class PreparedTexts(NamedTuple):
-    """The texts of a data set as a network reads them."""
+    """The texts of a data set as read by a network."""
 
     words: SentimentWords
     preprocessor: TextPreprocessor
@@ -58,7 +58,7 @@ class PreparedTexts(NamedTuple):
     rows: Mapping[str, TokenRows]
     """Rows by part: train, validation, test."""
     soft: TokenRows | None = None
-    """Rows whose labels are probabilities (M, C)."""
+    """Rows whose targets are probabilities (M, C)."""
 
 
 def prepare_texts(
@@ -67,7 +67,7 @@ def prepare_texts(
     learn_words: Callable[[SentimentData, bool, Reading], SentimentWords],
     parts: Sequence[str] = ("train", "validation", "test"),
 ) -> PreparedTexts:
-    """Learn the words of the training texts, and read texts as ids of these.
+    """Learn the words of the training texts, and convert texts to ids of these.
 
     In data of one's own an unknown word is read as a known one that begins alike: few rows lack
     many forms of their words.
@@ -100,10 +100,10 @@ def prepare_texts(
 
 
 def text_reading(data: SentimentData, config: SentimentConfig) -> Reading:
-    """Choose the tokens of texts, by default spaced words for data of one's own.
+    """Choose the tokens of texts, by default spaced words for the user's own data.
 
-    Models that read in one direction go on from token to token, and pre-trained vectors are of
-    words alone: these read plain words.
+    Models that read in one direction continue token by token, and pre-trained vectors are of words
+    alone, so both read plain words.
     """
     spacing = config.data.spacing
     if spacing is None:
@@ -121,8 +121,8 @@ def sentiment_words(
 ) -> SentimentWords:
     """Learn the words of the training texts, then pre-trained ones.
 
-    Words of texts with probabilities stand behind those of labelled texts, as far as
-    `--max-vocabulary` leaves room.
+    Words of texts with probabilities follow those of labelled texts, as far as `--max-vocabulary`
+    leaves room.
 
     Args:
         data: Rows of the training; held-out texts are kept out of the pre-training.
@@ -167,7 +167,7 @@ class PretrainedWords(NamedTuple):
     vectors: np.ndarray
     """(N, D) float32."""
     texts: int
-    """Number of texts that the vectors were learned from."""
+    """Number of texts from which the vectors were learned."""
 
 
 def pretrained_words(
@@ -179,7 +179,7 @@ def pretrained_words(
     index: TokenIndex | None = None,
     cleaned: bool = False,
 ) -> PretrainedWords:
-    """Learn the vectors, or take those that were learned before from the same texts.
+    """Learn the vectors, or load those learned earlier from the same texts.
 
     Args:
         config: Settings with `unlabelled`, `word_vectors` or both.
@@ -235,7 +235,7 @@ def pretrained_words(
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
-    """Read what `_write` wrote; None where it is damaged, so that it is made anew."""
+    """Read what `_write` wrote; None if it is damaged, so that it is made again."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
             return tuple(values["tokens"].tolist()), values["vectors"]
@@ -244,7 +244,7 @@ def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
 
 
 def _write(path: Path, words: PretrainedWords) -> None:
-    """Keep the vectors; failing to keep them does not end the training."""
+    """Store the vectors; a failure does not end the training."""
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
@@ -259,7 +259,10 @@ def _write(path: Path, words: PretrainedWords) -> None:
 def _with_pretrained(
     own: Vocabulary, learned: PretrainedWords, seed: int
 ) -> tuple[Vocabulary, np.ndarray]:
-    """Further words behind the known ones, and a vector for each; drawn for those not learned."""
+    """Append further words to the known ones, and return a vector for each.
+
+    Drawn for words without one.
+    """
     known = set(own.tokens)
     further = [token for token in learned.tokens if token not in known]
     vocabulary = Vocabulary([*own.tokens[len(RESERVED) :], *further])

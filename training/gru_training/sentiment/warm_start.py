@@ -1,6 +1,8 @@
-"""Text classifiers that begin with the weights of a run: settings and rows; no TensorFlow.
+"""The settings and rows of text classifiers that begin with the weights of a run.
 
-A run keeps digests of the texts that it has learned from, so that no later run tests on them.
+Without TensorFlow.
+
+A run keeps digests of the texts from which it has learned, so that no later run tests on them.
 """
 
 import hashlib
@@ -67,9 +69,9 @@ def with_start_settings(config: SentimentConfig, run: SentimentRun) -> Sentiment
 def with_learned_in_training(
     parts: Parts, source: SentimentRows, config: SentimentConfig, problems: Problems
 ) -> Parts:
-    """Move held-out rows that the run of `--warm-start` has learned from to the training part.
+    """Move held-out rows from which the run of `--warm-start` has learned to the training part.
 
-    A row counts as learned from if the run knows any text of its group.
+    A row counts as learned if the run knows any text of its group.
 
     Args:
         parts: Rows as they were split.
@@ -115,14 +117,14 @@ def with_learned_in_training(
 
 
 def text_digests(texts: Iterable[str]) -> np.ndarray:
-    """One uint64 per text, (N,); the same for texts that differ in case and blanks alone."""
+    """Compute one uint64 per text, (N,), equal for texts that differ only in case and blanks."""
     keys = (text_key(text).encode("utf-8", "surrogatepass") for text in texts)
     joined = b"".join(hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest() for key in keys)
     return np.frombuffer(joined, "<u8")
 
 
 def write_digests(folder: Path, digests: np.ndarray) -> None:
-    """Write the digests of the texts that a run has learned from.
+    """Write the digests of the texts from which a run has learned.
 
     Args:
         folder: The run directory.
@@ -132,7 +134,7 @@ def write_digests(folder: Path, digests: np.ndarray) -> None:
 
 
 def learned_digests(run: SentimentRun) -> np.ndarray:
-    """Read the digests of the texts that a run has learned from, (N,) uint64, ascending.
+    """Read the digests of the texts from which a run has learned, (N,) uint64, ascending.
 
     Raises:
         RunDirectoryError: The run has none, or the file is damaged.
@@ -159,7 +161,7 @@ def is_learned(texts: Iterable[str], run: SentimentRun) -> np.ndarray:
 
 
 def split_settings(run: SentimentRun) -> str:
-    """The settings that a run's rows were split with, as flags."""
+    """Return the settings of a run's split, as flags."""
     data = run.config.data
     drawn = f"--split-seed {data.drawn_with(run.config.training.seed)}"
     split = drawn if data.fold is None else f"--fold {data.fold}"

@@ -1,4 +1,4 @@
-"""Arrays of Arrow made of Python's and NumPy's values without loading pandas."""
+"""Arrow arrays made from Python and NumPy values without loading pandas."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 
 def arrow_array(values: Sequence[Any] | np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Make the array that `pa.array` makes, which would load pandas.
+    """Make the array of `pa.array`, which would load pandas.
 
-    To load it takes longer than to score a few rows.
+    Loading pandas takes longer than scoring a few rows.
 
     Args:
         values: N texts, numbers, or other values; None where one is missing.
@@ -32,12 +32,12 @@ def arrow_array(values: Sequence[Any] | np.ndarray, kind: pa.DataType) -> pa.Arr
             content.write(b"" if value is None else value.encode())
             ends[place] = content.tell()
         buffers = [_known(values), pa.py_buffer(ends), pa.py_buffer(content.getbuffer())]
-        # With offsets of 64 bits: where 32 do not suffice, the cast says so.
+        # Offsets have 64 bits; if 32 do not suffice, the cast reports it.
         return pa.Array.from_buffers(pa.large_string(), len(values), buffers).cast(kind)
     return pa.array(values, kind)
 
 
 def _known(values: Sequence[Any] | np.ndarray) -> pa.Buffer | None:
-    """A bit for each value, 0 where it is None; None where there are all."""
+    """Return a bit per value, 0 for None; None if there is no None."""
     known = np.array([value is not None for value in values], bool)
     return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))

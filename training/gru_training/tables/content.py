@@ -1,4 +1,4 @@
-"""The content of a file of text: unpacked, decoded, and cut into lines."""
+"""The content of a text file: decompressed, decoded, and cut into lines."""
 
 import codecs
 import gzip
@@ -12,11 +12,13 @@ from gru_training.errors import DataError
 
 Compression = Literal["", "gzip", "zstd"]
 LARGEST_GROWTH = 50
-"""Largest ratio of unpacked to packed size of a file. Tables and texts reach 3 to 20."""
+"""Largest ratio of unpacked to packed size of a file; tables and texts reach 3 to 20."""
 LEAST_UNPACKED = 64 << 20
-"""Bytes that any compressed file may have unpacked."""
+"""Bytes that any compressed file may have after decompression."""
 LONGEST_LINE = 64 << 20
-"""Characters; a file with longer lines has no line breaks, or was made to fill the memory."""
+"""Most characters of a line; a file with longer lines has no line breaks, or was made to fill the
+memory.
+"""
 _CHUNK = 1 << 20
 _MAGIC: tuple[tuple[bytes, Compression], ...] = (
     (b"\x1f\x8b", "gzip"),
@@ -25,12 +27,12 @@ _MAGIC: tuple[tuple[bytes, Compression], ...] = (
 
 
 def compression_of(head: bytes) -> Compression:
-    """The compression that the first bytes of a file stand for; empty where it has none."""
+    """Recognise a compression by the first bytes of a file; empty if there is none."""
     return next((name for magic, name in _MAGIC if head.startswith(magic)), "")
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Read the first bytes of a file, as they are.
+    """Read the first bytes of a file unchanged.
 
     Raises:
         DataError: The path is no file, or cannot be read.
@@ -46,7 +48,7 @@ def first_bytes(path: Path, size: int) -> bytes:
 
 
 def chunks(path: Path, bounded: bool = False) -> Iterator[bytes]:
-    """The bytes of a file piece by piece, unpacked if it is compressed.
+    """Yield the bytes of a file piece by piece, decompressed if necessary.
 
     Args:
         path: The file.
@@ -93,7 +95,7 @@ def _unpacked(file: Any, compression: Compression) -> Any:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole content of a file, unpacked if it is compressed.
+    """Read the whole content of a file, decompressed if necessary.
 
     Raises:
         DataError: The file cannot be read or is too large, see `chunks`.
@@ -147,6 +149,6 @@ def text_lines(
 
 
 def spoken(encoding: str) -> str:
-    """The name of an encoding as people write it."""
+    """Return the usual spelling of an encoding's name."""
     known = {"utf-8-sig": "UTF-8", "cp1252": "Windows-1252 (cp1252)"}
     return known.get(encoding, encoding.upper() if encoding.startswith("utf") else encoding)

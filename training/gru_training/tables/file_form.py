@@ -1,4 +1,4 @@
-"""The format of a file of rows: found from its first bytes, and reported where it was assumed."""
+"""The format of a file of rows: recognised from its first bytes, and reported if it was assumed."""
 
 import codecs
 import csv
@@ -16,7 +16,7 @@ FORMATS = "CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel"
 """Names of the formats that are read, for messages."""
 Kind = Literal["csv", "jsonl", "json", "parquet", "arrow", "excel"]
 _HEAD = 1 << 16
-"""Bytes of a text in which separator and encoding are looked for."""
+"""Number of bytes of a text from which separator and encoding are recognised."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t"}
 _SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\r?\n?")
@@ -47,10 +47,10 @@ _UNSUPPORTED_FORMATS = (
 
 @dataclass(frozen=True)
 class TextFormat:
-    """The format of a text file, as far as it is given; None: found from the file."""
+    """The format of a text file, as far as it is given; None to recognise it from the file."""
 
     separator: str | None = None
-    """The character between cells; `tab` and `\\t` stand for a tab."""
+    """The character between cells; `tab` and `\\t` mean a tab."""
     encoding: str | None = None
     """Python's name of the encoding."""
 
@@ -87,22 +87,22 @@ class FileForm(NamedTuple):
     separator: str = ""
     """Character between the cells of CSV."""
     line_end: str = "\n"
-    """The character with which a line of text ends."""
+    """The character that ends a line of text."""
     skipped: int = 0
     """Lines before the header."""
     notes: tuple[str, ...] = ()
-    """Notes on what was assumed, for the reader; at most one line."""
+    """Notes on assumptions, for the reader; at most one line."""
     one_line: bool = False
-    """Whether a list in JSON stands in one line, as most programs write it."""
+    """Whether a JSON list is in a single line, as most programs write it."""
 
     @property
     def unit(self) -> Literal["line", "row"]:
-        """Unit in which places of rows count: lines of a text, else rows."""
+        """Unit in which rows are counted: lines of a text, otherwise rows."""
         return "line" if self.encoding and not self.one_line else "row"
 
 
 def find_form(path: Path, given: TextFormat = DETECTED_FORMAT) -> FileForm:
-    """Find how a file is written.
+    """Recognise the format of a file.
 
     Args:
         path: The file.
@@ -135,7 +135,7 @@ def read_text(path: Path, encoding: str | None = None) -> tuple[str, str]:
         encoding: Python's name of its encoding; found by default.
 
     Returns:
-        The text, and what to say of its encoding where that was assumed.
+        Text, and a note on its encoding if that was assumed.
 
     Raises:
         DataError: The file cannot be read, or is no text; names the line.
@@ -148,7 +148,7 @@ def read_text(path: Path, encoding: str | None = None) -> tuple[str, str]:
 def text_form(
     name: str, head: bytes, encoding: str, said: str, separator: str | None, cut: bool
 ) -> FileForm:
-    """Find how a text is written whose encoding is known.
+    """Recognise the format of a text with a known encoding.
 
     Args:
         name: The file's name, by whose end the usual separator is known.
@@ -185,7 +185,7 @@ def text_form(
 
 
 def stream_encoding(head: bytes) -> str:
-    """The encoding of a text of which only the first bytes can be seen."""
+    """Recognise the encoding of a text of which only the first bytes are available."""
     return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8-sig")
 
 
@@ -201,7 +201,7 @@ def _one_note(parts: list[str]) -> tuple[str, ...]:
 
 
 def _binary_kind(path: Path, head: bytes) -> Kind | None:
-    """The kind of a file that is no text; None of a text."""
+    """Recognise the kind of a file that is not text; None for text."""
     for magic, what in _UNSUPPORTED_FORMATS:
         if head.startswith(magic):
             raise DataError(f"{path}: expected {FORMATS}, got {what}")
@@ -211,7 +211,7 @@ def _binary_kind(path: Path, head: bytes) -> Kind | None:
 
 
 def _zipped_kind(path: Path) -> Kind:
-    """Excel or OpenDocument, which are zip archives."""
+    """Recognise Excel or OpenDocument, which are zip archives."""
     import zipfile
 
     try:
@@ -237,10 +237,10 @@ def _enough(content: Iterator[bytes]) -> bytes:
 
 
 def _encoding(path: Path, head: bytes, given: str | None) -> tuple[str, str]:
-    """The encoding, and what to say of it where it was assumed.
+    """Recognise the encoding; also returns a note if it was assumed.
 
-    Of a text without a mark: UTF-16 by the zeros between its letters, UTF-8, or Windows-1252 where
-    the first letter beyond ASCII is no UTF-8.
+    A text without a byte-order mark is UTF-16 if there are zeros between its letters, otherwise
+    UTF-8, or Windows-1252 if the first character beyond ASCII is not UTF-8.
     """
     if given is not None:
         return given, ""
@@ -282,7 +282,7 @@ def _json_kind(text: str, first_line: str, suffix: str) -> Literal["jsonl", "jso
 
 
 def _separator(name: str, lines: list[str], line_end: str, usual: str) -> str:
-    """The separator with which most rows have as many cells as the header.
+    """Find the separator with which most rows have as many cells as the header.
 
     Raises:
         DataError: Several fit every row.

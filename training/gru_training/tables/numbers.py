@@ -11,13 +11,13 @@ MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
 _DECIMAL_COMMA = re.compile(
     r"[+-]?(\d*|\d{1,3}(\.\d{3})+|\d{1,3}([ \u00a0\u202f']\d{3})+),\d+([eE][+-]?\d+)?"
 )
-"""Pattern of a number with a decimal comma, also with signs between thousands."""
+"""Pattern of a number with a decimal comma, optionally with separators between thousands."""
 
 
 class Numbers:
     """Reads the numbers of a table, all with the same decimal mark.
 
-    A decimal comma is read where commas do not separate cells.
+    Decimal commas are read unless commas separate cells.
 
     Args:
         separator: The character between cells; empty where a table has none.
@@ -56,7 +56,7 @@ class Numbers:
         return self._finite(value, text)
 
     def note(self) -> str | None:
-        """Say how numbers with a comma were read; None where there were none."""
+        """Note how numbers with a comma were read; None if there were none."""
         if not self._comma:
             return None
         value = self._value(self._comma)

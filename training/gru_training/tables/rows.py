@@ -1,4 +1,4 @@
-"""The rows of tables in files: one reader for data to train on, to check and to score."""
+"""The rows of tables in files, read in one way for training, checking and scoring."""
 
 import csv
 import io
@@ -24,34 +24,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Misfit = Callable[[str, int, str], None]
-"""Function of the kind of a problem, the place of the row, and what is wrong with it."""
+"""Function called with the kind of a problem, the place of the row, and a description."""
 _DECODE_ROWS = 256
-"""Rows of Parquet that are decoded at once: how large they will be is not known before."""
+"""Number of rows of Parquet that are decoded at once, as their size is unknown before."""
 
 
 Row = tuple[int, Mapping[str, Any]]
-"""The place of a row and its cells by column.
+"""The place of a row, and its cells by column.
 
 The place is the line of a text on which the row begins, from 1, or else the row's number. Cells of
-CSV are texts; others are also numbers, lists and the like, and None where one is missing. A tuple
-without names costs half the time, of a million rows.
+CSV are texts; others are also numbers, lists and so on, and None if missing. A tuple without names
+takes half the time for a million rows.
 """
 
 
 @dataclass(frozen=True)
 class Rows:
-    """An opened table, which can be iterated over once."""
+    """An opened table that can be iterated over once."""
 
     form: FileForm
     columns: Sequence[str] | None
-    """Names of the columns; None where each row names its own, as in JSON."""
+    """Names of the columns; None if each row names its own, as in JSON."""
     rows: Iterator[Row]
 
     def __iter__(self) -> Iterator[Row]:
         return self.rows
 
     def with_columns(self) -> tuple[Sequence[str], Iterable[Row]]:
-        """The columns and the rows, all of which are read first where each names its own."""
+        """Return the columns and the rows.
+
+        If each row names its own columns, all rows are read first.
+        """
         if self.columns is not None:
             return self.columns, self.rows
         rows = list(self.rows)
@@ -67,9 +70,9 @@ def read_rows(
 ) -> Rows:
     """Open a table of CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel.
 
-    Texts may be compressed with gzip or zstd. CSV needs a header line and follows the usual
-    quoting rules: a cell may be put in double quotes and then hold the separator, line breaks and
-    doubled quotes. Blank lines are skipped. In JSON each row is an object.
+    Texts may be compressed with gzip or zstd. CSV needs a header line and follows the usual quoting
+    rules: a cell in double quotes may contain the separator, line breaks and doubled quotes. Blank
+    lines are skipped. In JSON each row is an object.
 
     Args:
         path: The file.
@@ -96,7 +99,7 @@ def read_rows(
 def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = DETECTED_FORMAT) -> Rows:
     """Open a table of CSV or JSON lines whose rows are still arriving.
 
-    How it is written is found from what is there at first.
+    Its format is recognised from the first bytes.
 
     Args:
         name: Name in messages.
@@ -114,7 +117,7 @@ def read_stream(name: str, stream: io.BufferedReader, given: TextFormat = DETECT
 
 
 def cell_text(value: Any) -> str | None:
-    """The text of a cell; what is no text is written as JSON does, and times as ISO 8601."""
+    """Write a cell as text: values that are not text as in JSON, and times as in ISO 8601."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -143,7 +146,7 @@ def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) 
 
 
 def _csv_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -> Iterator[Any]:
-    """The columns, then the rows with as many cells."""
+    """Yield the columns, then the rows with the same number of cells."""
     # The default limit of a cell is 131,072 characters; a text may be longer.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     for _ in range(form.skipped):
@@ -202,9 +205,9 @@ def _json_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
 
 
 def _json_list(name: str, lines: Iterable[str], misfit: Misfit, form: FileForm) -> Iterator[Row]:
-    """The objects of a list, which is held in memory, each with the line on which it begins.
+    """Yield the objects of a list, which is held in memory, with the line on which each begins.
 
-    Of a list in one line they have numbers, from 1.
+    Objects of a list in one line are numbered from 1.
     """
     text = "".join(lines)
     decode = json.JSONDecoder().raw_decode
@@ -243,7 +246,7 @@ def _skip_blanks(text: str, place: int) -> int:
 
 
 def _excel_rows(path: Path, form: FileForm) -> Rows:
-    """The rows of the first sheet, numbered as spreadsheets do, the header's columns alone."""
+    """Yield the rows of the first sheet, numbered as in spreadsheets."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ModuleNotFoundError:
@@ -292,7 +295,7 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
 
 
 def _excel_cell(cell: Any) -> Any:
-    """A cell as text, number or truth value; None of an empty one."""
+    """Return a cell as text, number or truth value; None if it is empty."""
     if cell == "":
         return None
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
@@ -301,7 +304,7 @@ def _excel_cell(cell: Any) -> Any:
 
 
 def _arrow_rows(path: Path, form: FileForm) -> Rows:
-    """The rows of Parquet or Arrow, numbered from 0."""
+    """Yield the rows of Parquet or Arrow, numbered from 0."""
     with arrow_file(path, form) as opened:
         names = opened.schema.names
 

@@ -1,4 +1,4 @@
-"""A table in a file as Arrow: looked through once, then read in pieces that fit into memory."""
+"""A table in a file as Arrow: examined once, then read in pieces that fit into memory."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ from gru_training.tables.file_form import DETECTED_FORMAT, FileForm, Kind, TextF
 from gru_training.tables.rows import Row, arrow_file, cell_text, read_rows
 
 PIECE_ROWS = 8192
-"""About this many rows make a piece."""
+"""Approximate number of rows of a piece."""
 PIECE_BYTES = 32 << 20
-"""If rows are long, a piece has fewer: about this many bytes in memory."""
+"""Approximate bytes of a piece in memory, which limits the rows if they are long."""
 JSON_VALUE = b"keras_gru.json"
 """Marks, in a field's metadata, texts that are JSON values of several kinds."""
 _ROWS_LOOKED_AT = 128
-"""Rows that are held at once while a file is looked through."""
+"""Number of rows held at once while a file is examined."""
 _WHOLE_NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0|")  # as a program writes it, or missing
 _TYPES = {
     "texts": pa.string(),
@@ -35,11 +35,11 @@ _TYPES = {
 
 ItemT = TypeVar("ItemT")
 Progress = Callable[[int], None]
-"""Function that is told how many rows there are so far."""
+"""Function that receives the number of rows so far."""
 
 
 class TableFile(ABC):
-    """A file that was read through once and can be read again.
+    """A file that was examined once and can be read again.
 
     Args:
         path: The file.
@@ -56,7 +56,7 @@ class TableFile(ABC):
     def pieces(
         self, columns: Sequence[str] | None = None, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows in their order, about `PIECE_ROWS` at once.
+        """Yield the rows in their order, about `PIECE_ROWS` at once.
 
         The ends of the pieces depend only on the file and on `skip`.
 
@@ -72,14 +72,14 @@ class TableFile(ABC):
 
     @abstractmethod
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
-        """Read the columns of this schema, as `pieces`."""
+        """Yield the columns of this schema, like `pieces`."""
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Say where a row is, for messages.
+        """Describe the place of a row for messages.
 
-        Lines of texts and rows of workbooks are counted from 1, as editors do; rows of other
-        tables from 0, as `iloc` of pandas does.
+        Lines of texts and rows of workbooks are counted from 1, as in editors; rows of other tables
+        from 0, as `iloc` of pandas does.
 
         Args:
             row: The row's number, from 0.
@@ -89,15 +89,15 @@ class TableFile(ABC):
 def open_table(
     path: Path, progress: Progress | None = None, given: TextFormat = DETECTED_FORMAT
 ) -> TableFile:
-    """Look through a table that `read_rows` reads.
+    """Examine a table that `read_rows` can read.
 
-    Memory is bounded, except of workbooks and JSON lists, which are held whole.
+    Memory is bounded, except for workbooks and JSON lists, which are held completely.
 
-    In CSV a column of whole numbers as programs write them (no leading zeros, no signs but minus;
-    empty cells are missing ones) is one of 64-bit integers, any other is of texts, letter by
-    letter as in the file. In JSON the columns are all keys in the order in which they appear, and
-    a row without a key has a missing value there. Values of several kinds, lists and objects
-    become texts of JSON, which are written as they were read.
+    In CSV a column of whole numbers in their usual form (no leading zeros, no signs but minus;
+    empty cells are missing) becomes one of 64-bit integers, any other one of texts, unchanged. In
+    JSON the columns are all keys in the order in which they appear, and a row without a key has a
+    missing value. Values of several kinds, lists and objects become texts of JSON, which are
+    written as they were read.
 
     Args:
         path: The file, which is read twice, so it cannot be a pipe.
@@ -176,7 +176,7 @@ def _open_rows(path: Path, form: FileForm, progress: Progress) -> TableFile:
 def _note_kinds(
     path: Path, form: FileForm, name: str, rows: Sequence[Row], known: dict[str, int]
 ) -> None:
-    """Add the kinds of a column's values, each with the place of the first row of it."""
+    """Add the kinds of a column's values, each with the place of its first row."""
     for place, cells in rows:
         value = cells.get(name)
         if (kind := _kind(value)) not in known:
@@ -189,7 +189,7 @@ def _note_kinds(
 
 
 def _size(cells: Mapping[str, Any]) -> int:
-    """About as many bytes as the cells of a row have."""
+    """Estimate the bytes of a row's cells."""
     try:
         return sum(map(len, cells.values()))  # as a rule they are texts
     except TypeError:
@@ -236,7 +236,7 @@ def _column(field: pa.Field, values: list[Any], kind: Kind) -> pa.Array:
 
 
 def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:
-    """Items until they are a piece, one piece after the other.
+    """Gather items to pieces.
 
     Args:
         items: Items, each with its number of rows and its bytes.
@@ -254,10 +254,10 @@ def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:
 
 
 def is_json(field: pa.Field) -> bool:
-    """Whether a column's texts are JSON values of several kinds."""
+    """Tell whether a column's texts are JSON values of several kinds."""
     return JSON_VALUE in (field.metadata or {})
 
 
 def json_text(value: object) -> str:
-    """A value as JSON, what JSON does not know as its text."""
+    """Write a value as JSON, and what JSON does not know as its text."""
     return json.dumps(value, ensure_ascii=False, default=str)

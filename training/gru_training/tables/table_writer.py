@@ -1,4 +1,4 @@
-"""Writes a table to a file, piece by piece."""
+"""The writing of a table to a file, piece by piece."""
 
 import csv
 import datetime
@@ -22,14 +22,14 @@ _KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 class FileKind(NamedTuple):
-    """The kind of content that an output's name stands for."""
+    """The kind of content given by an output's name."""
 
     suffix: Literal[".csv", ".tsv", ".jsonl", ".parquet"]
     gzipped: bool
 
 
 def file_kind(path: Path, flag: str = "") -> FileKind:
-    """Find the kind of table to write by the end of the file's name.
+    """Recognise the kind of a table to write by the end of the file's name.
 
     Args:
         path: The file, which need not exist.
@@ -50,7 +50,7 @@ def file_kind(path: Path, flag: str = "") -> FileKind:
 
 
 def require_writable(output: Path, overwrite: bool) -> None:
-    """Raise ScoringError if the file cannot be written, or is there and is to stay.
+    """Raise ScoringError if the file cannot be written, or exists and must be kept.
 
     Args:
         output: Path given with `--output`.
@@ -67,7 +67,7 @@ def require_writable(output: Path, overwrite: bool) -> None:
 
 
 def put_in_place(aside: Path, output: Path, overwrite: bool) -> None:
-    """Put a complete file in the place of the output.
+    """Rename a complete file to the output.
 
     Raises:
         ScoringError: The output has come into being meanwhile, and is to stay.
@@ -79,13 +79,13 @@ def put_in_place(aside: Path, output: Path, overwrite: bool) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Make a file survive a power cut; before it is renamed, so that it never has no content."""
+    """Flush a file to disk; this is done before it is renamed, so that it is never empty."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def unwritten(output: Path, error: OSError) -> ScoringError:
-    """The error for an output that the system does not let us write."""
+    """Make the error for an output that the system does not let us write."""
     return ScoringError(f"cannot write {output}: {error.strerror or error}")
 
 
@@ -97,11 +97,11 @@ def _require_free(output: Path, overwrite: bool) -> None:
 
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20
-"""Rows and bytes of a row group of Parquet, roughly."""
+"""Approximate rows and bytes of a row group of Parquet."""
 
 
 class TableWriter(ABC):
-    """A context manager; the file is complete once the context is left without an error."""
+    """A context manager; the file is complete once the context ends without an error."""
 
     @abstractmethod
     def write(self, piece: pa.RecordBatch) -> None:
@@ -109,7 +109,7 @@ class TableWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
 
     def __enter__(self) -> "TableWriter":
         return self
@@ -119,10 +119,10 @@ class TableWriter(ABC):
 
 
 def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
-    """Begin a file of rows.
+    """Open a file of rows for writing.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
-    digits as tell them apart. In JSON lines times are texts as ISO 8601 has them.
+    digits as needed to distinguish them. In JSON lines times are texts in ISO 8601.
 
     Args:
         path: Path of the file, which is written over.
@@ -168,7 +168,7 @@ class ParquetWriter(TableWriter):
             self._flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         if self._waiting:
             self._flush()
         self._writer.close()
@@ -179,7 +179,7 @@ class ParquetWriter(TableWriter):
 
 
 class DelimitedWriter(TableWriter):
-    """CSV or TSV with a header line; cells are quoted where they must be."""
+    """CSV or TSV with a header line; cells are quoted if necessary."""
 
     def __init__(self, stream: IO[str], schema: pa.Schema, delimiter: str):
         self._stream = stream
@@ -199,14 +199,14 @@ class DelimitedWriter(TableWriter):
 class _UnixLines:
     """Ends lines with a line feed alone.
 
-    A csv.writer told to do so would not quote a carriage return in a cell.
+    A csv.writer with that line end would not quote a carriage return in a cell.
     """
 
     def __init__(self, stream: IO[str]):
         self._stream = stream
 
     def write(self, line: str) -> None:
-        """Write one line, which comes with a carriage return and a line feed."""
+        """Write one line, which ends with a carriage return and a line feed."""
         self._stream.write(line[:-2] + "\n")
 
 
@@ -233,7 +233,7 @@ class JsonLinesWriter(TableWriter):
 
 
 def _cells(column: pa.Array) -> list[Any]:
-    """The texts of cells; None is written as an empty one."""
+    """Return the texts of cells; None becomes an empty one."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_nested(column.type):
@@ -259,7 +259,7 @@ def _json_values(column: pa.Array, parse: bool) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """ISO 8601 for what has to do with time."""
+    """Write times in ISO 8601."""
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
         return value.isoformat()
     return str(value)

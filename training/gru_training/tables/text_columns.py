@@ -1,4 +1,4 @@
-"""Usual names of columns with texts and labels, so that nobody has to give the name."""
+"""Usual names of columns with texts and labels."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ LABEL_COLUMNS = (
 
 
 def column_called(names: Iterable[str], columns: Sequence[str]) -> str | None:
-    """The column with one of these names, in any case; earlier names take precedence."""
+    """Find the column with one of these names, in any case; earlier names take precedence."""
     for name in names:
         for column in columns:
             if column.strip().lower() == name:

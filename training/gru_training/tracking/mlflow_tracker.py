@@ -21,7 +21,7 @@ _PLACE = "keras_gru.run"
 _MOST_LETTERS = 6000
 """Longest value of a parameter, in characters."""
 _PATIENCE = {
-    # A server that is gone would otherwise hold up each epoch for minutes.
+    # Without this limit, a server that is gone would delay each epoch for minutes.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -29,7 +29,7 @@ _PATIENCE = {
 
 
 class MLflowTracker:
-    """Writes a run of MLflow, and the model into its registry.
+    """Writes a run of MLflow, and registers the model.
 
     Args:
         store: A server or store, as for `mlflow.set_tracking_uri`; by default that of the
@@ -78,14 +78,14 @@ class MLflowTracker:
             self._client.log_inputs(self._run, [DatasetInput(entry)])
 
     def epoch(self, record: EpochRecord) -> None:
-        """Log its measures, once."""
+        """Log the measures of an epoch, once."""
         if record.epoch <= self._told:
             return
         self._log(epoch_measures(record), record.epoch)
         self._told = record.epoch
 
     def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Nothing: MLflow shows none."""
+        """Do nothing: MLflow shows no histograms."""
 
     def results(self, run: FinishedRun) -> None:
         """Log measures, pictures, and the run as a model that MLflow loads."""
@@ -107,13 +107,13 @@ class MLflowTracker:
                 )
 
     def finish(self, outcome: Outcome) -> None:
-        """End the run with the status that MLflow has for this."""
+        """End the run with MLflow's corresponding status."""
         if self._run:
             with _patient():
                 self._client.set_terminated(self._run, _STATUS[outcome])
 
     def _goes_on(self, experiment: str, place: Path) -> bool:
-        """Whether there is a run of the training that was cut short, which then goes on."""
+        """Tell whether the run of the interrupted training exists, which is then continued."""
         quote = '"' if "'" in str(place) else "'"  # they cannot be escaped
         found = self._client.search_runs(
             [experiment],
@@ -139,7 +139,7 @@ class MLflowTracker:
 
     @contextmanager
     def _active(self) -> Iterator[Any]:
-        """Within, this run is the one that MLflow's functions write to."""
+        """Make this run the one to which MLflow's functions write, inside the context."""
         import mlflow
 
         before = mlflow.get_tracking_uri()
@@ -155,7 +155,7 @@ class MLflowTracker:
 
 @contextmanager
 def _patient() -> Iterator[None]:
-    """Within, MLflow waits for a server only so long, unless the environment says how long."""
+    """Limit MLflow's waiting for a server inside the context, unless the environment does."""
     added = {name: value for name, value in _PATIENCE.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -20,7 +20,7 @@ _TABLE, _LABELS = "word_vectors.tsv", "words.tsv"
 
 
 class TensorBoardTracker:
-    """Writes the data of `tensorboard --logdir`: scalars, settings, pictures, histograms, vectors.
+    """Writes the files of `tensorboard --logdir`: scalars, settings, pictures, histograms, vectors.
 
     Args:
         folder: Folder of this training; files there of an earlier one of the same name are
@@ -60,21 +60,21 @@ class TensorBoardTracker:
         self._writer.flush()
 
     def epoch(self, record: EpochRecord) -> None:
-        """Write its measures as scalars."""
+        """Write the measures of an epoch as scalars."""
         with self._writer.as_default():
             for name, value in epoch_measures(record).items():
                 tf.summary.scalar(name, value, step=record.epoch)
         self._writer.flush()
 
     def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Write one for each."""
+        """Write one histogram for each."""
         with self._writer.as_default():
             for name, array in values.items():
                 tf.summary.histogram(name, array, step=epoch)
         self._writer.flush()
 
     def results(self, run: FinishedRun) -> None:
-        """Write measures, pictures and, of texts, word vectors for the tab PROJECTOR."""
+        """Write measures, pictures and, for texts, word vectors for the tab PROJECTOR."""
         with self._writer.as_default():
             for name, value in run.measures.items():
                 tf.summary.scalar(name, value, step=run.best_epoch)
@@ -85,7 +85,7 @@ class TensorBoardTracker:
         self._write_vectors(run.path)
 
     def finish(self, outcome: Outcome) -> None:
-        """Write how it ended, and close the files."""
+        """Write the outcome, and close the files."""
         if self._writer is None:
             return
         with self._writer.as_default():
@@ -103,7 +103,7 @@ class TensorBoardTracker:
             return
         ids = np.arange(len(words), dtype=np.int32)[np.newaxis]
         vectors = np.asarray(model.get_layer("embedding")(ids))[0]
-        # The projector reads tables of tabs and lines, and drops a first line that is empty.
+        # The projector reads tables with tabs and newlines, and drops an empty first line.
         named = [" ".join(word.split()) or "(blank)" for word in words]
         lines = ("\t".join(f"{number:.5g}" for number in row) for row in vectors)
         (self._folder / _TABLE).write_text("\n".join(lines) + "\n", "utf-8")
@@ -116,5 +116,5 @@ class TensorBoardTracker:
 
 
 def _simple(value: Any) -> bool | float | int | str:
-    """Return a value of a type that HPARAMS takes."""
+    """Convert a value to a type that HPARAMS takes."""
     return value if isinstance(value, bool | float | int | str) else json.dumps(value)

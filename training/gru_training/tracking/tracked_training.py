@@ -1,4 +1,4 @@
-"""A training under a tracker's eyes, which it must not lose by it."""
+"""The tracking of a training, which a failing tracker does not end."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ PROJECT = "keras-gru"
 
 
 def make_tracker(config: RunConfig, name: str) -> Tracker | None:
-    """The tracker of these settings; None where they ask for none.
+    """Make the tracker of these settings; None if they ask for none.
 
     Args:
         config: Settings of the run directory and of the tracker.
@@ -65,10 +65,9 @@ class _Call(NamedTuple):
 def gates_and_gradients(
     model: keras.Model, loss: PerRowFunction, batch: Batch
 ) -> dict[str, np.ndarray]:
-    """All values of the gates of each GRU, and of the gradient of each weight.
+    """Collect all values of the gates of each GRU, and of the gradient of each weight.
 
-    The model answers as in use, without dropout, so that the random numbers of the training stay
-    what they are.
+    The model runs as in use, without dropout, so the random numbers of the training are unaffected.
 
     Args:
         model: Model in training.
@@ -99,7 +98,7 @@ def gates_and_gradients(
 
 @contextmanager
 def _calls(model: keras.Model) -> Iterator[list[_Call]]:
-    """Within, the calls of the model's GRU layers are noted, however deep they are nested."""
+    """Record the calls of the model's GRU layers inside the context, at any depth."""
     calls: list[_Call] = []
     layers = [each for each in model._flatten_layers() if isinstance(each, GRU)]
 
@@ -125,15 +124,17 @@ def _calls(model: keras.Model) -> Iterator[list[_Call]]:
 
 _ROWS = 32
 _BATCHES = 8
-"""Number of the batch to take rows from, as the first ones may be of the shortest rows."""
+"""Number of the batch from which rows are taken, since the first ones may have the shortest
+rows.
+"""
 
 
 class Tracked:
-    """Tells a tracker how a training goes; a context manager around the training.
+    """A context manager around a training that reports it to a tracker.
 
-    A tracker that cannot be reached at the start ends the training before it has begun, as the
-    settings are likely wrong; one that is lost later does not: a line says so, and what it has not
-    been told is told again after the next epoch and at the end.
+    A tracker that cannot be reached at the start ends the training before it begins, as the
+    settings are probably wrong. One that fails later does not: a line reports it, and the missing
+    calls are repeated after the next epoch and at the end.
 
     Args:
         config: Every setting; `run.track` names the tracker, if there is to be one.
@@ -173,7 +174,7 @@ class Tracked:
                 finish(self._tracker)
 
     def begin(self, place: Path, data: TrackedData) -> Sequence[Progress]:
-        """Start the tracker; what it returns follows the training's steps and epochs.
+        """Start the tracker; returns the follower of the training's steps and epochs.
 
         Args:
             place: Path of the run directory.
@@ -209,24 +210,24 @@ class Tracked:
     def watch(
         self, model: keras.Model, loss: PerRowFunction, batches: Callable[[], Iterable[Batch]]
     ) -> None:
-        """Be shown what is trained, and on what it is measured."""
+        """Receive the model, and the data on which it is measured."""
         if self._config.run.track_histograms:
             *_, batch = islice(batches(), _BATCHES)
             self._watched = model, loss, Batch(batch.inputs[:_ROWS], batch.targets[:_ROWS])
 
     def step(self, epoch: int, step: int, loss: float) -> None:  # noqa: ARG002
-        """Nothing is told of single steps."""
+        """Do nothing: single steps are not reported."""
         self._stepped = True
 
     def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
-        """Tell the measures of an epoch, and what gates and gradients did."""
+        """Report the measures of an epoch, and the values of gates and gradients."""
         self._tell(lambda tracker: tracker.epoch(record))
         if self._watched is not None and self._stepped:  # not of epochs before a resumption
             values = gates_and_gradients(*self._watched)
             self._tell(lambda tracker: tracker.histograms(record.epoch, values))
 
     def complete(self, run: Path) -> None:
-        """Tell what came of it.
+        """Report the outcome.
 
         Args:
             run: The run directory, complete.
@@ -246,7 +247,7 @@ class Tracked:
         self._tell(lambda tracker: tracker.results(finished))
 
     def _tell(self, what: Callable[[Tracker], None]) -> None:
-        """Tell the tracker this, after all that it has not been told yet."""
+        """Call the tracker, after repeating the calls that failed."""
         if self._tracker is None:
             return
         self._untold.append(what)
@@ -267,7 +268,7 @@ class Tracked:
 
 
 def _measures(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers that say how good the delivered model is."""
+    """Collect the figures of the delivered model."""
     found = {
         f"final/{part}/{name}": float(value)
         for part in ("validation", "test")

@@ -1,4 +1,4 @@
-"""The interface of a tracker, a place that is told of a training from its start to its end."""
+"""The interface of a tracker, which records a training from its start to its end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from gru_training.loop.checkpoint import EpochRecord
 
 Outcome = Literal["finished", "interrupted", "failed"]
-"""Interrupted by Ctrl-C or SIGTERM, whether or not a run was kept."""
+"""Status of a training interrupted by Ctrl-C or SIGTERM, whether or not a run was kept."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Beginning:
     name: str
     """Name of the run."""
     place: Path
-    """Path at which the run is to be."""
+    """Path of the run to be written."""
     task: str
     settings: Mapping[str, Any]
     """JSON values, by names such as `training.learning_rate`."""
@@ -39,7 +39,9 @@ class Beginning:
     """Version of keras_gru."""
     data: TrackedData
     resumed: bool
-    """Whether the training goes on from a checkpoint; the epochs before it are then told again."""
+    """Whether the training continues from a checkpoint; the epochs before it are then reported
+    again.
+    """
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class FinishedRun:
 
 
 class Tracker(Protocol):
-    """A follower of one training; calls that fail may raise any error, and are then repeated."""
+    """A follower of one training; failing calls may raise any error, and are repeated."""
 
     def start(self, beginning: Beginning) -> None:
         """Begin to follow a training, before its first step."""
@@ -76,7 +78,7 @@ class Tracker(Protocol):
 
 
 def epoch_measures(record: EpochRecord) -> dict[str, float]:
-    """The numbers of an epoch by the names that trackers show them under."""
+    """Return the figures of an epoch by the names that trackers show."""
     return {
         **{f"train/{name}": value for name, value in record.train.items()},
         **{f"validation/{name}": value for name, value in record.validation.items()},
@@ -86,7 +88,7 @@ def epoch_measures(record: EpochRecord) -> dict[str, float]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested objects as one, with names joined by dots."""
+    """Flatten nested objects to one, with names joined by dots."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

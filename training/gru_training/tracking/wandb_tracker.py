@@ -26,7 +26,7 @@ class WandbTracker:
         self._run: Any = None
 
     def start(self, beginning: Beginning) -> None:
-        """Begin a run with the settings and what is known of the data."""
+        """Begin a run with the settings and facts about the data."""
         import wandb
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -42,17 +42,17 @@ class WandbTracker:
                 "data": {"name": data.name, "sha256": data.sha256, "rows": dict(data.sizes)},
                 "settings": dict(beginning.settings),
             },
-            # Whoever runs the training has its output already.
+            # The output of the training is on the user's terminal already.
             settings=wandb.Settings(console="off", silent=True),
         )
         self._run.define_metric("*", step_metric="epoch")
 
     def epoch(self, record: EpochRecord) -> None:
-        """Log its measures."""
+        """Log the measures of an epoch."""
         self._run.log({"epoch": record.epoch, **epoch_measures(record)})
 
     def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Log one for each."""
+        """Log one histogram for each."""
         import wandb
 
         counted = {

@@ -1,1 +1,1 @@
-"""Searching for settings with Optuna: `gru-train tune`. Knows no task."""
+"""Searching for settings with Optuna: `gru-train tune`, independent of tasks."""

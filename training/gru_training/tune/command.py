@@ -66,7 +66,7 @@ class TuneConfig:
     debug: bool = False
     """Show TensorFlow's messages, and the traceback of an error."""
     training_flags: Annotated[tuple[str, ...], tyro.conf.Suppress, tyro.conf.Fixed] = ()
-    """Settings of the training, which the search leaves as they are."""
+    """Settings of the training, which the search does not vary."""
 
     def __post_init__(self) -> None:
         if self.minutes is not None:
@@ -80,14 +80,14 @@ class TuneConfig:
 
     @property
     def seconds(self) -> float | None:
-        """Time for the search; None for as long as it takes."""
+        """Seconds for the search; None without a limit."""
         if self.minutes is None:
             return None if self.trials is not None else 30 * 60.0
         return 60 * self.minutes
 
 
 def run_tune(config: TuneConfig, console: "Console") -> None:
-    """Search, train with what did best, and write the report of the study.
+    """Search, train with the best settings, and write the report of the study.
 
     Args:
         config: Settings of the search, and flags of the training.
@@ -199,7 +199,7 @@ def tune(
         console: Console that shows progress.
 
     Returns:
-        The settings to train with, and why.
+        Settings to train with, and the reason.
 
     Raises:
         TrainingError: Settings, data or study cannot be used, or no trial is complete.
@@ -253,7 +253,7 @@ def tune(
 def _final_runs(
     config: TuneConfig, task: Task, found: "Found", data: Any, console: "Console"
 ) -> "list[FinalRun]":
-    """Train with the settings that the search ends with, once for each seed."""
+    """Train with the resulting settings, once for each seed."""
     from gru_training.tune.report import FinalRun
 
     settings = found.space.with_values(found.trial.params)
@@ -289,7 +289,7 @@ def reseeded(settings: Any, seed: int) -> Any:
 
 
 def _free(folder: Path, name: str) -> str:
-    """Add a number to the name where such a run is there or was cut short."""
+    """Add a number to the name if such a run exists or was interrupted."""
     from gru_training.loop.checkpoint import checkpoint_path
     from gru_training.runs.directory import free_name
 
@@ -297,7 +297,7 @@ def _free(folder: Path, name: str) -> str:
 
 
 def _identity(task: str, space: SearchSpace, data: Any, measure: str) -> dict[str, Any]:
-    """List what makes trials comparable: task, data, measure, and settings not searched."""
+    """Describe what makes trials comparable: task, data, measure, and fixed settings."""
     from gru_training.compare.command import flags
     from gru_training.data.digest import data_digest
 

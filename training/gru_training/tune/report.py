@@ -1,4 +1,4 @@
-"""The report of a search: what was tried, what did best, and which settings mattered."""
+"""The report of a search: the trials, the best settings, and the influence of each setting."""
 
 import math
 import warnings
@@ -29,12 +29,12 @@ _SHOWN_TRIALS = 20
 
 @dataclass(frozen=True)
 class FinalRun:
-    """A training with the settings that were taken, and what it reached on the test rows."""
+    """A training with the chosen settings, and its result on the test rows."""
 
     path: Path
     seed: int
     measure: str = ""
-    """Name of the measure on test rows; empty where the task compares no runs."""
+    """Name of the measure on test rows; empty if the task compares no runs."""
     test: float = math.nan
     style: str = ".4f"
 

@@ -1,4 +1,4 @@
-"""Runs a search: Optuna proposes settings and stops trials, processes train with them."""
+"""The execution of a search: Optuna proposes settings, and processes train with them."""
 
 import pickle
 import subprocess
@@ -22,10 +22,12 @@ from gru_training.tune.search_space import SearchSpace
 from gru_training.tune.study import LEFT_OUT, REASON, STATES, complete_trials
 
 _TRIALS_OF_PROCESS = 8
-"""Trials after which a process is replaced, as TensorFlow keeps what it compiled in memory."""
+"""Number of trials after which a process is replaced, since TensorFlow keeps compiled programs in
+memory.
+"""
 _POLL_SECONDS = 0.5
 _MOST_CRASHES = 3
-"""Maximum number of processes that break down in a row."""
+"""Maximum number of consecutive processes that crash."""
 _SHOWN_OF_ERROR = 2000
 _TIME_OVER, _INTERRUPTED = "the time was over", "interrupted"
 
@@ -55,7 +57,7 @@ class TrialProcess:
                 trial goes on.
 
         Returns:
-            The criterion; None where the trial did not go on.
+            The criterion; None if the trial was stopped.
 
         Raises:
             TrainingError: These settings cannot be used.
@@ -91,7 +93,7 @@ class TrialProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """End the process, which has nothing to do."""
+        """End the idle process."""
         self._end()
         self._log.close()
 
@@ -141,7 +143,7 @@ class Search:
         self._failure: TrainingError | None = None
 
     def run(self, seconds: float | None, trials: int | None, parallel: int) -> None:
-        """Run trials until the time is over or there were enough of them.
+        """Run trials until the time is over or there are enough of them.
 
         Args:
             seconds: Time for the search; None for no limit. The first trial of a study is finished
@@ -212,7 +214,7 @@ class Search:
         return found.value
 
     def _note_failure(self, trial: optuna.Trial, error: TrainingError) -> None:
-        """Note why a trial failed, and stop the search where others would, too."""
+        """Record why a trial failed, and stop the search if others would fail as well."""
         crashed = isinstance(error, CrashError)
         ended = self._ended if crashed else ""
         trial.set_user_attr(REASON, ended or str(error).partition(":\n")[0])
@@ -228,7 +230,7 @@ class Search:
             self._study.stop()
 
     def _show(self, _: optuna.Study, trial: FrozenTrial) -> None:
-        """Print the line of a trial that has ended."""
+        """Print the line of a finished trial."""
         self._shown += 1
         style, best = self._work[2].style, complete_trials(self._study)
         mark = "*" if best and best[0].number == trial.number else " "

@@ -14,7 +14,7 @@ from gru_training.search_ranges import Choice, Floats, Integers, OneOf
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The settings that a search varies, by name, and those that it leaves alone."""
+    """The settings that a search varies, by name, and the fixed ones."""
 
     config: Any
     """The settings to begin with, a dataclass of dataclasses."""
@@ -39,7 +39,7 @@ class SearchSpace:
         return cls(config, choices)
 
     def varying(self, text: str) -> "SearchSpace":
-        """The same space with another range for one setting.
+        """Return the space with another range for one setting.
 
         Args:
             text: `units=64:256`, `learning_rate=1e-4:1e-2:log`, `units=64:256:32` in steps, or
@@ -58,11 +58,11 @@ class SearchSpace:
         return dataclasses.replace(self, choices={**self.choices, name: choice})
 
     def defaults(self) -> dict[str, Any]:
-        """The value of each setting that is varied, before the search."""
+        """Return the value of each varied setting before the search."""
         return {name: self._default(name) for name in self.choices}
 
     def allows(self, values: Mapping[str, Any]) -> bool:
-        """Whether all of these values could be chosen."""
+        """Tell whether all of these values could be chosen."""
         return all(self.choices[name].holds(value) for name, value in values.items())
 
     def with_values(self, values: Mapping[str, Any]) -> Any:
@@ -107,7 +107,7 @@ class SearchSpace:
         return found
 
     def _values(self, name: str, written: str) -> OneOf:
-        """Read values separated by commas, each by the first reading that the setting accepts."""
+        """Read values separated by commas, each in the first way that the setting accepts."""
         values = []
         for each in written.split(","):
             refusals = []

@@ -1,4 +1,4 @@
-"""The study of a search, which Optuna keeps in a file, and the choice at its end."""
+"""The study of a search, which Optuna stores in a file, and the choice at its end."""
 
 import json
 import sqlite3
@@ -40,14 +40,13 @@ STATES = {
 _IDENTITY = "identity"
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
 _LOCK_SECONDS = 60
-"""Seconds that a process waits for others that write."""
+"""Seconds that a process waits for others to finish writing."""
 
 
 class NumberedSampler(TPESampler):
-    """A tree-structured Parzen estimator (Bergstra et al., 2011) whose draws depend on the trial.
+    """A tree-structured Parzen estimator (Bergstra et al., 2011) with random numbers per trial.
 
-    With one seed, several processes, and a study that continues, would draw the same values again.
-    Each trial has random numbers of its own, by its number.
+    With one seed, several processes, or a study that continues, would draw the same values again.
 
     Args:
         seed: Seed of all trials together.
@@ -58,7 +57,7 @@ class NumberedSampler(TPESampler):
         self._first = seed
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Begin the random numbers of this trial."""
+        """Seed the random numbers of this trial."""
         TPESampler.__init__(self, seed=(self._first + 7919 * (trial.number + 1)) % 2**32)
         super().before_trial(study, trial)
 
@@ -79,7 +78,7 @@ def open_study(folder: Path, criterion: Criterion, seed: int) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     path = folder / DATABASE
     try:
-        # Two processes that create the tables at the same time get in each other's way.
+        # Two processes that create the tables at the same time would disturb each other.
         with FileLock(folder / ".study.lock", _LOCK_SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)  # the heartbeat
             storage = RDBStorage(
@@ -106,7 +105,7 @@ def open_study(folder: Path, criterion: Criterion, seed: int) -> optuna.Study:
 def claim(
     study: optuna.Study, identity: Mapping[str, Any], defaults: Mapping[str, Any] | None
 ) -> bool:
-    """Make the study that of a search.
+    """Assign the study to a search.
 
     Args:
         study: Study of a folder.
@@ -114,7 +113,7 @@ def claim(
         defaults: Settings of the first trial; None for no such trial.
 
     Returns:
-        Whether it goes on; else it has just begun.
+        Whether the study continues; otherwise it has just begun.
 
     Raises:
         ConfigError: The study belongs to another search; the message names the first difference.
@@ -143,26 +142,26 @@ def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
 
 
 class Found(NamedTuple):
-    """The result of a search: the trial whose settings are taken, and why."""
+    """The result of a search: the trial whose settings are used, and the reason."""
 
     folder: Path
     space: SearchSpace
     study: optuna.Study
     criterion: Criterion
     trial: FrozenTrial
-    """The trial whose settings to train with: one of the next two."""
+    """The trial whose settings are used: one of the next two."""
     best: FrozenTrial
-    """The trial that does best."""
+    """The best trial."""
     defaults: FrozenTrial | None = None
-    """The trial of the default settings, where there was one."""
+    """The trial of the default settings, if there was one."""
     gain: float = 0.0
-    """Advantage of the best trial over the defaults, above 0 for better."""
+    """Advantage of the best trial over the defaults, positive if it is better."""
     error: float | None = None
-    """The standard error of the gain; None where it cannot be told."""
+    """The standard error of the gain; None if it is unknown."""
 
     @property
     def keeps_defaults(self) -> bool:
-        """Whether the best trial was not taken."""
+        """Whether the best trial was rejected."""
         return self.trial is not self.best
 
 
@@ -171,9 +170,9 @@ def choose(
 ) -> Found | None:
     """Choose between the best trial and the default settings.
 
-    The best of many trials is in part the luckiest. It is taken if it is better than the defaults
-    by at least one standard error, the 1-SE rule (Breiman et al., 1984). Where there are few rows
-    it takes two; where there are too few for a standard error, it is not taken at all.
+    The best of many trials is in part the luckiest. It is chosen if it is better than the defaults
+    by at least one standard error, the 1-SE rule (Breiman et al., 1984). With few rows two are
+    required, and with too few rows for a standard error it is not chosen.
 
     Args:
         folder: Folder of the study.
@@ -182,7 +181,7 @@ def choose(
         criterion: Criterion of its trials.
 
     Returns:
-        None where no trial is complete.
+        None if no trial is complete.
     """
     trials, defaults = complete_trials(study), space.defaults()
     if not trials:

@@ -1,10 +1,10 @@
-"""Runs trials of a search one after the other: `python -m gru_training.tune.worker`.
+"""A process that runs trials of a search one by one: `python -m gru_training.tune.worker`.
 
-Trials run in processes of their own, for what TensorFlow has compiled stays in memory as long as
-its process, and a trial that needs too much of it must not end the search. The search writes
+Trials run in separate processes, since the programs that TensorFlow compiles stay in memory as long
+as their process, and a trial that needs too much memory must not end the search. The search writes
 pickles to the standard input: task, data and criterion first, then the settings of each trial, and
-after each epoch whether the trial goes on. The answers are pickles on the standard output: each
-epoch with its criterion, and in the end what was judged, an error, or None for a stopped trial.
+after each epoch whether the trial continues. The answers are pickles on the standard output: each
+epoch with its criterion, and finally the result, an error, or None for a stopped trial.
 """
 
 import os

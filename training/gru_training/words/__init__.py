@@ -1,1 +1,1 @@
-"""The way from text to word ids and vectors."""
+"""The conversion of texts to word ids and vectors."""

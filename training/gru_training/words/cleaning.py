@@ -1,7 +1,7 @@
-"""Texts as people write and export them, made alike: Unicode, HTML, addresses, emoji.
+"""Cleaning of texts as people write and export them: Unicode, HTML, addresses, emoji.
 
-The steps are `gru_serving.preprocessing.texts`, whose patterns know of blanks and letters in ASCII
-only.
+The steps are those of `gru_serving.preprocessing.texts`, whose patterns distinguish blanks and
+letters in ASCII only.
 """
 
 import unicodedata
@@ -10,13 +10,13 @@ from functools import cache
 from gru_serving.preprocessing.texts import Cut, Exchange, Normalise, Replace, TextStep
 
 _END_OF_LETTERS = 0x323B0
-"""Code points from here on are not assigned, private or tags."""
+"""Code point from which on characters are unassigned, private or tags."""
 _PASSES = 3
-"""A letter with three marks, as Greek has, is put together in three steps."""
+"""A letter with three marks, as in Greek, is composed in three steps."""
 BLANKS = r"\t\n\f\r "
-"""What is a blank in a pattern, in brackets."""
+"""Characters that count as blanks in a pattern, for use in brackets."""
 _OTHER_CASES = {"s": "ſ"}
-"""Letters, beside their capitals, that are the same in any case."""
+"""Letters, besides capitals, whose case variants are equal."""
 
 
 def _any_case(word: str) -> str:
@@ -29,13 +29,13 @@ _HIDDEN_MARKUP = (
     ("<!--", "-->"),
     (rf"<{_HIDDEN_ELEMENTS}\b", rf"</{_HIDDEN_ELEMENTS}[{BLANKS}]*>"),
 )
-"""Pairs of patterns that open and close what no reader sees."""
+"""Pairs of patterns around invisible content."""
 _TAG = r"</?[A-Za-z][^<>]*>"
 _ADDRESS = rf"""(?:[Hh][Tt][Tt][Pp][Ss]?://|www\.)([^{BLANKS}/<>"'?#]+)[^{BLANKS}<>"']*"""
 _INVISIBLE = "[\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f]"
 _SKIN_TONE = "[\U0001f3fb-\U0001f3ff]"
 _BREAK = "\u200b"
-"""A blank without width, between words of languages that have no others."""
+"""A blank without width, used between words of languages without other blanks."""
 _ENTITIES = {
     "nbsp|#160|#[xX][aA]0": " ",
     "lt|#60": "<",
@@ -67,11 +67,11 @@ _ENTITIES = {
 
 
 def cleaning_steps() -> list[TextStep]:
-    """Undo what says nothing about the meaning.
+    """Return the steps that remove what carries no meaning.
 
-    Characters of one meaning become one (`normalise`), HTML loses its tags and the commonest
-    entities become characters, of web addresses the host stays, and characters that cannot be
-    seen are left out, among them those that join emoji or give them a colour.
+    Characters of one meaning become one (`normalise`), HTML loses its tags and the most common
+    entities become characters, web addresses are reduced to their host, and invisible characters
+    are removed, including those that join emoji or colour them.
     """
     return [
         Cut(_HIDDEN_MARKUP, " "),
@@ -87,9 +87,11 @@ def cleaning_steps() -> list[TextStep]:
 
 @cache
 def normalise() -> Normalise:
-    """Bring texts into Unicode's form NFKC: full width, ligatures, split accents as usual letters.
+    """Return the step that converts texts to Unicode's form NFKC.
 
-    Other than NFKC it does not sort several marks of one letter, nor join Korean letters into
+    Full width, ligatures and split accents become usual letters.
+
+    Unlike NFKC it does not sort several marks of one letter, nor join Korean letters into
     syllables.
     """
     replaced, pairs = [], []

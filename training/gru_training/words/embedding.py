@@ -1,4 +1,4 @@
-"""Word vectors: those learned in training, beside those learned before from unlabelled texts."""
+"""Word vectors: trained ones beside those learned earlier from unlabelled texts."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -15,14 +15,14 @@ from gru_serving.preprocessing.texts import PADDING, UNKNOWN
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class WordEmbedding(keras.layers.Layer):
-    """A fixed vector for every word, and one that is trained for the first words.
+    """A fixed vector for every word, and a trained one for the first words.
 
     After the two channels of Kim (2014), "Convolutional Neural Networks for Sentence
     Classification", section 3.1: words that occur in no training text keep a meaning, and the
     trained part learns what the task needs.
 
-    With pieces, the trained vector of a word has those of its pieces added, divided by the square
-    root of their number, so that it is about as large however many they are.
+    With pieces, the vectors of a word's pieces are added to its trained vector, divided by the
+    square root of their number, so that its size does not depend on this number.
 
     Args:
         vocabulary_size: V, number of ids, padding and unknown included.
@@ -50,7 +50,7 @@ class WordEmbedding(keras.layers.Layer):
         self.most_pieces, self.train_fixed = most_pieces, train_fixed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Make the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
+        """Create the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
         self.fixed = self.trained = self.pieces = None
         if self.fixed_size:
             shape = (self.vocabulary_size, self.fixed_size)
@@ -89,7 +89,7 @@ class WordEmbedding(keras.layers.Layer):
         )
 
     def _of_pieces(self, token_ids: Any) -> Any:
-        """Sums of the pieces' vectors, (B, T, trained_size)."""
+        """Add up the pieces' vectors, (B, T, trained_size)."""
         words, places = tf.unique(tf.reshape(token_ids, [-1]))  # a batch repeats most of its words
         pieces = ops.take(self.pieces, words, axis=0)
         there = ops.cast(ops.not_equal(pieces, 0), self.compute_dtype)
@@ -105,11 +105,11 @@ class WordEmbedding(keras.layers.Layer):
         return ops.not_equal(inputs, PADDING)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """(B, T) becomes (B, T, fixed_size + trained_size)."""
+        """Return the shape (B, T, fixed_size + trained_size) for (B, T)."""
         return (*input_shape, self.fixed_size + self.trained_size)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
@@ -122,23 +122,23 @@ class WordEmbedding(keras.layers.Layer):
 
 
 BUCKETS = 20_000
-"""Pieces are told apart by a hash of so many values."""
+"""Number of hash values that distinguish pieces."""
 _LENGTHS = (3, 4, 5)
 _MAX_PIECES = 32  # pieces of one word
 
 
 def word_pieces(tokens: Sequence[str]) -> np.ndarray:
-    """The pieces of each word: its substrings of 3 to 5 letters, beginning and end marked.
+    """Compute the pieces of each word: substrings of 3 to 5 letters, with both ends marked.
 
     After Bojanowski et al. (2017), "Enriching Word Vectors with Subword Information", section 3.2.
-    Tokens that do not begin with a letter, the reserved ones among them, have none.
+    Tokens that do not begin with a letter, including the reserved ones, have none.
 
     Args:
         tokens: V of them.
 
     Returns:
-        (V, P) int32: numbers 1 to `BUCKETS`, 0 where a word has fewer than P; of longer words the
-        first 32 pieces, short ones first.
+        (V, P) int32: numbers 1 to `BUCKETS`, padded with 0 for a word with fewer than P; of longer
+        words the first 32 pieces, short ones first.
     """
     rows = [list(islice(_pieces(token), _MAX_PIECES)) for token in tokens]
     table = np.zeros((len(rows), max(map(len, rows), default=0)), np.int32)
@@ -148,7 +148,7 @@ def word_pieces(tokens: Sequence[str]) -> np.ndarray:
 
 
 def _pieces(token: str) -> dict[int, None]:
-    """Their numbers, each once, in order."""
+    """Return the numbers of a word's pieces, distinct and in order."""
     if not token[:1].isalpha():
         return {}
     marked = f"<{token}>"

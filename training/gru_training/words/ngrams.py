@@ -1,12 +1,11 @@
-"""Logistic regression on weighted n-grams, and the same as a layer of a network.
+"""Logistic regression on weighted n-grams, and its use as a layer of a network.
 
 After Wang and Manning (2012), "Baselines and Bigrams: Simple, Good Sentiment and Topic
-Classification", section 2: which n-grams a text holds, weighted by naive-Bayes log-count ratios
-(section 2.1, with counts of texts and one added to each), with logistic regression in place of the
-support vector machine. Of few texts the weights may be TF-IDF's, if these do better. Trigrams,
-where they are asked for, as in Mesnil et al. (2014), "Ensemble of Generative and Discriminative
-Techniques for Sentiment Analysis of Movie Reviews" (arXiv:1412.5335), but without those of a single
-text, which are most of them.
+Classification", section 2: the n-grams of a text, weighted by naive-Bayes log-count ratios (section
+2.1, with counts of texts and one added to each), with logistic regression in place of the support
+vector machine. For few texts TF-IDF weights may be used, if they do better. Trigrams are as in
+Mesnil et al. (2014), "Ensemble of Generative and Discriminative Techniques for Sentiment Analysis
+of Movie Reviews" (arXiv:1412.5335), but without those of a single text, which are most of them.
 """
 
 import math
@@ -28,14 +27,14 @@ from gru_training.words.vocabulary import TokenRows, members_of, word_counts
 
 
 def log_count_ratios(held: sp.csr_matrix, is_class: np.ndarray) -> np.ndarray:
-    """The ratio of each feature.
+    """Compute the log-count ratio of each feature.
 
     Args:
         held: (N, K) of 0 and 1, which features each text holds.
         is_class: (N,) bool.
 
     Returns:
-        (K,), above 0 for features of the class, below for those of the rest.
+        (K,), positive for features of the class, negative for those of the rest.
     """
     members = np.asarray(held[is_class].sum(axis=0)).ravel()
     p, q = 1 + members, 1 + np.asarray(held.sum(axis=0)).ravel() - members
@@ -43,7 +42,7 @@ def log_count_ratios(held: sp.csr_matrix, is_class: np.ndarray) -> np.ndarray:
 
 
 def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
-    """The ratios of words.
+    """Compute the log-count ratios of words.
 
     Args:
         rows: The training texts.
@@ -51,7 +50,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
         words: W; ids from there on are passed over.
 
     Returns:
-        (W, C), of each class against the rest; of two classes only the second, (W, 1). Zeros for
+        (W, C), of each class against the rest; for two classes only the second, (W, 1). Zeros for
         the reserved ids.
     """
     held = (word_counts(rows.ids, words) > 0).astype(np.float64)
@@ -66,21 +65,21 @@ _INVERSE_PENALTIES_OF_FEW = (0.3, 1.0, 3.0, 10.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
 _INVERSE_PENALTIES_OF_TFIDF = (3.0, 30.0)
 _PIECE_SCALE = 0.3
-"""Value of a piece where that of an n-gram is 1: a word has some twenty pieces."""
+"""Value of a piece relative to that of an n-gram: a word has some twenty pieces."""
 MOST_FOLDED = 5_000
-"""Training and validation rows together that are few: up to so many are cross-validated."""
+"""Most training and validation rows together that are cross-validated."""
 _MOST_FOLDED_ANSWERS = 200_000
-"""Rows times classes, up to which cross-validation is fast."""
+"""Greatest number of rows times classes for which cross-validation is fast."""
 FOLDS = 5
 MOST_WEIGHTS = 2**26
-"""Number of weights, over all classes, that a regression may have: 256 MiB as float32."""
+"""Greatest number of weights, over all classes, of a regression: 256 MiB as float32."""
 _LARGEST_KEY = np.iinfo(np.int64).max
 Score = Callable[[np.ndarray, np.ndarray], float]
 """Score of labels and logits; more is better."""
 
 
 def accuracy_score(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Share of the rows (N,) whose likeliest class is the right one."""
+    """Compute the share of the rows (N,) whose likeliest class is the right one."""
     return float(np.mean(logits.argmax(axis=1) == labels))
 
 
@@ -89,30 +88,32 @@ class NgramModel:
     """A linear model over the n-grams of the training rows."""
 
     vocabulary_size: int
-    """V, which the keys depend on."""
+    """V, on which the keys depend."""
     keys: np.ndarray
-    """(K,) int64, ascending: a word's id; V + id · V + id of two words in succession; of three
-    V + V² + (id · V + id) · V + id."""
+    """(K,) int64, ascending: a word's id; V + id · V + id for two consecutive words; for three V +
+    V² + (id · V + id) · V + id.
+    """
     weights: np.ndarray
     """(K, C) float32."""
     bias: np.ndarray
     """(C,) float32."""
     penalty: float | None = None
-    """Penalty of the regressions, where it is known."""
+    """Penalty of the regressions, if it is known."""
     order: int = 2
     """Words in the longest n-grams."""
     with_pieces: bool = False
-    """Whether pieces of words are part of the words' weights."""
+    """Whether pieces of words contributed to the words' weights."""
     squares: np.ndarray | None = None
-    """Squares (K,) float32 of what each n-gram adds to the length of a text's vector, by which its
-    weights are divided; None: by 1."""
+    """Squares (K,) float32 of the length that each n-gram adds to a text's vector, by which its
+    weights are divided; None to divide by 1.
+    """
 
     def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
-        """Mark the n-grams that each of N rows of word ids holds, (N, K) of 0 and 1."""
+        """Mark the n-grams in each of N rows of word ids, (N, K) of 0 and 1."""
         return _indicators(rows, self.vocabulary_size, self.order, self.keys)
 
     def logits(self, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """(N, C) float32, of N rows of word ids."""
+        """Compute logits (N, C) float32 of N rows of word ids."""
         held = self.indicators(rows)
         total = held @ self.weights
         if self.squares is not None:
@@ -122,12 +123,12 @@ class NgramModel:
 
 
 class FittedNgrams(NamedTuple):
-    """A regression, and the same as far as it can be measured on validation rows."""
+    """A regression, and its model for measurements on validation rows."""
 
     trained: NgramModel
     """Model of the training rows alone."""
     final: NgramModel
-    """Model to answer with: of training and validation rows where these are few, else `trained`."""
+    """Model for answers: of training and validation rows if these are few, otherwise `trained`."""
 
 
 def fit_ngrams(
@@ -138,7 +139,7 @@ def fit_ngrams(
     score: Score = accuracy_score,
     order: int = 2,
 ) -> FittedNgrams:
-    """Fit one logistic regression, or one per class against the rest where there are more.
+    """Fit one logistic regression, or for more classes one per class against the rest.
 
     Args:
         train: Rows of word ids to learn from, which may have weights; of several labels each gets
@@ -167,7 +168,7 @@ def fit_ngrams(
 
         if binary:
             weights, bias = against_rest(1)
-            # Half of it for either class: their difference is the regression's own answer.
+            # Either class gets half of it: their difference is the regression's own answer.
             return np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
         of_all, biases = np.empty((x.shape[1], classes), np.float32), np.empty(classes)
         for k in range(classes):
@@ -233,12 +234,12 @@ def word_pieces(tokens: Sequence[str]) -> sp.csr_matrix:
 
 
 def first_key(vocabulary_size: int, length: int) -> int:
-    """The key that those of n-grams of so many words begin at."""
+    """Return the first key of n-grams of this many words."""
     return sum(vocabulary_size**shorter for shorter in range(1, length))
 
 
 def require_keys(vocabulary_size: int, order: int) -> None:
-    """See that all n-grams have a key of 64 bits.
+    """Check that all n-grams have a key of 64 bits.
 
     Raises:
         ConfigError: There are too many words for n-grams of this length.
@@ -253,13 +254,13 @@ def require_keys(vocabulary_size: int, order: int) -> None:
 
 
 def _few(train: TokenRows, validation: TokenRows, classes: int) -> bool:
-    """Whether the validation rows are too few to choose by alone, and folds are fast."""
+    """Tell whether the validation rows are too few to choose by alone, and folds are fast."""
     rows = len(train.ids) + len(validation.ids)
     return rows <= MOST_FOLDED and rows * classes <= _MOST_FOLDED_ANSWERS
 
 
 class _Counted(NamedTuple):
-    """The n-grams that a regression counts."""
+    """The n-grams used by a regression."""
 
     tokens: Sequence[str]
     """The V known words, by id."""
@@ -272,7 +273,7 @@ class _Counted(NamedTuple):
         """Make the matrix from n-grams (K,) to features (F,): themselves and pieces of words.
 
         A regression on the features is one on the n-grams: a piece's weight is part of the weights
-        of all words that hold it.
+        of all words that contain it.
         """
         held = word_pieces([self.tokens[key] for key in keys[keys < len(self.tokens)]])
         held = sp.csr_matrix(held * _PIECE_SCALE)
@@ -281,15 +282,15 @@ class _Counted(NamedTuple):
 
 
 class _Features(NamedTuple):
-    """The features (F,) of a regression, made of n-grams (K,)."""
+    """The features (F,) of a regression, computed from n-grams (K,)."""
 
     spread: sp.csr_matrix | None = None
-    """Matrix (K, F) of `_Counted.spread`; None: the n-grams themselves."""
+    """Matrix (K, F) of `_Counted.spread`; None for the n-grams themselves."""
     frequencies: np.ndarray | None = None
-    """Inverse document frequencies (K,), for vectors of length 1 (TF-IDF); None: 0 and 1."""
+    """Inverse document frequencies (K,), for vectors of length 1 (TF-IDF); None for 0 and 1."""
 
     def of(self, held: sp.csr_matrix) -> sp.csr_matrix:
-        """Make the features (N, F) of texts of the n-grams that they hold, (N, K)."""
+        """Compute the features (N, F) of texts from their n-grams, (N, K)."""
         if self.frequencies is not None:
             held = normalize(held @ sp.diags(self.frequencies))
         return held if self.spread is None else sp.csr_matrix(held @ self.spread)
@@ -297,7 +298,7 @@ class _Features(NamedTuple):
     def model(
         self, keys: np.ndarray, fitted: tuple[np.ndarray, np.ndarray], penalty: float, of: _Counted
     ) -> NgramModel:
-        """Turn weights (F, C) and biases (C,) into a model of n-grams."""
+        """Convert weights (F, C) and biases (C,) to a model of n-grams."""
         weights, bias = fitted
         squares = None
         if self.spread is not None:
@@ -318,7 +319,7 @@ class _Features(NamedTuple):
 
 
 def _inverse_frequencies(held: sp.csr_matrix) -> np.ndarray:
-    """Inverse document frequencies (K,), as scikit-learn has them."""
+    """Compute inverse document frequencies (K,), as scikit-learn does."""
     count = held.shape[0]
     return np.asarray(np.log((1 + count) / (1 + np.asarray(held.sum(axis=0)).ravel())) + 1)
 
@@ -338,11 +339,11 @@ def _choose(
     score: Score,
     weigh: Callable[[TokenRows], TokenRows] | None = None,
 ) -> FittedNgrams:
-    """Choose the penalty of either weights, whether pieces count with it, and the best of these.
+    """Choose the penalty for both kinds of weights, the use of pieces, and the best of these.
 
-    They are scored on the validation rows. Where these are few, the training rows count as much,
-    each answered by a model of the other folds; and the model is fitted anew, on all rows, since
-    it needs them more than a measure does.
+    The choice is scored on the validation rows. If these are few, the training rows count as well,
+    each answered by a model of the other folds, and the model is refitted on all rows, which it
+    needs more than a measurement does.
 
     Args:
         train: Rows to learn from.
@@ -405,7 +406,7 @@ def _choose(
 
 
 def _folds(labels: np.ndarray) -> np.ndarray:
-    """Deal rows to folds, (N,), as evenly as it goes by class or number."""
+    """Assign rows to folds, (N,), as evenly as possible by class or number."""
     order = np.random.default_rng(0).permutation(len(labels))
     if labels.ndim == 1:
         order = order[np.argsort(labels[order], kind="stable")]
@@ -444,7 +445,7 @@ def _some(rows: TokenRows, places: np.ndarray) -> TokenRows:
 
 
 def _together(train: TokenRows, validation: TokenRows) -> TokenRows:
-    """All rows of both; those of a part without weights weigh 1."""
+    """Join all rows of both parts; those of a part without weights weigh 1."""
     weights = None
     if train.weights is not None or validation.weights is not None:
         weights = np.concatenate(
@@ -460,7 +461,7 @@ def _together(train: TokenRows, validation: TokenRows) -> TokenRows:
 def _keys_of(train: TokenRows, vocabulary_size: int, order: int, most: int) -> np.ndarray:
     """Return the keys of the rows; of n-grams of three words or more, those in several rows.
 
-    Where they are more than `most`, those in the most rows.
+    If they are more than `most`, those in the most rows are kept.
     """
     require_keys(vocabulary_size, order)
     held = np.concatenate([_keys(row, vocabulary_size, order) for row in train.ids])
@@ -510,7 +511,7 @@ def _one_against_rest(
 def _indicators(
     rows: Sequence[np.ndarray], vocabulary_size: int, order: int, keys: np.ndarray
 ) -> sp.csr_matrix:
-    """Mark the n-grams that each row holds, (N, K) of 0 and 1."""
+    """Mark the n-grams in each row, (N, K) of 0 and 1."""
     columns, ends = [], [0]
     for row in rows:
         held = _keys(row, vocabulary_size, order)
@@ -522,7 +523,7 @@ def _indicators(
 
 
 def _keys(row: np.ndarray, vocabulary_size: int, order: int) -> np.ndarray:
-    """The keys of a row's n-grams, (n,) int64, ascending, each once."""
+    """Return the keys of a row's n-grams, (n,) int64, ascending and distinct."""
     words = row[row != PADDING].astype(np.int64)
     numbers, keys = words, [words]
     for length in range(2, order + 1):
@@ -533,7 +534,7 @@ def _keys(row: np.ndarray, vocabulary_size: int, order: int) -> np.ndarray:
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class NgramLogits(keras.layers.Layer):
-    """An `NgramModel` in a network; its weights are not trained further.
+    """An `NgramModel` as a layer; its weights are not trained further.
 
     Args:
         count: K, number of n-grams.
@@ -557,7 +558,7 @@ class NgramLogits(keras.layers.Layer):
         self.order, self.unit_length = order, unit_length
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Make keys (K,), weights (K, C), bias (C,) and, for unit length, squares (K,)."""
+        """Create keys (K,), weights (K, C), bias (C,) and, for unit length, squares (K,)."""
         fixed = {"initializer": "zeros", "trainable": False}
         self.keys = self.add_weight((self.count,), dtype="int64", name="keys", **fixed)
         self.values = self.add_weight((self.count, self.classes), name="values", **fixed)
@@ -566,7 +567,7 @@ class NgramLogits(keras.layers.Layer):
             self.squares = self.add_weight((self.count,), name="squares", **fixed)
 
     def set_model(self, model: NgramModel) -> None:
-        """Take over its numbers."""
+        """Set the numbers of a model."""
         self.keys.assign(model.keys)
         self.values.assign(model.weights)
         self.bias.assign(model.bias)
@@ -592,9 +593,9 @@ class NgramLogits(keras.layers.Layer):
         return tf.where(total > 0, tf.sqrt(total), 1.0)
 
     def keys_of(self, token_ids: Any) -> Any:
-        """The n-grams of ids (B, T): of each word, then of each pair, (B, 2T - 1) int64, and so on.
+        """Compute the n-grams of ids (B, T): words, then pairs, (B, 2T - 1) int64, and so on.
 
-        Where there is padding they are 0.
+        They are 0 at padding.
         """
         ids = tf.cast(token_ids, tf.int64)
         size = tf.constant(self.vocabulary_size, tf.int64)
@@ -608,23 +609,26 @@ class NgramLogits(keras.layers.Layer):
         return tf.concat(keys, axis=1)
 
     def weights_of(self, keys: Any) -> Any:
-        """Return what n-grams (n,) add to the logits, (n, C); zero for unknown ones and padding."""
+        """Return the contributions of n-grams (n,) to the logits, (n, C).
+
+        Zero for unknown ones and padding.
+        """
         place, known = self._found(keys)
         return tf.where(known[:, tf.newaxis], tf.gather(self.values, place), 0.0)
 
     def _found(self, keys: Any) -> tuple[Any, Any]:
-        """Find the rows of n-grams in the table, and whether they are there."""
+        """Find the rows of n-grams in the table; also returns whether they were found."""
         table = tf.convert_to_tensor(self.keys)
         place = tf.minimum(tf.searchsorted(table, tf.reshape(keys, [-1])), self.count - 1)
         place = tf.reshape(place, tf.shape(keys))
         return place, (keys != PADDING) & (tf.gather(table, place) == keys)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """(B, T) becomes (B, C)."""
+        """Return the shape (B, C) for (B, T)."""
         return (input_shape[0], self.classes)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "count": self.count,

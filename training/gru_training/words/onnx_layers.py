@@ -1,4 +1,4 @@
-"""The layers of this folder in ONNX; word ids are padded at the end."""
+"""The layers of this package in ONNX; word ids are padded at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def add_keras_embedding(
 def add_word_embedding(
     graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any
 ) -> list[Value]:
-    """`WordEmbedding`; the pieces of each word are added up once, here, not in every run."""
+    """Add a `WordEmbedding`.
+
+    The pieces of each word are added up once here, rather than in every run.
+    """
     ids = graph.add("Cast", values[0].name, to=INT64)
     parts = []
     if layer.fixed is not None:
@@ -41,7 +44,7 @@ def add_word_embedding(
 
 
 def add_ngram_logits(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """`NgramLogits`: a table from keys to rows of weights, of which the last is zero."""
+    """Add `NgramLogits`: a table from keys to rows of weights, of which the last is zero."""
     padding, one = graph.constant(np.int64(PADDING)), graph.constant([1])
     zero, end = graph.constant([0]), graph.constant([END])
     ids = graph.add("Cast", values[0].name, to=INT64)
@@ -152,10 +155,10 @@ def _total(graph: OnnxGraph, layer: Any, rows: str) -> tuple[str, str]:
 
 
 def _not_equal(graph: OnnxGraph, operation: Any, values: Sequence[Value], arguments: Any) -> Value:
-    """The mask of ids, as Keras computes it: what it leaves is the beginning of each row."""
+    """Return the mask of ids as Keras computes it: the remainder is the beginning of each row."""
     if values[0].rank != 2 or arguments.args[1] != PADDING:
         return OPERATIONS["NotEqual"](graph, operation, values, arguments)
-    # Not of the tensor's dtype: Keras takes ids behind a layer of one's own for float32.
+    # The tensor's dtype is not used: Keras treats ids after a custom layer as float32.
     return Value(_mask(graph, graph.add("Cast", values[0].name, to=INT64)), 2)
 
 
@@ -166,7 +169,7 @@ def _mask(graph: OnnxGraph, ids: str) -> str:
 
 
 def _trained(layer: Any) -> Any:
-    """The vectors of all words, (V, trained_size)."""
+    """Return the vectors of all words, (V, trained_size)."""
     ids = np.arange(layer.vocabulary_size)
     table = float32(layer.trained)[np.where(ids < layer.trained_words, ids, UNKNOWN)]
     if layer.pieces is None:

@@ -1,7 +1,7 @@
-"""The number of tokens of a text without TensorFlow, for checks of data before a training.
+"""Counting of a text's tokens without TensorFlow, for checks of data before a training.
 
-`gru_training.words.tokens` is what a model reads. Here Python's tables of Unicode and of HTML take
-the place of TensorFlow's, so that the number may differ on characters that only one of them knows.
+`gru_training.words.tokens` splits texts for models. Here Python's tables of Unicode and of HTML
+replace TensorFlow's, so the number may differ for characters that only one of them knows.
 """
 
 import re
@@ -23,7 +23,7 @@ _UNSPACED = re.compile(
     "\u30fd-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d"
     "\U00020000-\U000323af]"
 )
-"""Letters of Chinese and Japanese."""
+"""Characters of Chinese and Japanese."""
 _CLEANED_UNSPACED = re.compile("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17f9]")
 """Letters and marks of Thai, Lao, Burmese and Khmer."""
 _NEGATION = re.compile(r"n't\b", re.IGNORECASE | re.ASCII)
@@ -53,12 +53,12 @@ def token_count(text: str, cleaned: bool) -> int:
 
 
 def may_be_empty(text: str) -> bool:
-    """Whether a text must be cleaned to know that it holds a token, rather than at a glance."""
+    """Tell whether a text must be cleaned to know that it contains a token."""
     return "<" in text or "&" in text or _WORD.search(text) is None
 
 
 def holds_words(text: str) -> bool:
-    """Whether a text has a letter, a digit or a sign beyond ASCII, such as an emoji."""
+    """Tell whether a text has a letter, a digit or a sign beyond ASCII, such as an emoji."""
     return not text.isascii() or _WORD.search(text) is not None
 
 
@@ -78,7 +78,7 @@ def _clean(text: str) -> str:
 
 @cache
 def _any_token() -> re.Pattern[str]:
-    """The pattern of a token of any text, in which marks belong to their letter."""
+    """Return the pattern of a token of any text, in which marks belong to their letter."""
     marks = [chr(point) for point in range(0x300, 0x1E950) if _is_mark(point)]
     return re.compile(rf"{_ENDINGS}|(?:[^\W_]|[{''.join(marks)}])+|\.{{2,}}|\S", re.IGNORECASE)
 

@@ -1,7 +1,7 @@
-r"""Texts to tokens: the steps, and the characters as TensorFlow takes them.
+r"""The splitting of texts into tokens: its steps, and characters as TensorFlow treats them.
 
-Its string operations have tables of Unicode (RE2's classes, ICU's lower case) of TensorFlow's own
-version. For servers without it TensorFlow is asked about every character once.
+TensorFlow's string operations have tables of Unicode (RE2's classes, ICU's lower case) of their own
+version. For servers without it, TensorFlow is asked about every character once.
 """
 
 from functools import cache
@@ -23,9 +23,9 @@ from gru_serving.preprocessing.texts import (
 from gru_training.words.cleaning import BLANKS, cleaning_steps
 
 BEGIN = "▁"
-"""Mark of the beginning of a run without blanks, while tokens are looked for."""
+"""Mark of the beginning of a run without blanks, used while tokens are searched for."""
 NEW_LINE = "␤"
-"""Stands for a line break among characters: files of vocabularies have a token in each line."""
+"""Replacement of a line break among characters, since vocabulary files have a token per line."""
 
 Reading = Literal["words", "spaced", "characters"]
 """Kind of the tokens of a text, see `tokenizer`."""
@@ -44,14 +44,14 @@ _CLASSES = ("L", "N", "M", "Z", "Cc", "Han", "Hiragana", "Katakana", "Thai", "La
 
 @cache
 def tokenizer(cleaned: bool = False, reading: Reading = "words") -> Tokenizer:
-    """The split of texts into tokens.
+    """Make the tokenizer of a reading.
 
-    Of the reading `words` tokens are in lower case. Words, punctuation marks and the parts of
-    contractions (`do n't`, `it 's`, as in the Penn treebank) are tokens of their own, and so is
-    each Chinese or Japanese character; HTML line breaks are blanks. `spaced` has `ATTACHED` before
-    tokens that do not stand behind a blank, so that a full stop in `end.` is not that in `end .`:
-    how a text is typed says where it comes from. `characters` are all characters; a line break of
-    any kind is `NEW_LINE`.
+    With `words`, tokens are in lower case. Words, punctuation marks and the parts of contractions
+    (`do n't`, `it 's`, as in the Penn treebank) are tokens of their own, and so is each Chinese or
+    Japanese character; HTML line breaks count as blanks. `spaced` puts `ATTACHED` before tokens
+    that do not follow a blank, so the full stop in `end.` differs from that in `end .`: the typing
+    of a text shows its origin. `characters` are all characters; a line break of any kind is
+    `NEW_LINE`.
 
     Args:
         cleaned: Whether to clean texts before (`gru_training.words.cleaning`). Each letter of Thai,
@@ -79,7 +79,7 @@ def tokenizer(cleaned: bool = False, reading: Reading = "words") -> Tokenizer:
 
 @cache
 def unicode_tables() -> UnicodeTables:
-    """Ask TensorFlow about every character that UTF-8 can hold but NUL, at which lower() ends."""
+    """Ask TensorFlow about every character of UTF-8 except NUL, at which lower() ends."""
     import tensorflow as tf
 
     points = np.concatenate([np.arange(1, 0xD800), np.arange(0xE000, 0x110000)])
@@ -91,7 +91,7 @@ def unicode_tables() -> UnicodeTables:
     classes["Cc"] = np.concatenate([[0], classes["Cc"]])
     lowered = tf.strings.lower(characters, encoding="utf-8").numpy()
     other = np.flatnonzero(lowered != characters.numpy())
-    # Which letters make a Σ end a word shows in what becomes of it next to them.
+    # The letters that make a Σ the end of a word are found by the result next to them.
     behind = _ends_a_word(tf.strings.join([characters, "Σ"]))
     through = _ends_a_word(tf.strings.join(["A", characters, "Σ"]))
     return UnicodeTables(
@@ -111,7 +111,7 @@ def _ends_a_word(texts: Any) -> np.ndarray:
 
 
 def _ranges(points: np.ndarray) -> str:
-    """Ascending code points as ranges in brackets of a pattern, none of ASCII and others."""
+    """Write ascending code points as ranges of a pattern, without mixing ASCII and others."""
     ends = (np.diff(points) > 1) | (points[1:] == 0x80)
     runs = np.split(points, np.flatnonzero(ends) + 1) if len(points) else []
     return "".join(

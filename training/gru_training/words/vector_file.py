@@ -8,8 +8,8 @@ fastText the same below a line with the number of words and D, as word2vec's tex
 word2vec below that line, for each word: the word, a blank, D float32, little-endian
 ======== ==========================================================================
 
-Files of pre-trained vectors hold millions of words, of which few are wanted: the others are passed
-over while reading.
+Files of pre-trained vectors contain millions of words, of which few are needed; the others are
+skipped while reading.
 """
 
 import gzip
@@ -34,9 +34,9 @@ class FileVectors(NamedTuple):
     tokens: tuple[str, ...]
     """N words, in the order of the file."""
     vectors: np.ndarray
-    """(N, D) float32, as they stand in the file."""
+    """(N, D) float32, unchanged from the file."""
     words: int
-    """Number of words that the file holds."""
+    """Number of words in the file."""
 
 
 def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileVectors:
@@ -101,7 +101,7 @@ def _vector(path: Path, number: int, values: bytes | list[bytes]) -> np.ndarray:
 def _entries(
     path: Path, file: BinaryIO, head: bytes
 ) -> "Iterator[tuple[str, bytes | list[bytes]]]":
-    """Each word with its numbers, as bytes or as texts."""
+    """Yield each word with its numbers, as bytes or as texts."""
     first = head.split(b"\n", 1)[0].split()
     size = 0
     if len(first) == 2 and all(part.isdigit() for part in first):
@@ -115,7 +115,7 @@ def _entries(
 
 
 def _is_text(head: bytes, size: int) -> bool:
-    """Whether the line behind the header is a word and numbers."""
+    """Tell whether the line after the header is a word with numbers."""
     fields = head.split(b"\n", 2)[1].split()
     try:
         list(map(float, fields[-size:]))

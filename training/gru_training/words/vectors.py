@@ -1,13 +1,13 @@
 """Word vectors from unlabelled texts: factorised co-occurrence counts, and latent semantics.
 
-Positive pointwise mutual information of words and the words around them, cut to its largest
-singular vectors, with the settings that Levy, Goldberg and Dagan (2015), "Improving Distributional
-Similarity with Lessons Learned from Word Embeddings", found to hold up: counts of frequent words
-are thinned (by their expected number, not by chance), context counts smoothed with the power 3/4,
+Positive pointwise mutual information of words and the words around them, reduced to its largest
+singular vectors, with the settings recommended by Levy, Goldberg and Dagan (2015), "Improving
+Distributional Similarity with Lessons Learned from Word Embeddings": counts of frequent words are
+thinned (by their expected number, not by chance), context counts smoothed with the power 3/4,
 singular values taken to the power 1/2. The same texts give the same vectors.
 
-Neighbouring words tell which words can replace each other, so good and bad are similar; the texts
-in which a word occurs tell them apart.
+Neighbouring words show which words can replace each other, so good and bad are similar; the texts
+in which a word occurs distinguish them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ def word_vectors(
     window: int = 5,
     progress: Callable[[str], None] = lambda _: None,
 ) -> np.ndarray:
-    """Vectors of all words of a vocabulary.
+    """Compute vectors of all words of a vocabulary.
 
     Args:
         rows: The word ids of each text, without padding.
@@ -43,8 +43,8 @@ def word_vectors(
         progress: Function that is given a line on what is being done.
 
     Returns:
-        (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
-        occur next to no other.
+        (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words
+        without neighbours.
     """
     counts = np.zeros(vocabulary_size)
     for row in rows:
@@ -72,7 +72,7 @@ def _co_occurrences(rows: Sequence[np.ndarray], counts: np.ndarray, window: int)
 
 
 def _chunks(rows: Sequence[np.ndarray], window: int) -> Iterator[np.ndarray]:
-    """The texts one after the other, with so much padding between that they do not meet."""
+    """Yield the texts one after the other, with enough padding between them to keep them apart."""
     gap = np.full(window, PADDING, np.int32)
     chunk: list[np.ndarray] = []
     length = 0
@@ -87,7 +87,7 @@ def _chunks(rows: Sequence[np.ndarray], window: int) -> Iterator[np.ndarray]:
 
 
 def _positive_information(pairs: sp.csr_matrix) -> sp.csr_matrix:
-    """Log of how much more often than by chance a word has a context; 0 where less often."""
+    """Compute the log of the ratio of a context's frequency to chance; 0 if it is below chance."""
     words = np.asarray(pairs.sum(axis=1)).ravel()
     contexts = words**_CONTEXT_POWER
     contexts /= max(contexts.sum(), 1e-12)
@@ -99,19 +99,19 @@ def _positive_information(pairs: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def _factors(matrix: sp.csr_matrix, size: int) -> np.ndarray:
-    """The words' coordinates along the largest singular vectors, (V, D) float32."""
+    """Compute the words' coordinates along the largest singular vectors, (V, D) float32."""
     u, singular, _ = randomized_svd(matrix, size, n_iter=3, random_state=0)
-    # Without neighbours the factorisation leaves rounding errors.
+    # For words without neighbours the factorisation leaves rounding errors.
     return unit_rows(u * singular**_SINGULAR_POWER, matrix.getnnz(axis=1) > 0)
 
 
 def latent_semantic_vectors(
     rows: Sequence[np.ndarray], vocabulary_size: int, size: int
 ) -> np.ndarray:
-    """Vectors of all words of a vocabulary.
+    """Compute vectors of all words of a vocabulary from the texts in which they occur.
 
-    After Deerwester et al. (1990), "Indexing by Latent Semantic Analysis": the right singular
-    vectors of the texts' weighted word counts, here (1 + log count) times inverse document
+    After Deerwester et al. (1990), "Indexing by Latent Semantic Analysis", they are the right
+    singular vectors of the texts' weighted word counts, here (1 + log count) times inverse document
     frequency, with texts of length 1.
 
     Args:
@@ -121,7 +121,7 @@ def latent_semantic_vectors(
 
     Returns:
         (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
-        occur nowhere.
+        do not occur.
     """
     counts = word_counts(rows, vocabulary_size)
     weighted = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
@@ -130,7 +130,7 @@ def latent_semantic_vectors(
 
 
 def unit_rows(vectors: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Rows of root mean square 1 where known, zeros elsewhere, float32."""
+    """Scale known rows to root mean square 1, and set others to zero, float32."""
     length = np.sqrt(np.mean(vectors**2, axis=1, keepdims=True))
     scaled = vectors / np.maximum(length, np.finfo(vectors.dtype).tiny)
     return np.where(known[:, None], scaled, 0).astype(np.float32)

@@ -1,6 +1,6 @@
 """The known words, and texts as their ids inside the TensorFlow graph.
 
-Only lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
+Only lookup and ragged operations are used, which stock TensorFlow Serving has.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _CHUNK = 1024  # texts tokenized at once
 
 
 class Vocabulary(Words):
-    """The known words; a word's place is its id.
+    """The known words; a word's position is its id.
 
     Args:
         tokens: Distinct tokens without the two reserved ones; the first gets id 2.
@@ -43,7 +43,7 @@ class Vocabulary(Words):
         return hash(self.tokens)
 
     def extended(self, index: "TokenIndex", room: int, min_count: int = 1) -> "Vocabulary":
-        """Put further words behind the known ones, which keep their ids.
+        """Append further words to the known ones, which keep their ids.
 
         Args:
             index: Tokens to take new words from, the most frequent first.
@@ -67,11 +67,11 @@ class TokenIndex(NamedTuple):
     """Texts as numbers of tokens."""
 
     tokens: list[str]
-    """The tokens, the most frequent first; equally frequent ones in the order of code points."""
+    """The tokens, the most frequent first, equally frequent ones in the order of code points."""
     counts: np.ndarray
     """Number of occurrences of each word."""
     rows: list[np.ndarray]
-    """The places in `tokens` of each text's tokens, int32."""
+    """Positions in `tokens` of each text's tokens, int32."""
 
 
 def index_tokens(
@@ -79,12 +79,13 @@ def index_tokens(
     cleaned: bool = False,
     reading: Reading = "words",
 ) -> TokenIndex:
-    """Split texts, cleaned before or not, and number their tokens."""
+    """Split texts, cleaned or not, and number their tokens."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
-    # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
+    # Python's threads are not used: TensorFlow's eager tensors are not safe there, and crash at
+    # times.
     split = tokenizer(cleaned, reading).graph
     tokens = chunks.map(split, num_parallel_calls=tf.data.AUTOTUNE)
     for found in tokens:
@@ -94,7 +95,7 @@ def index_tokens(
         lengths.append(found.row_lengths().numpy())
     everything = np.concatenate([np.zeros(0, np.int32), *parts])
     counts = np.bincount(everything, minlength=len(codes))
-    # UTF-8 sorts as code points do.
+    # UTF-8 has the order of code points.
     ranked = [token for _, token in sorted(zip((-counts).tolist(), codes, strict=True))]
     place = np.empty(len(codes), np.int32)
     place[[codes[token] for token in ranked]] = np.arange(len(ranked))
@@ -107,7 +108,7 @@ def index_tokens(
 
 
 def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
-    """Take the most frequent tokens; equally frequent ones in the order of code points.
+    """Choose the most frequent tokens, equally frequent ones in the order of code points.
 
     Args:
         index: Tokens of the training texts, and of nothing else.
@@ -131,7 +132,7 @@ def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vo
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """The inverse of `Vocabulary.save`.
+    """Read a vocabulary that `Vocabulary.save` wrote.
 
     Raises:
         DataError: The file is unreadable or does not start with the two reserved tokens.
@@ -146,7 +147,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 class TextPreprocessor(tf.Module):
-    """Texts in, padded word ids out; the same graph in training and in a SavedModel.
+    """The conversion of texts to padded word ids, with one graph in training and SavedModels.
 
     Args:
         vocabulary: The known words.
@@ -172,14 +173,14 @@ class TextPreprocessor(tf.Module):
         self._tables = [vocabulary.table, *([vocabulary.beginnings_table] if backoff else [])]
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
-        """The tokens that are read, (B, None) ragged string, of texts (B,) string.
+        """Return the tokens that are read, (B, None) ragged string, of texts (B,) string.
 
-        As people are shown them: without the marks of those that stand behind no blank.
+        They are in display form, without the marks of tokens that do not follow a blank.
         """
         return self._tokenizer().shown_in_graph(self._read(text, limit))
 
     def split(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """All tokens of texts (B,) string, (B, None) ragged string."""
+        """Split texts (B,) string into all tokens, (B, None) ragged string."""
         return self._tokenizer().graph(text)
 
     def _read(self, text: tf.Tensor, limit: bool) -> tf.RaggedTensor:
@@ -204,7 +205,7 @@ class TextPreprocessor(tf.Module):
 
 
 def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.ndarray]:
-    """Word ids of each text without padding, int32; empty texts have one padding id."""
+    """Look up the word ids of each text without padding, int32; empty texts have one padding id."""
     rows: list[np.ndarray] = []
     for start in range(0, len(texts), _CHUNK):
         ids = preprocessor(tf.constant(texts[start : start + _CHUNK])).numpy()
@@ -215,24 +216,25 @@ def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.n
 
 @dataclass(frozen=True)
 class TokenRows:
-    """One part of a data set."""
+    """The rows of one part of a data set."""
 
     ids: Sequence[np.ndarray]
     """N rows of word ids, each (T_i,) int32."""
     labels: np.ndarray
-    """Indices into the classes, (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers
-    (N,) float32."""
+    """Class numbers, (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,)
+    float32.
+    """
     weights: np.ndarray | None = None
-    """Weights of the rows in the loss, (N,) float64; None: all count the same."""
+    """Weights of the rows in the loss, (N,) float64; None for equal weights."""
 
     @property
     def row_weights(self) -> np.ndarray | None:
-        """The weights with a mean of 1, (N,), so that only their ratios matter."""
+        """Scale the weights to a mean of 1, (N,), so that only their ratios matter."""
         return None if self.weights is None else self.weights / self.weights.mean()
 
 
 def members_of(labels: np.ndarray, number: int) -> np.ndarray:
-    """Mark the rows that are of a class or have a label, (N,) bool."""
+    """Mark the rows of a class or label, (N,) bool."""
     return np.asarray(labels == number if labels.ndim == 1 else labels[:, number] > 0.5)
 
 

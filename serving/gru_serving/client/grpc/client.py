@@ -1,7 +1,7 @@
 """The gRPC client: NumPy, grpcio and protobuf, no TensorFlow.
 
-The messages are this project's own (`gru_serving.protos`), in a descriptor pool of their own, so
-that a process may also import TensorFlow or tensorflow-serving-api, before or after.
+The messages are this project's own (`gru_serving.protos`) in a separate descriptor pool, so a
+process may also import TensorFlow or tensorflow-serving-api, before or after.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from gru_serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, Stub
 
 _CODES = {status: Code[status.name] for status in grpc.StatusCode}
 _ROUND_ROBIN = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
-# gRPC's words for an answer that is larger than allowed; a server's begin with SERVER.
+# gRPC's text for an answer above the client's size limit; a server's own text begins with SERVER.
 _TOO_LARGE = re.compile(r"(CLIENT: Received|Decompressed) message larger than max")
 PREDICTION, MODELS = "prediction", "models"
 
 
 def channel_options(options: ClientOptions) -> list[tuple[str, Any]]:
-    """The arguments of a channel."""
+    """List the arguments of a gRPC channel."""
     arguments: list[tuple[str, Any]] = [
         ("grpc.max_send_message_length", (1 << 31) - 1),
         ("grpc.max_receive_message_length", options.max_answer_bytes),
-        # As over REST: a proxy from the environment is for outgoing traffic, not for a model
+        # As over REST, a proxy from the environment is meant for outgoing traffic, not for a model
         # server.
         ("grpc.enable_http_proxy", 0),
     ]
@@ -70,7 +70,7 @@ def channel_options(options: ClientOptions) -> list[tuple[str, Any]]:
 
 
 class GrpcMessage(NamedTuple):
-    """A request: which method of which service, and its protobuf message."""
+    """A request: service, method and protobuf message."""
 
     service: str
     method: str
@@ -78,7 +78,7 @@ class GrpcMessage(NamedTuple):
 
 
 class _Channel:
-    """Common part of the blocking and the asynchronous gRPC connection."""
+    """Common base of the blocking and the asynchronous gRPC connection."""
 
     def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
         self._address, self._url = address, grpc_url(address, tls)
@@ -136,8 +136,8 @@ class _Channel:
                 self._url, "connection refused" if "refused" in said else details, flag
             )
         if code is Code.CANCELLED and said in ("", "cancelled"):
-            # gRPC's own word for calls that were waiting to be read when a server stopped, or
-            # beyond the number that may wait.
+            # gRPC ends calls with this text if they were queued when a server stopped, or exceeded
+            # the number that may be queued.
             return Unavailable(
                 f"{self._url} did not read the request: it stops, or too many others wait"
             )
@@ -191,12 +191,12 @@ class AsyncGrpcConnection(_Channel):
 
 
 def grpc_url(address: str, tls: bool) -> str:
-    """The address as the URL that messages show."""
+    """Write the address as the URL shown in messages."""
     return address if address.startswith("unix:") else f"grpc{'s' * tls}://{address}"
 
 
 class GrpcWire:
-    """Requests as protobuf messages."""
+    """The encoding of requests as protobuf messages."""
 
     def predict(
         self,
@@ -206,7 +206,7 @@ class GrpcWire:
         inputs: Arrays,
         output_filter: Sequence[str],
     ) -> Call[Arrays]:
-        """A Predict request."""
+        """Encode a Predict request."""
         request = PredictRequest(model_spec=_spec(target), output_filter=output_filter)
         request.model_spec.signature_name = signature_name
         for name, array in inputs.items():
@@ -226,7 +226,7 @@ class GrpcWire:
     def classify(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[list[tuple[str, float]]]]:
-        """A Classify request."""
+        """Encode a Classify request."""
         request = ClassificationRequest(model_spec=_spec(target), input=encode_input(examples))
         request.model_spec.signature_name = signature_name
 
@@ -241,7 +241,7 @@ class GrpcWire:
     def regress(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[float]]:
-        """A Regress request."""
+        """Encode a Regress request."""
         request = RegressionRequest(model_spec=_spec(target), input=encode_input(examples))
         request.model_spec.signature_name = signature_name
 
@@ -251,7 +251,7 @@ class GrpcWire:
         return GrpcMessage(PREDICTION, "Regress", request), read
 
     def metadata(self, target: Target) -> Call[Metadata]:
-        """A metadata request."""
+        """Encode a metadata request."""
         request = GetModelMetadataRequest(
             model_spec=_spec(target), metadata_field=["signature_def"]
         )
@@ -271,7 +271,7 @@ class GrpcWire:
         return GrpcMessage(PREDICTION, "GetModelMetadata", request), read
 
     def status(self, target: Target) -> Call[list[VersionState]]:
-        """A status request."""
+        """Encode a status request."""
 
         def read(response: Any) -> list[VersionState]:
             return [
@@ -288,11 +288,11 @@ class GrpcWire:
         return GrpcMessage(MODELS, "GetModelStatus", request), read
 
     def models(self) -> Call[list[ListedModel]]:
-        """GRPC has no such request."""
+        """Refuse: gRPC has no request for the list of models."""
         raise Unimplemented("gRPC cannot list the models of a server; give a REST address")
 
     def reload(self, config: Any) -> Call[None]:
-        """A request to serve another configuration."""
+        """Encode a request to serve another configuration."""
 
         def read(response: Any) -> None:
             if response.status.error_code:

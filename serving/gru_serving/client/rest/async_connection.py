@@ -14,15 +14,16 @@ from gru_serving.client.rest.client import RestMessage
 from gru_serving.client.rest.connection import IDLE_SECONDS, Http, UnpackError
 from gru_serving.errors import InvalidArgument
 
-# aiohttp warns of longer bodies that are bytes: it would copy them whole in one turn of the loop.
+# aiohttp warns about longer bodies given as bytes, since it would copy them in one turn of the
+# event loop.
 _STREAMED_BYTES = 1 << 20
 
 
 class AsyncRestConnection(Http):
-    """Sends REST messages from an event loop, each over a connection of its own meanwhile.
+    """Sends REST messages from an event loop, each over a connection of its own.
 
-    The loop's own HTTP library: httpx goes through the pairs of its requests and connections for
-    every request, which with a hundred of them takes over ten times the processor time.
+    aiohttp is used here because httpx iterates over all pairs of requests and connections for every
+    request, which takes more than ten times the processor time at a hundred of them.
     """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
@@ -30,7 +31,7 @@ class AsyncRestConnection(Http):
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, message: RestMessage, timeout: float) -> bytes:
-        """The body of the answer."""
+        """Return the body of the answer."""
         if self._session is None:
             self._session = self._open()  # a session belongs to the loop that runs now
         data = message.body
@@ -72,7 +73,7 @@ class AsyncRestConnection(Http):
 
     def _open(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            # The client limits the calls under way itself.
+            # The client itself limits the number of calls in flight.
             connector=aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=IDLE_SECONDS, ssl=self.context or True
             ),

@@ -52,7 +52,7 @@ class RestWire:
         inputs: Arrays,
         output_filter: Sequence[str],
     ) -> Call[Arrays]:
-        """A Predict request, in column format."""
+        """Encode a Predict request in column format."""
         if not inputs.keys() >= signature.inputs.keys():
             raise InvalidArgument(
                 f"inputs: REST cannot use default values; expected all of "
@@ -65,7 +65,7 @@ class RestWire:
             missing = set(output_filter or signature.outputs) - outputs.keys()
             if missing:
                 raise unexpected_answer(self._url, f"no output {min(missing)!r} in the answer")
-            # The API itself has no output filter.
+            # The REST API has no output filter.
             return {name: outputs[name] for name in output_filter} if output_filter else outputs
 
         return RestMessage("POST", f"{_path(target)}:predict", body), read
@@ -73,7 +73,7 @@ class RestWire:
     def classify(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[list[tuple[str, float]]]]:
-        """A Classify request."""
+        """Encode a Classify request."""
 
         def read(answer: bytes) -> list[list[tuple[str, float]]]:
             return self._results(
@@ -85,7 +85,7 @@ class RestWire:
     def regress(
         self, target: Target, signature_name: str, examples: Sequence[Values]
     ) -> Call[list[float]]:
-        """A Regress request."""
+        """Encode a Regress request."""
 
         def read(answer: bytes) -> list[float]:
             return self._results(answer, float)
@@ -93,7 +93,7 @@ class RestWire:
         return self._examples("regress", target, signature_name, examples), read
 
     def metadata(self, target: Target) -> Call[Metadata]:
-        """A metadata request."""
+        """Encode a metadata request."""
 
         def read(answer: bytes) -> Metadata:
             value = self._json(answer)
@@ -110,7 +110,7 @@ class RestWire:
         return RestMessage("GET", f"{_path(target)}/metadata"), read
 
     def status(self, target: Target) -> Call[list[VersionState]]:
-        """A status request."""
+        """Encode a status request."""
 
         def read(answer: bytes) -> list[VersionState]:
             value = self._json(answer)
@@ -132,7 +132,7 @@ class RestWire:
         return RestMessage("GET", _path(target)), read
 
     def models(self) -> Call[list[ListedModel]]:
-        """A request for the list of models, which TF Serving does not have."""
+        """Encode a request for the list of models, which TF Serving does not have."""
 
         def read(answer: bytes) -> list[ListedModel]:
             value = self._json(answer)
@@ -161,7 +161,7 @@ class RestWire:
         return RestMessage("GET", "/models"), read
 
     def reload(self, config: Any) -> Call[None]:
-        """REST has no such request."""
+        """Refuse: REST has no request to replace the configuration."""
         del config
         raise Unimplemented(f"{self._url}: REST cannot reload a configuration; give a gRPC address")
 

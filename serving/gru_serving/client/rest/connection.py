@@ -30,17 +30,17 @@ from gru_serving.client.rest.client import RestMessage
 from gru_serving.codecs.json_predict import decode_error, read_json
 from gru_serving.errors import Code, InvalidArgument, ServingError
 
-# A peer may also take a piece byte by byte, each with all of the remaining time.
+# A peer may also accept a piece byte by byte, and each write would get all of the remaining time.
 _SENT_PIECE = 1 << 18
 _CONNECTIONS, _IDLE_CONNECTIONS, IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """A transport for `httpx.Client` that takes a request's timeout for that of the whole call.
+    """A transport for `httpx.Client` that applies a request's timeout to the whole call.
 
-    httpx allows its timeout for every single read and write: a server that sends a byte a second,
-    or endless `100 Continue` lines, may take forever. Here a request has a deadline, and every read
-    and write gets the time that is left until then.
+    httpx applies its timeout to each read and write, so a server that sends a byte a second, or
+    endless `100 Continue` lines, could take forever. Here a request has a deadline, and every read
+    and write gets the time left until then.
 
     Args:
         context: TLS settings, for https.
@@ -48,7 +48,7 @@ class DeadlineTransport(httpx.HTTPTransport):
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         super().__init__(verify=context or False, trust_env=False)
-        # httpx has no public way to choose the network below its pool.
+        # httpx has no public way to replace the network backend of its pool.
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=_CONNECTIONS,
@@ -58,10 +58,10 @@ class DeadlineTransport(httpx.HTTPTransport):
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the body of the answer is still to be read."""
+        """Send a request; the body of the answer is read by the caller."""
         seconds = request.extensions["timeout"]["read"]
         deadline = time.monotonic() + seconds
-        # httpcore passes these on to the network unchanged, except the first.
+        # httpcore passes these on to the network unchanged, except for the first.
         times = {"pool": seconds, **dict.fromkeys(("connect", "read", "write"), deadline)}
         request.extensions = {**request.extensions, "timeout": times}
         return super().handle_request(request)
@@ -138,7 +138,7 @@ class UnpackError(Exception):
 
 
 class AnswerBody:
-    """Takes the pieces of a body as they come.
+    """The body of an answer, assembled piece by piece as it arrives.
 
     Args:
         url: URL of the server, for messages.
@@ -179,7 +179,7 @@ class AnswerBody:
             raise UnpackError(str(error)) from None
 
     def whole(self) -> bytes:
-        """All of it, when the last piece is in.
+        """Return the whole body after the last piece.
 
         Raises:
             UnpackError: The packed body is cut short.
@@ -203,12 +203,12 @@ class AnswerBody:
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 _SAID_BYTES = 1024
 """Bytes of an answer without JSON that may say what happened."""
-# Words of errors for a server that disconnects before or during its answer.
+# Texts of errors for a server that disconnects before or during its answer.
 _LOST_CONNECTION = ("disconnected", "peer closed connection", "Not enough data")
 
 
 class Http:
-    """Common part of the blocking and the asynchronous REST connection.
+    """Common base of the blocking and the asynchronous REST connection.
 
     Args:
         url: URL of the server.
@@ -233,7 +233,7 @@ class Http:
     def unreachable(
         self, error: Exception, said: object, *, broken: bool, closed: bool
     ) -> ServingError:
-        """The error of an exchange that came to no answer.
+        """Make the error for an exchange without an answer.
 
         Args:
             error: Error of the HTTP library.
@@ -255,16 +255,16 @@ class Http:
         return no_server(self.url, reason, f"rest_api_port={port}")
 
     def not_unpacked(self, error: UnpackError) -> ServingError:
-        """The error of a body that is not what its Content-Encoding says."""
+        """Make the error for a body that does not match its Content-Encoding."""
         return unexpected_answer(self.url, f"a body that cannot be unpacked ({error})")
 
     def body(self, headers: Mapping[str, str]) -> AnswerBody:
-        """The body of an answer with these headers, to be filled."""
+        """Make an empty `AnswerBody` for an answer with these headers."""
         encoding, length = headers.get("content-encoding", ""), headers.get("content-length")
         return AnswerBody(self.url, encoding, length, self._most)
 
     def content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
-        """The body of a good answer.
+        """Return the body of a successful answer; raise the error of any other.
 
         Raises:
             ServingError: The answer is an error, or none of TF Serving's API.
@@ -299,7 +299,7 @@ class RestConnection(Http):
         self._http = self._open()
 
     def send(self, message: RestMessage, timeout: float) -> bytes:
-        """The body of the answer."""
+        """Return the body of the answer."""
         url = f"{self.url}{message.path}"
         try:
             with self._own().stream(
@@ -330,12 +330,15 @@ class RestConnection(Http):
             transport=DeadlineTransport(self.context),
             headers=self.headers,
             trust_env=False,
-            # Cookies are not kept: a model server needs none.
+            # Cookies are not kept: model servers do not use them.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     def _own(self) -> httpx.Client:
-        """The connections of this process; on a parent's, each would read the other's answers."""
+        """Return the connections of this process.
+
+        After a fork, parent and child would read each other's answers on shared ones.
+        """
         if self._process != os.getpid():
             self._process, self._http = os.getpid(), self._open()
         return self._http

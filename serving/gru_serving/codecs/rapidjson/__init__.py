@@ -1,1 +1,1 @@
-"""JSON to the letter as TF Serving's RapidJSON reads and writes it: texts, offsets, layout."""
+"""JSON exactly as TF Serving's RapidJSON reads and writes it: texts, offsets, layout."""

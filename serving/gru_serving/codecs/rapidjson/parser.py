@@ -2,14 +2,14 @@
 
 The release is 1.1.0. It differs from Python's `json` in ways that requests can show: of duplicate
 keys the first wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or
-without a minus are numbers; a number is too big by its form, not by its value. Faster readers read
-what they read alike: orjson the plain requests, Python's C scanner most others; whatever it
-refuses, and whatever it might read otherwise, goes to the slow reader, which is RapidJSON's
-iterative parser in Python and knows the error texts and offsets. Long texts are read in pieces,
-each by the fastest that can.
+without a minus are numbers; a number is too big by its form, not by its value. Faster readers
+handle what they read identically: orjson the plain requests, Python's C scanner most others.
+Whatever these refuse, or might read differently, goes to the slow reader, which is RapidJSON's
+iterative parser in Python and has its error texts and offsets. Long texts are read in pieces, each
+by the fastest suitable reader.
 
-One thing differs: nesting that no request needs (`MAX_DEPTH`) is refused, where RapidJSON's has no
-limit.
+One thing differs: nesting deeper than any request needs (`MAX_DEPTH`) is refused, while RapidJSON
+has no limit.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from gru_serving.codecs.rapidjson.reader import (
 from gru_serving.codecs.rapidjson.writer import decimal_tokens, quoted
 from gru_serving.errors import InvalidArgument
 
-# No request has this many names in one object.
+# Greatest number of names in one object; no request has this many.
 MOST_MEMBERS = 1 << 16
 _CLOSING = {b"[": b"]", b"{": b"}"}
 
 
 class _Piece(NamedTuple):
-    """Some elements of a list: where they stand, or the one that is long itself."""
+    """Some elements of a list: their position in the text, or a single long element."""
 
     elements: int
     start: int
@@ -49,10 +49,10 @@ class _Piece(NamedTuple):
 
 
 class LongList(Sequence[Any]):
-    """A JSON array that is parsed again, piece by piece, whenever it is looked at.
+    """A JSON array that is parsed again, piece by piece, whenever it is iterated.
 
-    As Python objects a long list of numbers or of short lists takes ten to thirty times its text,
-    and no thread but the reader's gets a turn while they are made.
+    As Python objects, a long list of numbers or of short lists takes ten to thirty times the memory
+    of its text, and while they are created no other thread can run.
 
     Args:
         text: The document.
@@ -80,26 +80,26 @@ class LongList(Sequence[Any]):
 
     @property
     def text_bytes(self) -> int:
-        """Size of the document; it holds no more elements than that."""
+        """Size of the document in bytes, an upper bound for the number of its elements."""
         return len(self._text)
 
     def pieces(self) -> Iterator[list[Any] | np.ndarray]:
-        """The elements in short lists, or as an array where they are numbers of one shape.
+        """Yield the elements as short lists, or as arrays where they are numbers of one shape.
 
-        Such an array is of integers only where all its numbers are written as integers.
+        Such an array holds integers only if all its numbers are written as integers.
         """
         for piece in self._pieces:
             yield self._values(piece) if piece.array is None else piece.array
 
     def add(self, start: int, end: int, values: list[Any]) -> None:
-        """Append what was parsed of the text from `start` to `end`."""
+        """Append the elements parsed from `start` to `end` of the text."""
         if values:
             array = _packed(bytes(self._text[start:end]), values)
             self._pieces.append(_Piece(len(values), start, end, array, None))
             self._count += len(values)
 
     def add_long(self, value: Any) -> None:
-        """Append an element that is longer than a piece."""
+        """Append an element longer than a piece."""
         self._pieces.append(_Piece(1, 0, 0, None, value))
         self._count += 1
 
@@ -113,7 +113,7 @@ class LongList(Sequence[Any]):
 
 
 def _packed(text: bytes, values: list[Any]) -> np.ndarray | None:
-    """The values as an array, if they are numbers, or equally nested lists of numbers."""
+    """Pack the values into an array if they are numbers or equally nested lists of numbers."""
     if any(sign in text for sign in (b'"', b"true", b"false", b"{")):
         return None
     try:
@@ -129,9 +129,9 @@ def _packed(text: bytes, values: list[Any]) -> np.ndarray | None:
 class LongReader(Reader):
     """Reads a long document into dictionaries and `LongList`s.
 
-    Elements and members that are short are read many at once, by the fastest reader that can;
-    those that are long are gone into. So no call into C takes more than a few milliseconds, and
-    errors are found where the slow reader would find them.
+    Short elements and members are read in groups by the fastest suitable reader; long ones are read
+    recursively. So no call into C takes more than a few milliseconds, and errors are found where
+    the slow reader would find them.
 
     Args:
         body: The document. To a bytearray a NUL is appended, so that it need not be copied.
@@ -148,12 +148,12 @@ class LongReader(Reader):
         self._length = len(self._body) - 1
 
     def read(self) -> Any:
-        """The first document of the body."""
+        """Read the first document of the body."""
         self._begin()
         return self._any(0)
 
     def _any(self, level: int) -> Any:
-        """One value inside this many containers."""
+        """Read one value inside this many containers."""
         byte = self._body[self._at]
         if byte not in b"[{":
             root: list[Any] = []
@@ -214,7 +214,7 @@ class LongReader(Reader):
                 return found
 
     def _closes(self, closing: str, wrong: str) -> bool:
-        """Go past what follows a long element; returns whether it ends the container."""
+        """Skip what follows a long element; returns whether it ends the container."""
         self._skip()
         byte = self._body[self._at]
         if byte not in (ord(","), ord(closing)):
@@ -223,7 +223,10 @@ class LongReader(Reader):
         return byte == ord(closing)
 
     def _cut(self, opening: bytes, level: int) -> tuple[int | None, bool]:
-        """Find the end of the container or of its last whole element; None within a long one."""
+        """Find the end of the container or of its last complete element.
+
+        None within a long element.
+        """
         start = self._at
         window = bytes(self._text[start : min(start + PIECE, self._length)])
         if (len(window) - len(window.rstrip(b"\\"))) % 2:
@@ -233,7 +236,7 @@ class LongReader(Reader):
         end = structure.last_comma() if close is None else close
         deep = structure.deeper_than(MAX_DEPTH - level, end)
         if deep is not None:
-            # What is wrong before that goes first.
+            # An error before that position takes precedence.
             Reader(opening + window[: deep + 1], start - 1, level - 1).read()
         if end is None and start + len(window) >= self._length:
             return self._length, True
@@ -255,10 +258,10 @@ _MAX_FLOAT = 3.4028234e38
 
 
 def debug_text(value: Any, limit: int = 256) -> str:
-    """A JSON value as in error texts: indented by four, at most `limit` bytes.
+    """Write a JSON value as in error texts: indented by four spaces, at most `limit` bytes.
 
-    A number on its own has the digits of a float if that can hold it. A text ends before NaN or
-    infinity inside of it, which RapidJSON's writer refuses.
+    A number on its own has the digits of a float if a float can hold it. The text ends before NaN
+    or infinity, which RapidJSON's writer refuses.
     """
     if isinstance(value, float):
         dtype = np.dtype(np.float32 if abs(value) <= _MAX_FLOAT else np.float64)
@@ -277,7 +280,7 @@ def debug_text(value: Any, limit: int = 256) -> str:
 
 
 def _pretty(value: Any, indent: str, limit: int) -> Iterator[str]:
-    """Yield the pieces of an indented JSON text, so that a long one need not be finished."""
+    """Yield the pieces of an indented JSON text, so that a long one can be cut off early."""
     if not isinstance(value, list | dict | LongList):
         if isinstance(value, float):
             yield _number_text(value)
@@ -298,7 +301,10 @@ def _pretty(value: Any, indent: str, limit: int) -> Iterator[str]:
 
 
 def _number_text(value: float) -> str:
-    """Shortest digits, as RapidJSON writes them: an exponent only below 1e-6 and from 1e21 on."""
+    """Format a number with the shortest digits, as RapidJSON does.
+
+    It has an exponent only below 1e-6 and from 1e21 on.
+    """
     text = json.dumps(value)
     if not 1e-6 <= abs(value) < 1e21:
         return text.replace("e-0", "e-").replace("e+", "e")
@@ -308,7 +314,7 @@ def _number_text(value: float) -> str:
     return plain if "." in plain else plain + ".0"
 
 
-# Texts beyond this are read in pieces.
+# Length of text beyond which a document is read in pieces.
 _PIECEWISE_BYTES = 1 << 20
 
 

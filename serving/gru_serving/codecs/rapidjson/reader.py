@@ -1,4 +1,4 @@
-"""RapidJSON's iterative parser in Python: the slow reader, which knows its texts and offsets."""
+"""RapidJSON's iterative parser in Python: the slow reader with its error texts and offsets."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ class Structure(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes) -> Structure:
-        """Look through a text that does not end within an escape."""
+        """Analyse a text that does not end within an escape."""
         if b"\\" in text:  # quotes that end no string
             text = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
         codes = np.frombuffer(text, np.uint8)
         steps = _STEPS.take(codes)
         if b'"' in text:
-            # Odd after an odd number of quotes; faster than an exclusive or of them.
+            # A position inside of a string has an odd number of quotes before it; this is faster
+            # than a cumulative exclusive or.
             inside = (np.cumsum(codes == ord('"'), dtype=np.uint8) & 1).view(bool)
             steps[inside] = 0
             outside = ~inside
@@ -53,22 +54,22 @@ class Structure(NamedTuple):
         return at if len(below) and below[at] else None
 
     def last_comma(self) -> int | None:
-        """The last comma between two elements of the container around the text."""
+        """Find the last comma between two elements of the container around the text."""
         commas = np.flatnonzero((self.codes == ord(",")) & (self.depth == 0) & self.outside)
         return int(commas[-1]) if len(commas) else None
 
     def deeper_than(self, most: int, end: int | None = None) -> int | None:
-        """Find where more than `most` containers are open for the first time, before `end`."""
+        """Find the first position before `end` at which more than `most` containers are open."""
         deep = self.depth[:end] > most
         at = int(deep.argmax()) if len(deep) else 0
         return at if len(deep) and deep[at] else None
 
 
-# A tensor has at most 254 dimensions. Around it are the object of the request, in rows the list of
-# them or in columns the object of the inputs, and inside of it objects of base64.
+# A tensor has at most 254 dimensions. Around it stand the object of the request and the list of
+# rows or the object of inputs; inside of it there may be objects of base64.
 MAX_DEPTH = 1 + 1 + 254 + 1
 DEPTH_MESSAGE = f"Nesting is deeper than {MAX_DEPTH}."
-# Calls into C that read more than this at once would keep all other threads waiting.
+# Calls into C that read more than this at once would block all other threads.
 PIECE = 1 << 19
 _WHITESPACE = b" \t\n\r"
 _NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
@@ -102,17 +103,18 @@ class Reader:
     """
 
     def __init__(self, body: bytes | bytearray, base: int = 0, level: int = 0) -> None:
-        # As with RapidJSON's stream, the end reads as a NUL, so that every look is in range.
+        # As with RapidJSON's stream, the end reads as NUL, so every position that is looked at
+        # exists.
         self._body = body + b"\0"
         self._at = 0
         self._base = base
         self._most = MAX_DEPTH - level
 
     def read(self) -> Any:
-        """The first document of the body."""
+        """Read the first document of the body."""
         self._begin()
         root: list[Any] = []
-        # Open containers with the key under which the next value goes (None in arrays).
+        # Open containers with the key of the next value (None in arrays).
         stack: list[tuple[Any, str | None]] = [(root, None)]
         self._value(stack)
         while len(stack) > 1:
@@ -131,7 +133,7 @@ class Reader:
             raise self._error("The document is empty.")
 
     def _array(self, container: list[Any], stack: list[tuple[Any, str | None]]) -> None:
-        """Go on inside an array: one element, or its end."""
+        """Continue inside an array: read one element, or its end."""
         self._skip()
         byte = self._body[self._at]
         if byte == ord("]") and not self._end():
@@ -146,7 +148,7 @@ class Reader:
         self._value(stack)
 
     def _object(self, container: dict[str, Any], stack: list[tuple[Any, str | None]]) -> None:
-        """Go on inside an object: one member, or its end."""
+        """Continue inside an object: read one member, or its end."""
         self._skip()
         byte = self._body[self._at]
         if byte == ord("}"):
@@ -274,7 +276,7 @@ class Reader:
                 raise self._error(wrong, start)
             self._at += 6
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-        # A low surrogate by itself passes, as three bytes that are not UTF-8.
+        # A lone low surrogate passes, as three bytes that are not UTF-8.
         return chr(code).encode("utf-8", "surrogatepass")
 
     def _hex(self, start: int, at: int) -> int:
@@ -298,11 +300,11 @@ class Reader:
 
 
 def _is_too_big(number: re.Match[bytes]) -> bool:
-    """Whether RapidJSON refuses a number: by its form, for `0e309` is one and `1.8e308` is none.
+    """Tell whether RapidJSON refuses a number by its form: `0e309` is refused, `1.8e308` is not.
 
-    It refuses one more digit of an integer part from DBL_MAX / 10 on, and exponents of more than
-    308 plus the digits of the fraction that it keeps: until the number has more than 53 bits and 17
-    significant digits after its first.
+    RapidJSON refuses another digit of the integer part from DBL_MAX / 10 on, and exponents of more
+    than 308 plus the digits of the fraction that it keeps, which are those until the number has
+    more than 53 bits and 17 significant digits.
     """
     whole, fraction, exponent = number.groups()
     if len(whole) > _MOST_DIGITS and float(whole[:-1]) >= _TENTH_OF_DOUBLE:
@@ -310,7 +312,7 @@ def _is_too_big(number: re.Match[bytes]) -> bool:
     if exponent is None or exponent[1:2] == b"-":
         return False
     digits = exponent[1:].lstrip(b"+0")
-    # Python reads no integer of thousands of digits.
+    # Python does not parse integers of thousands of digits.
     if len(digits) > _MOST_DIGITS:
         return True
     return int(digits or b"0") > _MAX_EXPONENT + _kept_digits(whole, fraction or b"")
@@ -327,7 +329,7 @@ def _kept_digits(whole: bytes, fraction: bytes) -> int:
     return len(fraction)
 
 
-# What the faster readers take otherwise: half a surrogate pair, and exponents that may be beyond
+# What the faster readers read differently: half a surrogate pair, and exponents that may exceed a
 # double. A false alarm only costs the slow reader. Patterns that start with a literal are searched
 # for at memory speed.
 _SUSPECTS = (
@@ -335,13 +337,15 @@ _SUSPECTS = (
     re.compile(rb"e\+?[0-9]{3}"),
     re.compile(rb"E\+?[0-9]{3}"),
 )
-# May be an integer beyond 64 bits, which is a float to RapidJSON, or a number beyond double.
+# Possibly an integer beyond 64 bits, which RapidJSON reads as a float, or a number beyond a double.
 _LONG_NUMBER = b"0" * 19
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def read_fast(body: bytes, shallow: bool = False) -> Any:
-    """The object or array that a text begins with; None where only the slow reader can tell.
+    """Read the object or array at the beginning of a text.
+
+    None where only the slow reader can tell.
 
     Args:
         body: The text.
@@ -359,7 +363,8 @@ def read_fast(body: bytes, shallow: bool = False) -> Any:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
             value = None
-        # One colon per key of the outermost object: so no key is there twice, on no level.
+        # As many colons as keys of the outermost object mean that no key appears twice on any
+        # level.
         if isinstance(value, dict | list) and body.count(b":") == (
             len(value) if isinstance(value, dict) else 0
         ):

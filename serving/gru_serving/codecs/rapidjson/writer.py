@@ -1,4 +1,4 @@
-"""NumPy arrays as JSON text, with TF Serving's digits and layout."""
+"""NumPy arrays as JSON text with TF Serving's digits and layout."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from gru_serving.errors import InvalidArgument
 
 INDENT = "    "
 _BLOCK = 1 << 16
-# Elements of the lists that one call of C's formatter puts together; so large a layout is kept.
+# Number of elements that one call of C's formatter joins; layouts up to this size are cached.
 _LAYOUT = 1 << 12
-# The first alternative keeps an escaped backslash from passing for the begin of the second.
+# The first alternative keeps an escaped backslash from being read as the beginning of the second.
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
 
 
 def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
-    """Decimal texts that read back as the same numbers of type `dtype`.
+    """Format numbers as decimals that read back as the same values of type `dtype`.
 
-    Six significant digits where they suffice, else as many as the type may need (9 for float32,
-    17 for float64); always recognisable as a decimal by a `.` or an exponent.
+    Six significant digits are used where they suffice, otherwise as many as the type may need (9
+    for float32, 17 for float64); a `.` or an exponent always marks a decimal.
 
     Args:
         values: Python floats, holding values of `dtype`.
         dtype: float32 or float64.
     """
-    # One call of C's formatter, or parser, for all values is much faster than one per value.
+    # One call of C's formatter or parser for all values is much faster than one per value.
     short = "%g," * len(values) % tuple(values)
     tokens = short.split(",")[:-1]
     single = dtype == np.float32
@@ -60,7 +60,7 @@ _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def tokens(name: str, array: np.ndarray) -> list[str]:
-    """The JSON texts of all elements, row by row.
+    """Format all elements as JSON texts, row by row.
 
     Args:
         name: Name of the output; one that ends in `_bytes` has its strings written in base64.
@@ -72,7 +72,8 @@ def tokens(name: str, array: np.ndarray) -> list[str]:
     flat = array.ravel().tolist()
     kind = array.dtype.kind
     if array.dtype in (np.float32, np.float64):
-        # In blocks: during a call of C's formatter no other thread has a turn.
+        # Blocks are formatted one by one, since no other thread can run during a call of C's
+        # formatter.
         texts: list[str] = []
         for start in range(0, len(flat), _BLOCK):
             texts += decimal_tokens(flat[start : start + _BLOCK], array.dtype)
@@ -98,7 +99,7 @@ def _string_token(value: bytes | str, as_bytes: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """A JSON string, with RapidJSON's capitals in the escapes of control characters."""
+    """Quote a JSON string, with RapidJSON's capitals in the escapes of control characters."""
     token = _QUOTED(text)
     if "\\u" not in token:
         return token
@@ -106,7 +107,7 @@ def quoted(text: str) -> str:
 
 
 def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
-    """The answer to a request in row format, `{"predictions": [...]}`.
+    """Write the answer to a request in row format, `{"predictions": [...]}`.
 
     Args:
         outputs: Arrays that share their first dimension.
@@ -147,7 +148,7 @@ def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
 
 
 def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
-    """The answer to a request in column format, `{"outputs": ...}`.
+    """Write the answer to a request in column format, `{"outputs": ...}`.
 
     Raises:
         InvalidArgument: A type without a JSON form.
@@ -163,7 +164,7 @@ def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
 
 
 def compact(name: str, array: np.ndarray) -> str:
-    """An array on one line."""
+    """Write an array on one line."""
     (text,) = _nested(tokens(name, array), array.shape, 0)
     return text
 
@@ -180,7 +181,7 @@ def _nested(
         depth: Indents in front of the lists, whose elements have a line each; None for one line.
 
     Returns:
-        One text per index of the axes kept.
+        One text per index of the remaining axes.
     """
     end = len(shape)
     while end > keep:
@@ -197,7 +198,7 @@ def _nested(
 
 @lru_cache(128)
 def _layout(shape: tuple[int, ...], depth: int | None) -> str:
-    """The nested lists of an array, with `%s` for each element; for `depth` see `_nested`."""
+    """Build the nested lists of an array with `%s` for each element; for `depth` see `_nested`."""
     text = "%s"
     between, before, after = ", ", "", ""
     for axis in range(len(shape) - 1, -1, -1):
@@ -210,5 +211,5 @@ def _layout(shape: tuple[int, ...], depth: int | None) -> str:
 
 
 def error(message: str) -> bytes:
-    """The body of an error answer."""
+    """Write the body of an error answer."""
     return f'{{\n{INDENT}"error": {quoted(message)}\n}}'.encode("utf-8", "surrogateescape")

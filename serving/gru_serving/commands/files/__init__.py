@@ -1,1 +1,1 @@
-"""Files of users that commands read: texts to score, series, and what turned out to be true."""
+"""The files of users that commands read: texts to score, series, true outcomes."""

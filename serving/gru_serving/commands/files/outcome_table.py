@@ -10,9 +10,11 @@ from gru_serving.errors import InvalidArgument
 
 
 def read_outcomes(path: Path, separator: str | None = None) -> dict[str, frozenset[str]]:
-    """The labels of each text; rows without one are left out, the last one of a text counts.
+    """Read the labels of each text.
 
-    Several labels of a text stand in one cell, as a list.
+    Rows without a label are left out, and the last row of a text counts.
+
+    Several labels of a text stand in one cell as a list.
 
     Args:
         path: A table, such as a CSV file, with a column of texts and one of labels, under their

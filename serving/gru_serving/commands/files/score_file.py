@@ -1,6 +1,6 @@
-"""A file of texts in, a file with a server's answers out: `gru-serve predict --data`.
+"""`gru-serve predict --data`: score a file of texts with a server, and write the answers to a file.
 
-What reads and writes tables is imported when a file is scored: other commands do without.
+Modules that read and write tables are imported only when a file is scored.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from gru_training.scoring.scorer import BatchLimits
 _LETTERS_PER_STEP = 5
 _LABELS = {"labels": 2, "scores": 2, "thresholds": 2}
 _NUMBER = {"value": 1, "quantiles": 2}
-"""Outputs of models that answer several labels, or a number, and their dimensions."""
+"""Outputs of models that answer several labels or a number, with their dimensions."""
 _CLASSES = ("label", "probability", "scores")
 
 
 class ServedModel:
-    """A model on a server that takes texts, as a scorer of `gru_training.scoring`.
+    """A text model on a server, as a scorer of `gru_training.scoring`.
 
-    One version answers all rows: the one that the server names at the beginning.
+    All rows are answered by one version, the one that the server names at the beginning.
 
     Args:
         client: Client of the server.
@@ -68,15 +68,16 @@ class ServedModel:
             "model": arguments.model,
             "version": str(self.version),
             "signature": self._signature_name,
-            # Another model may serve under the same name and number, as after a fresh start.
+            # Another model may serve under the same name and number, for instance after a fresh
+            # start.
             "answer": self._digest_of_an_answer(),
         }
 
     @cached_property
     def answers(self) -> pa.Schema:
-        """Columns as of `gru-train predict` where the model is a text classifier.
+        """The columns of `gru-train predict` if the model is a text classifier.
 
-        Else a column per output: a list where an output has further dimensions.
+        For other models, there is a column per output: a list if an output has further dimensions.
         """
         if self._columns is not None:
             return self._columns.schema
@@ -92,7 +93,7 @@ class ServedModel:
         return pa.schema(fields)
 
     def read(self, rows: pa.RecordBatch) -> Texts:
-        """Look at the lengths of texts.
+        """Estimate the lengths of texts.
 
         Raises:
             RowError: The column holds no texts.
@@ -140,7 +141,7 @@ class ServedModel:
 
     @cached_property
     def _probe(self) -> dict[str, np.ndarray]:
-        """The answer to an empty text, which tells the forms of the outputs; labels first."""
+        """The answer to an empty text, which shows the forms of the outputs; labels first."""
         outputs = self._ask([b""])
         order = [name for name in _CLASSES if name in outputs]
         order += sorted(set(outputs) - set(order))
@@ -148,7 +149,10 @@ class ServedModel:
 
     @cached_property
     def _columns(self) -> AnswerColumns | None:
-        """Answer columns of a model with several labels or a number per text; None of any other."""
+        """The answer columns of a model with several labels or a number per text.
+
+        None for others.
+        """
         forms = {name: array.ndim for name, array in self._probe.items()}
         if forms == _LABELS and self._classes is not None:
             return answer_columns("labels", self._classes)
@@ -158,7 +162,7 @@ class ServedModel:
 
     @cached_property
     def _classes(self) -> list[str] | None:
-        """The names of the classes, in the order of the scores; None where nothing tells them.
+        """The names of the classes in the order of the scores; None if they are unknown.
 
         They come with the answers of the signature `classify`.
         """
@@ -186,7 +190,7 @@ class ServedModel:
 
 
 class Texts:
-    """N texts; their lengths are estimated, as only the model knows how many steps they have."""
+    """N texts with estimated lengths, as only the model knows their number of steps."""
 
     def __init__(self, model: ServedModel, texts: pa.Array) -> None:
         self._model = model
@@ -195,7 +199,7 @@ class Texts:
         self.lengths = letters.astype(np.int64) // _LETTERS_PER_STEP + 1
 
     def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """The server's answers to some of the texts."""
+        """Return the server's answers to some of the texts."""
         texts = self._texts.take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
         return self._model.answer(texts)
 

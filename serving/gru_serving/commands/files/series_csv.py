@@ -1,6 +1,6 @@
-"""Series from files, as people keep them: a column of times and columns of numbers.
+"""Series from files: a column of times and columns of numbers.
 
-What reads tables is imported when a file is read: other commands do without.
+Modules that read tables are imported only when a file is read.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Ticks:
         self._numbers = Numbers(self._rows.form.separator)
 
     def notes(self) -> list[str]:
-        """Say what was assumed of the file, and of the numbers that were read so far."""
+        """Describe what was assumed about the file and the numbers read so far."""
         commas = self._numbers.note()
         return [*self._rows.form.notes, *([commas] if commas else [])]
 
@@ -135,7 +135,10 @@ def _opened(name: str, given: TextFormat | None) -> Rows:
 
 
 def _with_columns(table: Rows, arriving: bool) -> tuple[Sequence[str], Iterable[Any]]:
-    """The columns and the rows; of JSON that is still arriving the columns of its first row."""
+    """Return the columns and the rows.
+
+    For JSON that is still arriving, the columns of its first row.
+    """
     if not arriving or table.columns is not None:
         return table.with_columns()
     first = next(table.rows, (0, {}))
@@ -145,9 +148,9 @@ def _with_columns(table: Rows, arriving: bool) -> tuple[Sequence[str], Iterable[
 def known_ticks(
     ticks: Sequence[Tick], forecast: Sequence[int]
 ) -> tuple[Sequence[Tick], str | None]:
-    """The rows until the last with a value of a column that is forecast.
+    """Return the rows up to the last one with a value of a column that is forecast.
 
-    Rows after it are what is to be forecast; a model would take them for gaps.
+    The rows after it are those to forecast; a model would treat them as gaps.
 
     Args:
         ticks: The rows.
@@ -169,7 +172,7 @@ def known_ticks(
 
 
 def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
-    """A whole series, (1, T, C), as the input `history` of a forecaster.
+    """Stack a whole series as the input `history` of a forecaster, (1, T, C).
 
     Args:
         ticks: The rows.
@@ -187,7 +190,8 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
 def uneven_times(ticks: Sequence[Tick]) -> str | None:
     """Return a note on a series whose rows are not evenly spaced, as where some were left out.
 
-    Training fills times left out with missing values; a server gets rows without their times.
+    Training fills times that were left out with missing values; a server gets rows without their
+    times.
 
     Args:
         ticks: The rows.
@@ -223,7 +227,7 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
 
 
 def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--csv` and what belongs to it, for commands that send a series."""
+    """Add `--csv` and its options to a command that sends a series."""
     parser.add_argument(
         "--csv",
         metavar="FILE",
@@ -269,7 +273,7 @@ def text_format(arguments: argparse.Namespace) -> TextFormat:
 def model_columns(
     client: Client, arguments: argparse.Namespace, target: Any
 ) -> SeriesColumns | None:
-    """The columns of the model; None where it does not name them, or `--columns` does."""
+    """Return the columns of the model; None if it does not name them, or `--columns` does."""
     return None if arguments.columns else series_columns(client, arguments.model, **target)
 
 
@@ -289,7 +293,7 @@ class SeriesRows(NamedTuple):
     notes: list[str]
 
     def future(self, name: str) -> npt.NDArray[np.float32]:
-        """(1, H, F), the input `future` of the model; NaN after the last known row.
+        """Return the input `future` of the model, (1, H, F); NaN after the last known row.
 
         Args:
             name: Name of the file, for messages.
@@ -315,12 +319,12 @@ class SeriesRows(NamedTuple):
         return found
 
     def timestamp(self) -> npt.NDArray[np.object_]:
-        """(1,), the input `timestamp` of the model: the time of the last row, as it stands."""
+        """Return the input `timestamp` of the model, (1,): the time of the last row, unchanged."""
         return np.array([self.ticks[-1].label.strip().encode()], object)
 
 
 def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> SeriesRows:
-    """All rows of `--csv`, and what to say of them.
+    """Return all rows of `--csv`, and notes on them.
 
     Raises:
         InvalidArgument: A column is missing; names it.
@@ -346,7 +350,7 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
 
 
 def _short(ahead: Sequence[Tick], columns: SeriesColumns) -> str | None:
-    """Return a note where known inputs are given for some of the steps ahead only."""
+    """Return a note if known inputs are given for only some of the steps ahead."""
     if not 0 < len(ahead) < columns.horizon:
         return None
     return (

@@ -1,1 +1,1 @@
-"""Merging the runs of concurrent callers."""
+"""Batching: the runs of concurrent callers are merged."""

@@ -1,9 +1,9 @@
-"""The queues of requests that become batches, and the threads that run these.
+"""The queues of requests that become batches, and the threads that run them.
 
-Semantics of TensorFlow's SharedBatchScheduler: when a batch is full, what does not fit, what is too
-much. Callers hand in a request and wait for it; the threads go round the queues and run whatever is
-due. All queues share one lock: what happens under it is a few list operations, far cheaper than
-waking a second thread would be.
+The semantics are those of TensorFlow's SharedBatchScheduler: when a batch is full, which requests
+do not fit, which exceed the limits. Callers submit a request and wait for it; the threads visit the
+queues in turn and run the batches that are due. All queues share one lock. Under it only a few list
+operations happen, which are far cheaper than waking a second thread would be.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Waiter:
         self._others: list[None] = []
 
     def expect(self, tasks: int) -> None:
-        """So many tasks there are; before the first has an answer."""
+        """Set the number of tasks to wait for, before the first has an answer."""
         self._others = [None] * (tasks - 1)
 
     def has_all(self) -> bool:
-        """Called once for each task that has its answer; whether it was the last one."""
+        """Count a task that has its answer; returns whether it was the last one."""
         try:
             self._others.pop()  # atomic: tasks end in several threads
         except IndexError:
@@ -54,11 +54,11 @@ class Waiter:
 
 
 def wake(tasks: Iterable[Task]) -> None:
-    """Wake those who wait for tasks that have their answers, each event loop once.
+    """Wake the waiters of answered tasks, with one call for each event loop.
 
-    A loop that was woken wants the interpreter's lock, and every call that wakes it lets go of that
-    lock: with a call for each of the tasks, the batch's thread would get it back late so many
-    times, and the next batch would begin the later for it.
+    A loop that was woken wants the interpreter lock, and every call that wakes it releases that
+    lock. With a call per task, the batch's thread would have to reacquire it many times, which
+    would delay the next batch.
     """
     answered: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for task in tasks:
@@ -68,13 +68,13 @@ def wake(tasks: Iterable[Task]) -> None:
             future = task.waiter.answered
             answered.setdefault(future.get_loop(), []).append(future)
     for loop, futures in answered.items():
-        # The loop is closed only after all callers have left.
+        # The event loop is closed only after all callers have left.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle_all, futures)
 
 
 def settle(future: asyncio.Future[None]) -> None:
-    """Let the loop go on that waits for it; once, whoever comes first."""
+    """Wake the event loop that waits; only the first call has an effect."""
     if not future.done():
         future.set_result(None)
 
@@ -121,18 +121,18 @@ class Task:
         return None if self.waiter is None else self.waiter.trace
 
     def release(self) -> None:
-        """Let the thread go on that waits: the answer is there."""
+        """Wake the thread that waits for the answer."""
         self._done.release()
 
     def wait(self) -> bool:
-        """Wait for the answer; False when the deadline came first."""
+        """Wait for the answer; returns False if the deadline came first."""
         if self.deadline is None:
             return self._done.acquire()
         return self._done.acquire(timeout=max(0.0, self.deadline - time.perf_counter()))
 
 
 class Batch:
-    """Tasks of one queue and one shape that will run together; as long as it waits, at least one.
+    """Tasks of one queue and one shape that will run together; a waiting batch has at least one.
 
     Args:
         key: The shape.
@@ -151,7 +151,7 @@ class Batch:
 
 
 def rows_of(arrays: Sequence[np.ndarray]) -> int:
-    """The first dimension that the inputs of a request have in common.
+    """Return the first dimension that the inputs of a request share.
 
     Raises:
         InvalidArgument: The inputs have none in common; the message is TF Serving's.
@@ -167,7 +167,7 @@ def rows_of(arrays: Sequence[np.ndarray]) -> int:
 
 
 def longest_timeout(tasks: Sequence[Task]) -> int:
-    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
+    """Return the timeout of a batch in ms: the longest of its tasks; 0 for no limit."""
     deadlines = [task.deadline for task in tasks if task.deadline is not None]
     if len(deadlines) < len(tasks):
         return 0
@@ -184,10 +184,10 @@ class QueueFull(Unavailable):
 
 
 class BatchQueue:
-    """The tasks of one kind: same model version, input tensors and output tensors.
+    """The tasks of one kind: the same model version, input tensors and output tensors.
 
-    Within a queue, only tasks with the same shape key share a batch. `max_enqueued_batches` holds
-    for each shape, and for all of them together in rows.
+    Within a queue, only tasks with the same shape key share a batch. `max_enqueued_batches` limits
+    the batches of each shape, and the rows of all shapes together.
 
     Args:
         options: Sizes and timeout.
@@ -232,7 +232,7 @@ class BatchQueue:
         deadline: float | None,
         waiter: Waiter | None,
     ) -> tuple[list[Task], bool]:
-        """Put a request into batches; under the scheduler's lock.
+        """Add a request to batches; the caller holds the scheduler's lock.
 
         Args:
             key: Key of the request; requests with different keys share no batch.
@@ -289,13 +289,13 @@ class BatchQueue:
         self._process(self.feeds, self.fetches, tasks)
 
     def take(self, now: float) -> list[Task]:
-        """The tasks of the next batch that is due.
+        """Return the tasks of the next batch that is due.
 
         Args:
             now: `time.perf_counter()`; infinity for any batch.
 
         Returns:
-            Empty where nothing is to run yet.
+            An empty list if no batch is due.
         """
         for key, batches in self._shapes.items():
             batch = batches[0]
@@ -308,7 +308,7 @@ class BatchQueue:
         return []
 
     def withdraw(self, task: Task) -> bool:
-        """Take a task back; False where it does not wait any more."""
+        """Remove a task that waits; returns False if it no longer does."""
         batch = task.batch
         if batch is None or task not in batch.tasks:
             return False
@@ -326,11 +326,11 @@ class BatchQueue:
             del self._shapes[batch.key]
 
     def waits(self) -> bool:
-        """Whether any task does, with rows or without."""
+        """Tell whether any task waits, with rows or without."""
         return bool(self._shapes)
 
     def due(self) -> float:
-        """`time.perf_counter()` at which the first batch has to run; where one waits."""
+        """Return the `time.perf_counter()` at which the first batch is due; None if none waits."""
         return min(batches[0].due for batches in self._shapes.values())
 
     def _check_capacity(self, batches: deque[Batch], size: int, room: int) -> None:
@@ -359,7 +359,7 @@ class BatchQueue:
 def _split(
     inputs: Sequence[np.ndarray], size: int, room: int, limit: int, deadline: float | None
 ) -> list[Task]:
-    """A request as tasks: one that fills the open batch, and as many full ones as it takes."""
+    """Split a request into tasks: one that fills the open batch, and full ones as needed."""
     ends = [*([room] if room else []), *range(room + limit, size, limit), size]
     starts = [0, *ends[:-1]]
     return [
@@ -435,7 +435,7 @@ class BatchScheduler:
         """Take back a task of this queue that waits for its batch to run.
 
         Returns:
-            Whether the task has not run: False while it runs or after it.
+            Whether the task will not run; False while it runs and after it.
         """
         with self._lock:
             if not queue.withdraw(task):
@@ -445,12 +445,12 @@ class BatchScheduler:
             return True
 
     def drain(self, queue: BatchQueue) -> None:
-        """Wait until nothing of a queue waits or runs; nobody may submit to it any more."""
+        """Wait until no task of a queue waits or runs; nothing may be submitted to it any more."""
         with self._lock:
             self._drained.wait_for(lambda: not queue.running and not queue.waits())
 
     def close(self) -> None:
-        """End the threads, after what is enqueued has run."""
+        """End the threads after everything that is enqueued has run."""
         with self._lock:
             self._closed = True
             self._ready.notify_all()
@@ -467,11 +467,12 @@ class BatchScheduler:
                     self._ready.wait(self._seconds())
                     self._idle -= 1
                 if self._idle and self._waiting:
-                    # This thread may have been the one that was waiting for the next batch.
+                    # This thread may have been the one that waited for the next batch.
                     self._ready.notify()
             queue, tasks = work
             queue.process(tasks)
-            # Kept references would keep the last answer in memory while the thread is idle.
+            # References that are kept would keep the last answer in memory while the thread is
+            # idle.
             del work, tasks
             with self._lock:
                 queue.running -= 1
@@ -480,7 +481,7 @@ class BatchScheduler:
             del queue
 
     def _next(self) -> tuple[BatchQueue, list[Task]] | None:
-        """The next batch to run, from the queue that has waited longest for its turn."""
+        """Return the next batch to run, from the queue that has waited longest for its turn."""
         now = math.inf if self._closed else time.perf_counter()
         for queue in sorted(self._waiting, key=_TURN):
             tasks = queue.take(now)
@@ -493,7 +494,7 @@ class BatchScheduler:
         return None
 
     def _seconds(self) -> float | None:
-        """Return the seconds until a batch is due; None where none waits."""
+        """Return the seconds until a batch is due; None if none waits."""
         if not self._waiting:
             return None
         due = min(queue.due() for queue in self._waiting)

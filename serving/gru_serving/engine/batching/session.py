@@ -1,10 +1,10 @@
 """A session that merges the runs of concurrent callers into batches, as TF Serving does.
 
-Runs share a batch when they feed and fetch the same tensors of the same version, in any order.
-Beyond TF Serving, they must also agree in element types and in all dimensions but the first, unless
-`pad_variable_length_inputs` is set and the rows say how long they are: there, runs of different
-shapes in one batch make all of them fail. And when a merged run fails, its requests are run one by
-one, so that a bad request spoils no other.
+Runs share a batch if they feed and fetch the same tensors of the same version, in any order. Beyond
+TF Serving, they must also agree in element types and in all dimensions but the first, unless
+`pad_variable_length_inputs` is set and the rows state their lengths: in TF Serving, runs of
+different shapes make the whole batch fail. If a merged run fails, its requests are run one by one,
+so a bad request does not affect the others.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.tracing import BatchTraces, RequestTrace
 
 _MAX_RANK = 6
-# Padding may add as much memory as the data, or this much; beyond that, requests run apart.
+# Bytes of padding that are always allowed; beyond them, padding may add as much memory as the data.
 _PADDING_ALLOWANCE = 16 << 20
 
 
 def tells_lengths(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether a model can tell its rows from their padding: each has an integer beside it.
+    """Tell whether a model can distinguish rows from padding, by an integer beside each input.
 
-    Padding repeats what stands first in an array, so that no value can mean that nothing follows,
-    and a mask grows with what it masks. Without lengths an answer depends on the other requests in
-    the batch, and a row that is too short to be accepted may become long enough.
+    Padding repeats the first value of an array, since no value can mean "nothing follows" and a
+    mask would grow with what it masks. Without lengths, an answer would depend on the other
+    requests in the batch, and a row that is too short to be accepted might become long enough.
     """
     return any(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays)
 
 
 def padded_groups(tasks: Sequence[Task]) -> list[list[Task]]:
-    """The tasks of a batch, apart where padding them to one shape would take too much memory."""
+    """Group the tasks of a batch so that padding each group to one shape takes little memory."""
     if _affordable(tasks):
         return [list(tasks)]
     groups: list[list[Task]] = []
@@ -95,7 +95,7 @@ def _largest(arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
 
 
 def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
-    """The inputs of several requests as one, filled up.
+    """Merge the inputs of several requests, padded to one shape.
 
     Args:
         arrays: Arrays of equal rank and dtype; equal in all dimensions but the first unless `pad`.
@@ -140,7 +140,7 @@ def _padded(arrays: Sequence[np.ndarray], surplus: int) -> np.ndarray:
 
 
 class Pending:
-    """One request on its way: a task, or several where it was split.
+    """One request in progress: a task, or several if it was split.
 
     Args:
         scheduler: Scheduler that runs the tasks.
@@ -164,11 +164,11 @@ class Pending:
         self.tasks = tasks
 
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Tell whether the answer is complete."""
         return all(task.outputs or task.error for task in self.tasks)
 
     def result(self) -> list[np.ndarray]:
-        """The answer, when it is there: one array per output.
+        """Return the answer once it is complete: one array per output.
 
         Raises:
             ServingError: The run failed, or parts of a split request do not fit together.
@@ -185,12 +185,12 @@ class Pending:
         return outputs if self._picks is None else [outputs[i] for i in self._picks]
 
     def withdraw(self) -> list[Task]:
-        """Take back the tasks that wait for their batch to run, and tell which they were."""
+        """Withdraw the tasks that wait for their batch, and return them."""
         return [task for task in self.tasks if self._scheduler.withdraw(self._queue, task)]
 
 
 class Route(NamedTuple):
-    """The way of requests through a queue that holds their tensors in another order.
+    """The mapping of requests to a queue that holds their tensors in another order.
 
     Attributes:
         queue: Queue of the tensors.
@@ -220,7 +220,7 @@ _SERVER_FAULTS = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
 
 
 class BatchingSession(ModelSession):
-    """A session in front of another; its methods may be called from several threads.
+    """A batching session in front of another; its methods may be called from several threads.
 
     Args:
         session: Session that runs the batches.
@@ -257,7 +257,7 @@ class BatchingSession(ModelSession):
     def run(
         self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
     ) -> list[np.ndarray]:
-        """Run together with others; blocks until the answer is there.
+        """Run together with other requests; blocks until the answer is complete.
 
         Args:
             feeds: Arrays by the handle of the tensor they stand for; the first dimension is the
@@ -283,9 +283,9 @@ class BatchingSession(ModelSession):
         timeout_ms: int = 0,
         trace: RequestTrace | None = None,
     ) -> list[np.ndarray]:
-        """Run together with others, like `run`, without blocking an event loop.
+        """Run together with other requests like `run`, without blocking an event loop.
 
-        Cancelled, it leaves at once; `close` waits for a batch that is under way all the same.
+        A cancelled call returns at once; `close` still waits for a batch that is running.
         """
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
@@ -341,7 +341,7 @@ class BatchingSession(ModelSession):
 
     @contextlib.contextmanager
     def hurried(self) -> Iterator[None]:
-        """Within, no batch waits to fill: for warmup requests, which come one after the other."""
+        """Let no batch wait to be filled inside the context; warmup requests come one by one."""
         self._patient = False
         try:
             yield
@@ -352,20 +352,20 @@ class BatchingSession(ModelSession):
                     queue.patient = True
 
     def interrupt(self) -> None:
-        """End the batches under way, and with errors those that wait."""
+        """End the running batches, and fail the waiting ones."""
         self._session.interrupt()
 
     def close(self) -> None:
-        """Wait for abandoned runs, then close the session; no other run may be under way."""
+        """Wait for abandoned runs, then close the session; no other run may be in progress."""
         for queue in self._queues.values():
             self._scheduler.drain(queue)
         self._session.close()
 
     def _give_up(self, pending: Pending) -> ServingError:
-        """Wait no longer; what did not start to run yet never will.
+        """Stop waiting, and withdraw the tasks that have not started.
 
         Returns:
-            What to tell the client, if it still is there.
+            Error for the client, if it is still connected.
         """
         withdrawn = pending.withdraw()
         self._count_waits(withdrawn, time.perf_counter())
@@ -391,7 +391,10 @@ class BatchingSession(ModelSession):
         return route
 
     def _queue(self, feeds: Tensors, fetches: Tensors) -> BatchQueue:
-        """The queue of these tensors in any order, its own being the first request's."""
+        """Return the queue of these tensors in any order.
+
+        Its own order is that of the first request.
+        """
         key = (frozenset(feeds), frozenset(fetches))
         queue = self._queues.get(key)
         if queue is None:
@@ -435,7 +438,7 @@ class BatchingSession(ModelSession):
                 wake([task])
 
     def _try(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> ServingError | None:
-        """Answer all tasks with one run; the error when that fails and none is answered."""
+        """Answer all tasks with one run; returns the error if it fails and none is answered."""
         try:
             self._run_together(feeds, fetches, tasks)
         except ServingError as error:

@@ -1,1 +1,1 @@
-"""Models in ONNX Runtime: the graphs that an export holds beside its SavedModel."""
+"""Models in ONNX Runtime: the graphs that an export writes beside its SavedModel."""

@@ -1,4 +1,4 @@
-"""A graph of ONNX in the runtime: opened, run until a deadline, with arrays in and out."""
+"""An ONNX graph in the runtime: it is opened, and run until a deadline, with arrays in and out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gru_serving.errors import Code, DeadlineExceeded, Internal, InvalidArgument
 
 
 def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
-    """Check that an array has the type of the input that it is for.
+    """Check that an array has the element type of its input.
 
     Args:
         place: Place of the input among those that are fed.
@@ -35,7 +35,7 @@ def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
-    """The runtime gives `str` where this server has `bytes`."""
+    """Convert the runtime's `str` elements to this server's `bytes`."""
     if array.dtype.kind not in "OU":
         return array
     flat = np.empty(array.size, object)
@@ -44,7 +44,7 @@ def as_bytes(array: np.ndarray) -> np.ndarray:
 
 
 def as_texts(array: np.ndarray) -> np.ndarray:
-    """The other way: `str`, with U+FFFD for bytes that are no UTF-8."""
+    """Convert `bytes` elements to `str`, with U+FFFD for bytes that are not UTF-8."""
     if array.dtype.kind != "O":
         return array
     flat = np.empty(array.size, object)
@@ -53,7 +53,7 @@ def as_texts(array: np.ndarray) -> np.ndarray:
 
 
 def size_of(arrays: Collection[np.ndarray]) -> int:
-    """Count what there is to read in arrays: numbers, and characters of texts."""
+    """Count the numbers and the characters of texts in arrays."""
     return sum(
         sum(map(len, array.ravel().tolist())) + array.size
         if array.dtype.kind == "O"
@@ -66,9 +66,9 @@ _TOLERANCE_SECONDS = 0.02
 
 
 class RunWatch:
-    """The runs of one model that are under way, to be ended from outside.
+    """The runs of one model in progress, which can be ended from outside.
 
-    The runtime looks at a run's flag between two nodes. One thread of the process watches the
+    The runtime checks a run's flag between two nodes. One thread of the process watches the
     deadlines of all runs.
     """
 
@@ -83,7 +83,7 @@ class RunWatch:
         feeds: Mapping[str, np.ndarray],
         deadline: float | None,
     ) -> list[np.ndarray]:
-        """Run a graph until it is done, its time is over, or the model is interrupted.
+        """Run a graph until it ends, its time is over, or the model is interrupted.
 
         Args:
             graph: Graph to run; None once the model is interrupted and closed.
@@ -115,7 +115,7 @@ class RunWatch:
         return outputs
 
     def interrupt(self) -> None:
-        """End all runs, and any that is begun after this."""
+        """End all runs, and any that starts later."""
         self._interrupted = True
         for flags in self._flags.copy():
             flags.terminate = True
@@ -128,9 +128,9 @@ class RunWatch:
 
 
 class _Deadlines:
-    """Sets the flags of runs whose time is over, in a thread that sleeps until the next deadline.
+    """Sets the flags of overdue runs, in a thread that sleeps until the next deadline.
 
-    Most runs end long before theirs, and most come with a later one than those before: they do not
+    Most runs end long before their deadline and have a later one than those before; they do not
     wake the thread.
     """
 
@@ -175,7 +175,7 @@ _DEADLINES = _Deadlines()
 
 
 def open_graph(path: Path) -> ort.InferenceSession:
-    """A graph, whose runs stay in the thread that asks for them.
+    """Open a graph whose runs use only the calling thread.
 
     Raises:
         InvalidArgument: The file holds no graph that can be run.
@@ -190,7 +190,7 @@ def open_graph(path: Path) -> ort.InferenceSession:
 
 
 def _refused(error: Exception) -> ServingError:
-    """The error of a run: the input's fault, or the runtime's."""
+    """Convert the error of a run: to an invalid argument, or to a failure of the runtime."""
     # The runtime's classes of errors have no public names. A `Fail` is a kernel's, about shapes.
     refusals = ("InvalidArgument", "Fail")
     input_is_wrong = type(error).__name__ in refusals or isinstance(error, ValueError)

@@ -1,4 +1,4 @@
-"""`model.onnx` of others as a session, with its own inputs and outputs as `serving_default`."""
+"""A foreign `model.onnx` as a session, with its inputs and outputs as `serving_default`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class OnnxFileSession(ModelSession):
                     info.tensor_shape.dim.add(size=size if isinstance(size, int) else -1)
 
     def tensor(self, name: str) -> str:
-        """The handle of a tensor: its name in the file.
+        """Return the handle of a tensor, its name in the file.
 
         Args:
             name: Tensor name as in the file, or with `:0` behind it.
@@ -99,11 +99,11 @@ class OnnxFileSession(ModelSession):
         return [as_bytes(output) for output in outputs]
 
     def interrupt(self) -> None:
-        """End the runs under way, with the code CANCELLED; there can be no others after it."""
+        """End the runs in progress with the code CANCELLED; no other can start afterwards."""
         self._watch.interrupt()
 
     def close(self) -> None:
-        """Free the graph; no run may be under way."""
+        """Free the graph; no run may be in progress."""
         self._watch.interrupt()
         self._graph = None
 

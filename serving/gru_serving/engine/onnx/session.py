@@ -1,6 +1,6 @@
-"""A version's graphs in ONNX Runtime as a session, beside the SavedModel whose signatures they are.
+"""A version's graphs in ONNX Runtime as a session with the signatures of its SavedModel.
 
-Whatever a graph cannot express is left to a session of TensorFlow, where there is one.
+Signatures that no graph expresses are left to a TensorFlow session, if there is one.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from gru_serving.preprocessing.description import FOLDER, Description, Signature
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 SECONDS = 300e-6
-"""A thread is handed a run, wakes, and hands the answer back in about a third of this."""
+"""Three times the seconds in which a thread is given a run, wakes, and returns the answer."""
 
 
 class Brevity:
     """Learns from the runs of one signature up to which size they are brief.
 
-    A run of few rows in ONNX Runtime takes some 50 us. The event loop then does it itself. The
-    size shrinks again after two runs that take longer. What counts is the processor time: a run
-    that only waited, for a processor or for the interpreter, would wait no less in a thread.
+    A run of few rows in ONNX Runtime takes some 50 us, so the event loop performs it itself. The
+    size shrinks after two runs that take longer. Processor time counts, because a run that only
+    waited, for a processor or for the interpreter, would wait just as long in a thread.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class Brevity:
         self._long = 0  # of a run that took longer; no run as large was brief since
 
     def expects(self, size: int) -> bool:
-        """Whether a run with inputs of this size is expected to be brief."""
+        """Tell whether a run with inputs of this size is expected to be brief."""
         return size <= self._size
 
     def note(self, size: int, seconds: float) -> None:
-        """Learn from a run that took so many seconds of its thread's processor time."""
+        """Learn from a run that took this many seconds of its thread's processor time."""
         if seconds <= SECONDS:
             self._size = max(size, self._size)
             if size >= self._long:
@@ -66,27 +66,27 @@ class Brevity:
 T = TypeVar("T")
 
 LEAST_ROWS = 8
-"""Rows of a part; for fewer a second thread costs more than it saves."""
+"""Fewest rows of a part; for fewer, a second thread costs more than it saves."""
 
 CALM_SECONDS = 0.05
-"""So long after the last time that two runs met, runs are not divided."""
+"""Seconds after two runs last overlapped during which runs are not divided."""
 
 _lock = threading.Lock()
 _running = 0
 _met = -CALM_SECONDS
 
 
-# A run with few rows stays in the thread that asks for it, and wakes no second core: the runtime's
-# own threads are not used, as they would share out the small products inside a recurrent step. Rows
-# do not depend on each other, so a large run is divided by rows instead, and each part is a run of
-# its own in one thread. All models of a process share the threads.
+# A run with few rows stays in the calling thread and wakes no second core: the runtime's own
+# threads are not used, since they would divide the small products inside a recurrent step. Rows are
+# independent, so a large run is divided by rows instead, and each part is a run of its own in one
+# thread. All models of a process share the threads.
 
 
 class Running:
-    """A run that is counted for as long as it lasts; tells whether it likely has the process alone.
+    """A run in progress; tells whether it likely has the process to itself.
 
-    Where several clients ask, there are moments at which one of their runs is alone. The others
-    come before it ends, so what matters is whether runs have met lately.
+    With several clients, there are moments at which one of their runs is alone although the others
+    follow before it ends. What matters is therefore whether runs have overlapped lately.
     """
 
     def __enter__(self) -> bool:
@@ -100,21 +100,21 @@ class Running:
             return now - _met >= CALM_SECONDS
 
     def __exit__(self, *_: object) -> None:
-        """Count it no longer."""
+        """Stop counting the run."""
         global _running  # noqa: PLW0603
         with _lock:
             _running -= 1
 
 
 def parts_of(rows: int, most: int) -> list[slice]:
-    """The rows of a run in parts of about equal size, at most so many."""
+    """Divide the rows of a run into at most this many parts of about equal size."""
     count = max(1, min(most, rows // LEAST_ROWS))
     ends = [rows * i // count for i in range(count + 1)]
     return [slice(low, high) for low, high in itertools.pairwise(ends)]
 
 
 def in_parts(call: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
-    """The results of a call on each part; the first part runs in this thread."""
+    """Call a function on each part; the first part runs in this thread."""
     if len(parts) == 1:
         return [call(parts[0])]
     others = [_pool().submit(call, part) for part in parts[1:]]
@@ -132,7 +132,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 class Answer:
-    """The network of one signature, and the steps around it.
+    """The network of one signature with the steps around it.
 
     Args:
         signature: Signature of the description.
@@ -162,7 +162,7 @@ class Answer:
         deadline: float | None,
         threads: int,
     ) -> list[np.ndarray]:
-        """Do the steps, and run the network.
+        """Perform the steps and run the network.
 
         Args:
             values: The signature's inputs; what steps and network make is added.
@@ -200,7 +200,10 @@ class Answer:
         deadline: float | None,
         threads: int,
     ) -> list[np.ndarray]:
-        """One array per output, whatever number of rows the graph takes at once."""
+        """Run the network on all rows, whatever number of rows the graph takes at once.
+
+        One array per output.
+        """
         if rows == 0:  # a recurrent node takes no empty batch
             one = {name: np.zeros((1, *a.shape[1:]), a.dtype) for name, a in feeds.items()}
             return [output[:0] for output in self._run(one, None, watch, deadline)]
@@ -301,7 +304,7 @@ class OnnxSession:
                         self._tensors[info.name] = _Tensor(info.name, name, alias, dtype)
 
     def tensor(self, name: str) -> Any:
-        """The handle of a tensor that a signature has.
+        """Return the handle of a tensor that a signature has.
 
         Args:
             name: Tensor name in the SavedModel's graph, `x:0`; without a number its first output.
@@ -356,7 +359,7 @@ class OnnxSession:
             return self._run_left(name, feeds, fetches, timeout_ms)
         values: Values = {}
         started = time.thread_time()
-        # TensorFlow counts the inputs in the order of their names.
+        # TensorFlow orders the inputs by their names.
         for place, tensor in enumerate(sorted(feeds, key=_name_of)):
             check_dtype(place, tensor.dtype, feeds[tensor])
             values[tensor.alias] = feeds[tensor]
@@ -373,7 +376,7 @@ class OnnxSession:
         fetches: Sequence[Any],
         timeout_ms: int,
     ) -> list[np.ndarray]:
-        """A signature that is left to TensorFlow."""
+        """Run a signature that is left to TensorFlow."""
         if self._open_tensorflow is None:
             raise needs_tensorflow(f"signature {name!r}", self._left.get(name, "it has no graph"))
         with self._opening:
@@ -384,19 +387,19 @@ class OnnxSession:
         return session.run(given, [session.tensor(one.name) for one in fetches], timeout_ms)
 
     def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:
-        """Whether runs with as large inputs were, lately."""
+        """Tell whether recent runs with inputs of this size were brief."""
         first = next(iter(feeds), None)
         answer = None if first is None else self._answers.get(first.signature)
         return answer is not None and answer.brevity.expects(size_of(feeds.values()))
 
     def interrupt(self) -> None:
-        """End the runs under way, with the code CANCELLED; there can be no others after it."""
+        """End the runs in progress with the code CANCELLED; no other can start afterwards."""
         self._watch.interrupt()
         if self._tensorflow is not None:
             self._tensorflow.interrupt()
 
     def close(self) -> None:
-        """Free the graphs; no run may be under way."""
+        """Free the graphs; no run may be in progress."""
         self._watch.interrupt()
         for answer in self._answers.values():
             answer.close()
@@ -405,7 +408,7 @@ class OnnxSession:
 
 
 def needs_tensorflow(what: str, reason: str) -> ServingError:
-    """The error where TensorFlow would have to run something, and is not installed."""
+    """Make the error for a signature that needs TensorFlow, which is not installed."""
     return FailedPrecondition(
         f"{what} needs TensorFlow, which this server is without ({reason}): use the image "
         "`engine`, or install TensorFlow with pip install 'keras-gru[serve]'"

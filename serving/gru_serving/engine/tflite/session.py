@@ -1,7 +1,8 @@
 """A TensorFlow Lite model as a session: `model.tflite` in a version's directory.
 
-Runs on LiteRT (`ai-edge-litert`), which continues TensorFlow Lite, where it is installed; else on
-the interpreter inside TensorFlow, which is deprecated but knows TensorFlow's own operations too.
+It runs on LiteRT (`ai-edge-litert`), which continues TensorFlow Lite, if that is installed;
+otherwise on the interpreter inside TensorFlow, which is deprecated but also has TensorFlow's own
+operations.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Details = Mapping[str, Any]  # of one tensor, as the interpreter gives them
 
 
 def read_metadata(path: Path) -> SignatureDefMap:
-    """The signatures in a file's metadata, as stored; empty where it has none.
+    """Read the signatures in a file's metadata as stored; empty if it has none.
 
     Args:
         path: Path of a file that an interpreter has accepted.
@@ -54,7 +55,7 @@ def read_metadata(path: Path) -> SignatureDefMap:
             "Cannot parse signature def found in flatbuffer."
         ) from None
     except Exception as error:
-        # The readers of FlatBuffers check nothing, so broken bytes end in any kind of error.
+        # The readers of FlatBuffers check nothing, so broken bytes can raise any error.
         raise InvalidArgument(
             f"Invalid SignatureDefs found in TfLite model: Error reading signature def map: {error}"
         ) from error
@@ -71,7 +72,7 @@ def _entries(path: Path) -> Iterator[tuple[str, bytes]]:
     if not root.IsMap:
         raise ValueError("it is not a map")
     keys, values = root.AsMap.Keys, root.AsMap.Values
-    # By index: an iteration would take the IndexError of broken bytes for the end.
+    # Access is by index: an iteration would treat the IndexError of broken bytes as the end.
     for i in range(len(keys)):
         if not values[i].IsString:
             raise ValueError(f"{keys[i].AsKey} is not a string")
@@ -79,7 +80,7 @@ def _entries(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _stored_map(path: Path) -> bytes | None:
-    """The bytes of the metadata entry, None where the file has no such entry."""
+    """Return the bytes of the metadata entry; None if the file has no such entry."""
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     model = _schema().Model.GetRootAs(content, 0)
@@ -106,7 +107,7 @@ def _schema() -> Any:
 def repair_tensor_names(
     signatures: SignatureDefMap, inputs: Collection[str], outputs: Collection[str]
 ) -> None:
-    """Make stored signatures name tensors that the file has.
+    """Correct the tensor names of stored signatures to those in the file.
 
     Args:
         signatures: Stored signatures, changed in place.
@@ -132,7 +133,7 @@ def repair_tensor_names(
 
 
 def find_tensor_name(name: str, known: Collection[str]) -> str | None:
-    """A tensor's name in the file, which early converters wrote without `:0`."""
+    """Find a tensor's name in the file, which early converters wrote without `:0`."""
     return next((found for found in (name, _without_number(name)) if found in known), None)
 
 
@@ -141,7 +142,7 @@ def _without_number(name: str) -> str:
 
 
 def tensors_by_name(details: Sequence[Details], kind: str) -> dict[str, Details]:
-    """The inputs or outputs of a file.
+    """Return the inputs or outputs of a file by name.
 
     Args:
         details: Tensors as the interpreter gives them.
@@ -161,9 +162,9 @@ def tensors_by_name(details: Sequence[Details], kind: str) -> dict[str, Details]
 
 
 def by_alias(tensors: Mapping[str, Details]) -> dict[str, Details]:
-    """Name the tensors of a file without signatures for clients: by their names without `:0`.
+    """Name the tensors of a file without signatures for clients: their names without `:0`.
 
-    Tensors that differ only in what follows the colon keep it.
+    Tensors whose names differ only after the colon keep their full names.
     """
     uses = Counter(map(_without_number, tensors))
     return {
@@ -173,7 +174,7 @@ def by_alias(tensors: Mapping[str, Details]) -> dict[str, Details]:
 
 
 def describe(inputs: Mapping[str, Details], outputs: Mapping[str, Details]) -> SignatureDef:
-    """The SignatureDef for Predict of tensors by alias."""
+    """Build the SignatureDef for Predict from tensors by alias."""
     signature = SignatureDef(method_name=PREDICT_METHOD)
     for infos, details in ((signature.inputs, inputs), (signature.outputs, outputs)):
         for alias, detail in details.items():
@@ -186,7 +187,7 @@ def describe(inputs: Mapping[str, Details], outputs: Mapping[str, Details]) -> S
 
 
 def dtype_of(detail: Details) -> DType:
-    """The element type of a tensor.
+    """Return the element type of a tensor.
 
     Raises:
         InvalidArgument: TensorFlow has no such type.
@@ -194,9 +195,9 @@ def dtype_of(detail: Details) -> DType:
     return by_numpy(np.dtype(detail["dtype"]))
 
 
-# An input of up to two dimensions may be fed any number up to six, as in TF Serving, which resizes
-# the tensor to what comes: the kernels that take rows check what they need. Kernels end the process
-# at seven or more, and those that take pictures at fewer than they were built for.
+# An input of up to two dimensions may be fed with up to six, as in TF Serving, which resizes the
+# tensor: the kernels for rows check what they need. Kernels end the process at seven or more
+# dimensions, and kernels for pictures at fewer than they were built for.
 _RESIZABLE_RANK, _MAX_RANK = 2, 6
 _MAX_SIZE = 2**31 - 1
 
@@ -244,7 +245,7 @@ class TfliteSession(ModelSession):
         return first.signatures(stored)
 
     def tensor(self, name: str) -> str:
-        """The handle of a tensor: its name in the file.
+        """Return the handle of a tensor, its name in the file.
 
         Args:
             name: Tensor name as in the file, or with `:0` behind it.
@@ -279,16 +280,16 @@ class TfliteSession(ModelSession):
             self._pool.put(interpreter)
 
     def interrupt(self) -> None:
-        """Nothing: an interpreter cannot be stopped."""
+        """Do nothing: an interpreter cannot be stopped."""
 
     def close(self) -> None:
-        """Free the interpreters; no run may be under way."""
+        """Free the interpreters; no run may be in progress."""
         while not self._pool.empty():
             self._pool.get()
 
 
 class _PrimarySubgraph:
-    """Runs the primary subgraph on tensors by name, whichever signatures they are of."""
+    """Runs the primary subgraph with tensors by name, whichever signatures they belong to."""
 
     def __init__(self, interpreter: Any) -> None:
         self._interpreter = interpreter
@@ -296,7 +297,7 @@ class _PrimarySubgraph:
         self._outputs = tensors_by_name(interpreter.get_output_details(), "Output")
 
     def signatures(self, stored: SignatureDefMap) -> SignatureDefMap:
-        """Return the signatures of the metadata, or else one of all inputs and outputs."""
+        """Return the signatures of the metadata, or one signature of all inputs and outputs."""
         if stored.signature_def:
             repair_tensor_names(stored, self._inputs, self._outputs)
             return stored
@@ -307,7 +308,7 @@ class _PrimarySubgraph:
         for name in [*(feeds.keys() - self._inputs), *(set(fetches) - self._outputs.keys())]:
             raise InvalidArgument(f"Missing TFLite tensor: {name}")
         _check(feeds, self._inputs)
-        # Otherwise inputs that are not fed would keep the last request's values.
+        # Otherwise inputs that are not fed would keep the values of the last request.
         arrays = {
             detail["index"]: feeds[name] if name in feeds else _zeros(detail)
             for name, detail in self._inputs.items()
@@ -327,7 +328,7 @@ class _PrimarySubgraph:
 
 
 class _NativeSignatures:
-    """Runs the native signature that has the tensors asked for."""
+    """Runs the native signature that has the requested tensors."""
 
     def __init__(self, interpreter: Any) -> None:
         self._runners = {

@@ -37,17 +37,17 @@ log = logging.getLogger(__name__)
 
 _UNBOUNDED = (1 << 31) - 1
 _MAX_STREAMS = 1000
-"""Calls in progress at once on one gRPC connection; further ones wait in the client."""
+"""Calls in progress at once on one gRPC connection; further calls wait in the client."""
 _HEALTH_NAMES = ("", "ModelService", "PredictionService")
 _TENSORFLOW_SERVING = "/tensorflow.serving."
 _HEALTH_SERVICE = "/grpc.health.v1.Health/"
 _PROXY_HEADERS = {"via", "x-forwarded-for"}
 _TO_PROXIES = (("refused", "unread"), ("refused-padding", "-" * 6000))
-"""More than the 4 KiB that nginx reads of an answer's headers, less than the 8 KiB of gRPC."""
+"""Size between the 4 KiB of an answer's headers that nginx reads and the 8 KiB limit of gRPC."""
 
 
 class GrpcListener:
-    """The gRPC listener; holds its port from the start, for gRPC to take when told to.
+    """The gRPC listener, which holds its port from the start until gRPC takes it.
 
     Args:
         flags: Ports, TLS, channel arguments.
@@ -129,7 +129,7 @@ class GrpcListener:
             await self._server.stop(seconds)
 
     def close(self) -> None:
-        """Let the port go, if it is still held."""
+        """Release the port if it is still held."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -156,7 +156,7 @@ class TokenGuard(grpc.aio.ServerInterceptor):
         self._refusals = refusals or Refusals()
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """The handler of a call, or one that refuses it, of a method that is none as well."""
+        """Return the handler of a call, or one that refuses it, also for unknown methods."""
         handler = await continuation(details)
         if details.method.startswith(_HEALTH_SERVICE):
             return handler
@@ -194,7 +194,7 @@ class Observed(grpc.aio.ServerInterceptor):
         self._in_progress = in_progress or Gauge("in_progress", ("entrypoint",))
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """The handler of a call, with a record kept around it."""
+        """Return the handler of a call wrapped to record it."""
         handler = await continuation(details)
         if (
             handler is None
@@ -240,21 +240,21 @@ def _status(context: Any) -> str:
 
 
 def _peer(context: Any) -> str:
-    """Address of the client, "127.0.0.1:1234"."""
+    """Return the address of the client, "127.0.0.1:1234"."""
     kind, _, address = unquote(context.peer()).partition(":")
     return address if kind in ("ipv4", "ipv6") else f"{kind}:{address}"
 
 
 class DrainGate(grpc.GenericRpcHandler):
-    """A gate before the services; once closed, it refuses their calls with UNAVAILABLE.
+    """A gate before the services that refuses their calls with UNAVAILABLE once it is closed.
 
-    A gRPC server that stops answers CANCELLED to the calls that wait to be read, which under load
-    are most of those in progress. Clients retry UNAVAILABLE but not CANCELLED.
+    A stopping gRPC server answers CANCELLED to the calls that wait to be read, which under load are
+    most of those in progress. Clients retry UNAVAILABLE but not CANCELLED.
 
-    nginx forwards both, and goes on sending calls to a replica that answers so. Headers that are
-    larger than its buffer (`grpc_buffer_size`) are no answer to it: it leaves the replica out for
-    a while, and its configuration can send the call to another one (`docker/gateway`). So the
-    refusal of a call that came through a proxy (RFC 9110, section 7.6.3) has such headers.
+    nginx forwards both, and continues to send calls to a replica that answers so. If headers exceed
+    its buffer (`grpc_buffer_size`), it treats the answer as a failure: it avoids the replica for a
+    while, and its configuration can send the call to another one (`docker/gateway`). So the refusal
+    of a call that came through a proxy (RFC 9110, section 7.6.3) has such headers.
 
     Args:
         refusals: Counter of the calls that are refused.
@@ -265,7 +265,7 @@ class DrainGate(grpc.GenericRpcHandler):
         self._refusals = refusals or Refusals()
 
     def service(self, details: Any) -> Any:
-        """A handler that refuses, or None to leave the call to its service."""
+        """Return a handler that refuses, or None to leave the call to its service."""
         if not self._quiet.begun or not details.method.startswith(_TENSORFLOW_SERVING):
             return None
         self._quiet.note()
@@ -288,7 +288,7 @@ async def _refuse_to_proxy(request: Any, context: Any, _: RequestRecord | None =
 
 
 def _credentials(path: str) -> Any:
-    """The TLS settings of gRPC, from the file of `--ssl_config_file`.
+    """Return the TLS settings of gRPC from the file of `--ssl_config_file`.
 
     Raises:
         ServingError: The file is invalid, see `tls_context`; gRPC would accept anything, and only
@@ -304,22 +304,23 @@ def _credentials(path: str) -> Any:
 
 
 def _channel_options(flags: Flags, most: int) -> list[tuple[str, int | str]]:
-    # A dictionary: of an option given twice, gRPC would take the first, not the user's.
+    # This is a dictionary because of an option given twice, gRPC would take the first, not the
+    # user's.
     options: dict[str, int | str] = {
         "grpc.max_send_message_length": _UNBOUNDED,
-        # Packed messages are measured unpacked.
+        # Compressed messages are measured after decompression.
         "grpc.max_receive_message_length": min(most, _UNBOUNDED),
         # Otherwise a second server could start on the same port and take half of the requests.
         "grpc.so_reuseport": int(flags.workers > 1),
-        # Beyond a thousand calls that wait to be read gRPC would cancel some, and all beyond three
-        # thousand: clients do not retry these, and no log or metric has them. What a connection
-        # brings is bounded by its streams, with the excess waiting in the client, and the calls in
-        # progress by the budget, which refuses with a status of its own.
+        # If more than a thousand calls wait to be read, gRPC would cancel some, and all beyond
+        # three thousand: clients do not retry these, and no log or metric has them. A connection is
+        # limited by its streams, with the excess waiting in the client, and the calls in progress
+        # by the budget, which refuses with a status of its own.
         "grpc.server.max_pending_requests": _UNBOUNDED,
         "grpc.server.max_pending_requests_hard_limit": _UNBOUNDED,
         "grpc.max_concurrent_streams": _MAX_STREAMS,
-        # It refuses the streams of clients that keep to the limit: those it has answered count
-        # until it has freed them.
+        # It refuses the streams of clients that respect the limit: answered ones count until they
+        # are freed.
         "grpc.http.overload_protection": 0,
     }
     for pair in filter(None, flags.grpc_channel_arguments.split(",")):

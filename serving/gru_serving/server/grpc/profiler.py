@@ -1,6 +1,6 @@
-"""`tensorflow.ProfilerService`: what TensorBoard's "capture profile" calls.
+"""`tensorflow.ProfilerService`, which TensorBoard's "capture profile" calls.
 
-Runs TensorFlow's own profiler in this process for the requested time, and leaves the trace where
+It runs TensorFlow's profiler in this process for the requested time, and writes the trace where
 TensorBoard's profile plugin reads it, below the directory that the caller names.
 """
 
@@ -30,7 +30,7 @@ _FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ProfilerService(Service):
-    """`tensorflow.ProfilerService` over gRPC: sessions of this process, at most one at a time.
+    """`tensorflow.ProfilerService` over gRPC: at most one session at a time, of this process.
 
     Args:
         threads: Threads in which sessions wait for their end.
@@ -47,7 +47,7 @@ class ProfilerService(Service):
         return await self._run(ProfileRequest, self.profile, raw, context)
 
     async def Terminate(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
-        """End a recording before its time; its caller gets the trace so far."""
+        """End a recording early; its caller gets the trace so far."""
 
         def terminate(request: TerminateRequest) -> TerminateResponse:
             if request.session_id == self._session_id:
@@ -57,7 +57,7 @@ class ProfilerService(Service):
         return await self._run(TerminateRequest, terminate, raw, context)
 
     async def Monitor(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
-        """Unimplemented, as in TensorFlow's own service for CPUs and GPUs."""
+        """Refuse as unimplemented, like TensorFlow's own service for CPUs and GPUs."""
 
         def monitor(_: MonitorRequest) -> MonitorResponse:
             raise Unimplemented("unimplemented.")
@@ -65,10 +65,10 @@ class ProfilerService(Service):
         return await self._run(MonitorRequest, monitor, raw, context)
 
     def profile(self, request: ProfileRequest) -> ProfileResponse:
-        """Record for the requested time, or until it is terminated; blocks.
+        """Record for the requested time or until it is terminated; blocks.
 
-        The trace is at `<repository_root>/<session_id>/<host_name>.xplane.pb`; clients name as
-        root the `plugins/profile` of a log directory.
+        The trace is written to `<repository_root>/<session_id>/<host_name>.xplane.pb`; clients name
+        as root the `plugins/profile` of a log directory.
 
         Raises:
             ServingError: No directory to write to, or another session is under way.
@@ -96,7 +96,8 @@ class ProfilerService(Service):
         return ProfileResponse(empty_trace=not trace)
 
     def _record(self, request: ProfileRequest) -> bytes:
-        # pywrap: `tf.profiler.experimental` has no way to get at the trace but its own directory.
+        # pywrap is used since `tf.profiler.experimental` returns the trace only through a directory
+        # of its own.
         import_tensorflow()
         from tensorflow.python.profiler.internal import _pywrap_profiler
 
@@ -111,7 +112,7 @@ class ProfilerService(Service):
 
 
 def _write(directory: Path, name: str, trace: bytes) -> None:
-    """Leave the whole trace, or nothing."""
+    """Write the trace completely or not at all."""
     scratch = directory / f".{name}"
     try:
         directory.mkdir(parents=True, exist_ok=True)

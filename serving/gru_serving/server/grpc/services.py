@@ -1,7 +1,7 @@
-"""TF Serving's gRPC services: what each message asks, and how its answer is written.
+"""TF Serving's gRPC services: the meaning of each message, and the encoding of its answer.
 
-The way of a Predict call: `PredictionService` counts its bytes, `PredictCall` says how the message
-becomes arrays and arrays a message, and `gru_serving.inference.service` does the rest.
+The path of a Predict call: `PredictionService` counts its bytes, `PredictCall` decodes the message
+to arrays and encodes arrays as a message, and `gru_serving.inference.service` does the rest.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ RequestT = TypeVar("RequestT", bound=Message)
 
 
 class _Call(Request[AnswerT]):
-    """A request for an inference over gRPC.
+    """An inference request over gRPC.
 
     Args:
         raw: Message as it came.
@@ -93,7 +93,7 @@ class _Call(Request[AnswerT]):
 
     @property
     def timeout_ms(self) -> int:
-        """See the base class; until the client's deadline."""
+        """The milliseconds left until the client's deadline."""
         remaining = self._context.time_remaining()
         return 0 if remaining is None else max(1, int(min(remaining, _MAX_SECONDS) * 1000))
 
@@ -103,7 +103,10 @@ class _Call(Request[AnswerT]):
     def _work(
         self, run: PreparedRun[AnswerT], response: Callable[[AnswerT], Message]
     ) -> Work[AnswerT]:
-        """The work whose answer is a message; the prediction log gets what went over the wire."""
+        """Return the work whose answer is a message.
+
+        The prediction log gets what was transferred.
+        """
         return Work(
             run,
             lambda answer: response(answer).SerializeToString(),
@@ -115,7 +118,7 @@ class PredictCall(_Call[dict[str, np.ndarray]]):
     """A Predict request."""
 
     api, kind, message_class = "Predict", "predict", PredictRequest
-    # Protobuf's own code reads and writes so many bytes in less time than a thread switch.
+    # Protobuf reads and writes this many bytes in less time than a thread switch takes.
     limits = LoopLimits(read=1 << 16, write=1 << 16)
 
     def parse(self) -> Question:
@@ -136,7 +139,7 @@ class PredictCall(_Call[dict[str, np.ndarray]]):
 
 
 class _ExamplesCall(_Call[AnswerT]):
-    """A request about tf.Examples, which takes a thread: examples are slow to read."""
+    """A request about tf.Examples, which runs in a thread because examples are slow to read."""
 
     limits = LoopLimits(read=-1, write=1 << 16)
 
@@ -173,12 +176,12 @@ class RegressCall(_ExamplesCall[np.ndarray]):
 
 
 class MultiInferenceCall(_ExamplesCall[list[Classification | np.ndarray]]):
-    """A MultiInference request: several tasks over the same examples, in one run."""
+    """A MultiInference request: several tasks over the same examples in one run."""
 
     api, kind, message_class = "", "multi_inference", MultiInferenceRequest
 
     def parse(self) -> Question:
-        """See the base class; the version is that of the first task."""
+        """Parse the message; the version is that of the first task."""
         message = self._message()
         content = Task.listed_in(message), decode_input(message.input)
         return _question(message.tasks[0].model_spec if message.tasks else ModelSpec(), content)
@@ -272,25 +275,25 @@ class PredictionService(Service):
     async def Predict(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """Named tensors in, named tensors out."""
+        """Run a signature on named tensors."""
         return await self._infer(PredictCall, raw, context, record)
 
     async def Classify(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """Examples in, labels and scores out."""
+        """Classify examples."""
         return await self._infer(ClassifyCall, raw, context, record)
 
     async def Regress(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """Examples in, one value each out."""
+        """Regress examples."""
         return await self._infer(RegressCall, raw, context, record)
 
     async def MultiInference(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """Several Classify and Regress tasks over the same examples."""
+        """Run several Classify and Regress tasks over the same examples."""
         return await self._infer(MultiInferenceCall, raw, context, record)
 
     async def _infer(
@@ -323,7 +326,7 @@ class PredictionService(Service):
     async def GetModelMetadata(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """Signatures of a loaded version."""
+        """Return the signatures of a loaded version."""
 
         def answer(request: GetModelMetadataRequest) -> GetModelMetadataResponse:
             return self._metadata(request, record or RequestRecord("GRPC", ""))
@@ -373,7 +376,7 @@ class ModelService(Service):
     async def GetModelStatus(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None
     ) -> bytes:
-        """States of the versions of a model."""
+        """Return the states of a model's versions."""
 
         def answer(request: GetModelStatusRequest) -> GetModelStatusResponse:
             spec = _spec_of(request)
@@ -390,7 +393,7 @@ class ModelService(Service):
         context: Any,
         record: RequestRecord | None = None,  # noqa: ARG002 (it is of no model)
     ) -> bytes:
-        """Replace the configuration; returns when models new by name serve."""
+        """Replace the configuration; returns when models with a new name serve."""
         return await self._run(ReloadConfigRequest, self._reload, raw, context)
 
     def _reload(self, request: ReloadConfigRequest) -> ReloadConfigResponse:
@@ -415,7 +418,7 @@ class ModelService(Service):
 
 
 def _parse(message_class: type[RequestT], raw: bytes) -> RequestT:
-    """The message that was sent.
+    """Parse the message that was sent.
 
     Raises:
         Internal: The bytes are no message of that class.
@@ -429,13 +432,13 @@ def _parse(message_class: type[RequestT], raw: bytes) -> RequestT:
 def _fail(
     context: Any, error: Exception, record: RequestRecord | None = None
 ) -> tuple[Code, bytes]:
-    """End a call with the status of any exception; what should not have happened is logged.
+    """End a call with the status of any exception; unexpected ones are logged.
 
     Returns:
-        The code, and what the handler is to return.
+        Status code, and the handler's return value.
     """
-    # Nothing here may keep the error in another variable: its traceback holds the frames, and with
-    # them the request, until the garbage collector runs.
+    # The error must not be kept in another variable: its traceback holds the frames, and with them
+    # the request, until the garbage collector runs.
     if isinstance(error, ServingError):
         return error.code, refuse(context, error)
     refusal = refused_by_system(error)
@@ -450,7 +453,7 @@ def refuse(context: Any, error: ServingError) -> bytes:
     """End a call with the status of an error, cut to the length TF Serving allows.
 
     Returns:
-        What the handler is to return; gRPC sends the status alone. After `context.abort`, which
+        Return value of the handler; gRPC sends the status alone. After `context.abort`, which
         raises, the call would keep itself and its request in memory until the garbage collector
         runs.
     """
@@ -464,7 +467,7 @@ def refuse(context: Any, error: ServingError) -> bytes:
 
 
 def _spec_of(message: Any) -> ModelSpec:
-    """The `model_spec` of a message.
+    """Return the `model_spec` of a message.
 
     Raises:
         InvalidArgument: The message has none; the text is TF Serving's.

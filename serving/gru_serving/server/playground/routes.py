@@ -1,4 +1,4 @@
-"""Routes of the playground: its files, and what a version brings along for people."""
+"""Routes of the playground: its files, and the files of a version that the pages show."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = {
     f"{PATH}/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 OPEN_PATHS = frozenset(path.encode() for path in (PATH, *FILES))
-"""Paths that need no token: the page itself, which holds nothing of the models."""
+"""Paths that need no token: the page itself, which contains nothing of the models."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -47,7 +47,7 @@ _MOST_BYTES = 32 << 20
 
 
 def playground_routes(flags: Flags, metrics_path: str, repository: Catalogue) -> list[Route]:
-    """The routes, for `gru_serving.server.rest.app.Api`; none unless the flags ask for them.
+    """Return the routes for `gru_serving.server.rest.app.Api`; none unless the flags ask for them.
 
     Args:
         flags: `--enable_playground`, and what the page says of the server.
@@ -81,7 +81,10 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
 
 
 def _extra(name: str, repository: Catalogue) -> Callable[[Request], Response]:
-    """A file of `assets.extra/` of the version that a query names, which must serve; else null."""
+    """Return a file of `assets.extra/` of the serving version that a query names.
+
+    Null if there is none.
+    """
 
     def extra(request: Request) -> Response:
         try:

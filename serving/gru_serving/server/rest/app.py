@@ -1,7 +1,7 @@
-"""TF Serving's REST API as an ASGI application, and what is answered beside it.
+"""TF Serving's REST API as an ASGI application, with the pages beside it.
 
-The way of `POST /v1/models/NAME:predict`: `Api` reads path and body, `PredictPost` says how JSON
-becomes arrays and arrays JSON, and `gru_serving.inference.service` does the rest.
+The path of `POST /v1/models/NAME:predict`: `Api` reads path and body, `PredictPost` decodes JSON to
+arrays and encodes arrays as JSON, and `gru_serving.inference.service` does the rest.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ from gru_serving.telemetry.request_record import RequestRecord
 
 log = logging.getLogger(__name__)
 
-# Full matches over path and query string, as TF Serving's: a query makes a request malformed.
+# Full matches over path and query string, as in TF Serving: a query makes a request malformed.
 _NAME = rb"/v1/models/(?P<model>[^/:]+)"
 _VERSION = rb"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(rb"(?i)" + _NAME + _VERSION + rb":(?P<verb>classify|regress|predict)")
@@ -94,22 +94,22 @@ _GET_PATH = re.compile(
 )
 _API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
 _METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
-# Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
+# Bytes that a URI may not contain, and per cent signs without two digits (RFC 3986).
 _NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
 _INT64_DIGITS = 19
 _HTML = b"text/html; charset=ISO-8859-1"
 _JSON = b"application/json"
 _CLOSE_HEADER = (b"connection", b"close")
 _LINES = 500
-"""Lines of the metrics page that are written in one go: about a millisecond."""
+"""Number of lines of the metrics page that are written at once, in about a millisecond."""
 
 
 class _EmptyError(InvalidArgument):
-    """Answered without a body, as TF Serving happens to."""
+    """An error that is answered without a body, as in TF Serving."""
 
 
 class _Post(Request[AnswerT]):
-    """A request for an inference over REST.
+    """An inference request over REST.
 
     Args:
         target: Version that the path names.
@@ -118,7 +118,8 @@ class _Post(Request[AnswerT]):
         strict_integers: Whether to refuse integers beyond the type of their input.
     """
 
-    # JSON of so many bytes, and arrays of so many as JSON, take less than a thread switch.
+    # JSON of this many bytes, and arrays of this many bytes as JSON, take less time than a thread
+    # switch.
     limits = LoopLimits(read=1 << 14, write=1 << 12)
 
     timeout_ms = 0
@@ -167,7 +168,7 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
 
 
 class _ExamplesPost(_Post[AnswerT]):
-    """A request about tf.Examples, which takes a thread: examples are slow to read."""
+    """A request about tf.Examples, which runs in a thread because examples are slow to read."""
 
     limits = LoopLimits(read=-1, write=_Post.limits.write)
 
@@ -212,7 +213,7 @@ class RegressPost(_ExamplesPost[np.ndarray]):
         return Work(run, encode_regressions, messages)
 
 
-# The paths' pattern ignores case, the choice of what to answer does not.
+# The paths' pattern ignores case, while the choice of the answer does not.
 _POSTS: dict[bytes, Callable[[Target, Body | PackedBody, int, bool], _Post[Any]]] = {
     b"predict": PredictPost,
     b"classify": ClassifyPost,
@@ -221,7 +222,7 @@ _POSTS: dict[bytes, Callable[[Target, Body | PackedBody, int, bool], _Post[Any]]
 
 
 class Api:
-    """The REST application: TF Serving's API under /v1/; health, models and metrics beside it.
+    """The REST application: TF Serving's API under /v1/, with health, models and metrics beside it.
 
     Args:
         inference: Service that answers requests.
@@ -289,14 +290,14 @@ class Api:
     async def stop(self) -> None:
         """Refuse new requests under /v1/; returns when no more arrive, or after two seconds.
 
-        A connection that is closed at once may hold a request that nobody has read. Its sender sees
-        a broken connection, and cannot know that the request was never begun; a 503 says so, and a
-        proxy may send the request to another replica.
+        A connection that is closed at once may hold an unread request. Its sender sees a broken
+        connection and cannot know that the request was never begun; a 503 says so, and a proxy may
+        send the request to another replica.
         """
         await self._quiet.pass_by()
 
     def announce_stop(self) -> None:
-        """Say on /readyz that the server is about to stop."""
+        """Report on /readyz that the server is about to stop."""
         self._stopping = True
 
     async def _call(self, scope: Scope, path: bytes, receive: Receive, send: Send) -> None:
@@ -356,7 +357,7 @@ class Api:
             await send({"type": "http.response.body", "body": b""})
 
     def _describe(self, match: re.Match[bytes], record: RequestRecord) -> bytes:
-        """The status or the metadata of a model."""
+        """Return the status or the metadata of a model."""
         target = _target_of(record.model, match)
         if not target.model:
             raise InvalidArgument("Missing model name in request.")
@@ -366,8 +367,9 @@ class Api:
         return encode_metadata(found.spec, found.signatures)
 
     async def _refuse(self, receive: Receive, send: Send) -> None:
-        """Refuse a request of a server that stops."""
-        # To its end: a connection closed over unread bytes is reset, and the answer may be lost.
+        """Refuse a request because the server stops."""
+        # The request is read to its end: a connection closed over unread bytes is reset, and the
+        # answer may be lost.
         while (await receive()).get("more_body", False):
             pass
         self._quiet.note()
@@ -383,7 +385,7 @@ class Api:
         *headers: tuple[bytes, bytes],
         more_body: bool = False,
     ) -> None:
-        """Send an answer with its length, these headers and those of CORS."""
+        """Send an answer with its length, these headers and the CORS headers."""
         length = (b"content-length", b"%d" % len(body))
         every = [length, *headers, *self._headers]
         await send({"type": "http.response.start", "status": status, "headers": every})
@@ -391,7 +393,7 @@ class Api:
 
 
 def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
-    """Code, HTTP status and body for any error."""
+    """Return code, HTTP status and body for any error."""
     if not isinstance(error, ServingError):
         error = refused_by_system(error) or Internal(f"{type(error).__name__}: {error}")
     status, text = encode_error(error)
@@ -401,7 +403,7 @@ def _error_answer(error: Exception) -> tuple[Code, int, bytes]:
 
 
 def _target_of(model: str, match: re.Match[bytes]) -> Target:
-    """The version of a model that is meant by a path that matched `_POST` or `_GET_PATH`.
+    """Return the version of a model named by a path that matched `_POST` or `_GET_PATH`.
 
     Raises:
         _EmptyError: The version is beyond int64.
@@ -418,14 +420,14 @@ def _target_of(model: str, match: re.Match[bytes]) -> Target:
 
 
 def _unquote(part: bytes) -> str:
-    """A part of a path without its escapes; bytes that are not UTF-8 as half surrogate pairs."""
+    """Unescape a part of a path; bytes that are not UTF-8 become half surrogate pairs."""
     return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
 
 
 def _pages(
     repository: Catalogue, stopping: Callable[[], bool], further: Sequence[Route]
 ) -> Starlette:
-    """An application of /healthz, /readyz, /models and further routes."""
+    """Make the application of /healthz, /readyz, /models and further routes."""
 
     async def healthz(_: PageRequest) -> Response:
         return JSONResponse({"status": "ok"})
@@ -454,14 +456,14 @@ def _pages(
 
 
 def _error_page(status: HTTPStatus, text: str = "") -> Response:
-    """An error page, as TF Serving's HTTP library answers beside the API."""
+    """Make an error page like that of TF Serving's HTTP library beside the API."""
     title, body = f"{status.value} {status.phrase}", f"<h1>{status.phrase}</h1>\n{text}"
     page = f"<html><head>\n<title>{title}</title>\n</head><body>\n{body}</body></html>\n"
     return Response(page, status, media_type="text/html")
 
 
 async def metrics_page(metrics: Metrics, scope: Scope) -> Response:
-    """The metrics in Prometheus' text form, written in pieces, between which requests go on."""
+    """Yield the metrics in Prometheus' text form in pieces, between which requests are answered."""
     headers = {"content-type": "text/plain"}
     if scope["query_string"]:
         shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"

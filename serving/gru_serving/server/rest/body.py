@@ -1,4 +1,4 @@
-"""Bodies of REST requests: read, counted and unpacked."""
+"""Bodies of REST requests: reading, counting and decompression."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gru_serving.server.byte_budget import Held
 Headers = list[tuple[bytes, bytes]]
 Body = bytes | bytearray
 
-# TF Serving's limit. It has none for bodies that are not packed.
+# TF Serving's limit for decompressed bodies; it has none for other bodies.
 MAX_UNPACKED = 100 << 20
-# Bodies up to this size are decompressed immediately; larger ones wait for their turn.
+# Size up to which bodies are decompressed immediately; larger ones wait for their turn.
 _INLINE_BYTES = 1 << 20
 _PIECE = 1 << 16
-# Deflate packs nothing tighter.
+# Greatest compression ratio of deflate.
 _MOST_RATIO = 1032
 _LINGER_SECONDS = 10.0
 _LINGER_BYTES = 1 << 30
@@ -34,7 +34,7 @@ class BodyTooLarge(ResourceExhausted):
 
 
 async def read_body(receive: Receive, headers: Headers, held: Held) -> Body | None:
-    """The whole body; None when the client went away meanwhile.
+    """Read the whole body; None if the client disconnects meanwhile.
 
     Raises:
         ResourceExhausted: The body is too large, or does not fit beside the others under way.
@@ -62,7 +62,7 @@ async def read_body(receive: Receive, headers: Headers, held: Held) -> Body | No
 
 
 async def discard_body(receive: Receive) -> None:
-    """Read on for a while: clients that still send would miss an answer at a closed connection."""
+    """Read on for a while: clients that still send would miss an answer on a closed connection."""
 
     async def discard() -> None:
         count = 0
@@ -77,7 +77,7 @@ async def discard_body(receive: Receive) -> None:
 
 
 class PackedBody:
-    """A body that is long once it is unpacked; unpacking is left to the thread that reads it.
+    """A body that is large once it is decompressed, which is left to the thread that reads it.
 
     Args:
         packed: Body as it came.
@@ -94,7 +94,7 @@ class PackedBody:
         return min(self._limit, len(self._packed) * _MOST_RATIO)
 
     async def count(self) -> None:
-        """Count the bytes that the body may become.
+        """Count the bytes of the decompressed body in the budget.
 
         Raises:
             ResourceExhausted: The unpacked body would not fit, see `read_body`.
@@ -102,7 +102,7 @@ class PackedBody:
         await self._held.grow(len(self._packed) + len(self))
 
     def unpack(self) -> Body:
-        """Unpack the content, which counts from now on; empty if it cannot be unpacked.
+        """Decompress the content, which counts from now on; empty if that fails.
 
         Raises:
             ResourceExhausted: The content is too large.
@@ -119,7 +119,7 @@ class PackedBody:
 async def open_body(
     body: Body, headers: Headers, held: Held, threads: WorkerThreads
 ) -> Body | PackedBody:
-    """A body without its packing, unless it is long; one that cannot be unpacked is empty.
+    """Decompress a body unless it is large; empty if that fails.
 
     Raises:
         ResourceExhausted: The unpacked body would not fit, see `read_body`.
@@ -140,10 +140,11 @@ async def open_body(
 
 
 def unpack(packed: Body, limit: int) -> Body | None:
-    """The decompressed body, piece by piece.
+    """Decompress the body piece by piece.
 
     Returns:
-        An empty value if it is not compressed, or has data after its end; None beyond the limit.
+        Decompressed body; empty if it is not compressed or has data after its end, None beyond the
+        limit.
     """
     unpacker = zlib.decompressobj(wbits=31)
     whole = bytearray()
@@ -158,7 +159,7 @@ def unpack(packed: Body, limit: int) -> Body | None:
                 if len(whole) > limit:
                     return None
                 rest = unpacker.unconsumed_tail
-        # What the unpacker may still hold back.
+        # Data that the decompressor may still hold back.
         while not unpacker.eof and (part := unpacker.decompress(b"", 8 * _PIECE)):
             whole += part
             if len(whole) > limit:

@@ -1,9 +1,9 @@
 """ASGI layers in front of the REST application: request records, token check, host check.
 
-A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding): the browser then
-takes this server for that site's, lets the page read every answer, and sends its name as Host. Even
-without rebinding, a page may send a POST of plain text here, although it cannot read the answer;
-browsers then name the page's site as Origin. So both Host and Origin are checked.
+A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding). The browser then
+takes this server for that site's, lets the page read every answer, and sends the site's name as
+Host. Even without rebinding, a page may send a POST of plain text here, although it cannot read the
+answer; browsers then name the page's site as Origin. So both Host and Origin are checked.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _MODELS = b"/v1/models"
 _STATUS = {Reason.FOREIGN_HOST: 421, Reason.FOREIGN_PAGE: 403}
 _ANY_HOST = "*"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
-# `name`, `1.2.3.4` or `[::1]`, each perhaps with a port.
+# `name`, `1.2.3.4` or `[::1]`, each optionally with a port.
 _AUTHORITY = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/\s]+)(:[0-9]*)?")
 _ORIGIN = re.compile(rb"https?://(.*)")
 _MOST_KNOWN, _SHOWN = 256, 80
 
 
 def cors_headers(flags: Flags) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers of every answer; none unless the flag is set.
+    """Return the CORS headers of every answer; none unless the flag is set.
 
-    They are TF Serving's. With tokens, which TF Serving does not have, pages may send them, too:
-    browsers send `Authorization` only where it is listed.
+    They are TF Serving's. Pages may also send tokens, which TF Serving does not have: browsers send
+    `Authorization` only if it is listed.
     """
     if not flags.rest_api_enable_cors_support:
         return ()
@@ -122,7 +122,7 @@ class Observed:
 
 
 def _status(http_status: int | None) -> str:
-    """The canonical code of an answer that no model had a part in."""
+    """Return the canonical code of an answer in which no model was involved."""
     if http_status is None:
         return Code.CANCELLED.name
     return Code.OK.name if http_status < 400 else decode_error(http_status, b"").code.name
@@ -156,11 +156,11 @@ class TokenGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         path: bytes = scope["raw_path"]
-        # Browsers ask with OPTIONS before they send the header. Elsewhere, as at the metrics,
-        # OPTIONS may be answered as GET is.
+        # Browsers ask with OPTIONS before they send the header. Elsewhere, as for the metrics,
+        # OPTIONS may be answered like GET.
         preflight = scope["method"] == "OPTIONS" and path.lower().startswith(_MODELS)
         is_open = path in self._open or preflight
-        # Of two, a proxy may have checked the other one.
+        # If the header occurs twice, a proxy may have checked the other one.
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if is_open or (len(given) == 1 and self._tokens.allow(given[0])):
             await self._app(scope, receive, send)
@@ -171,9 +171,9 @@ class TokenGuard:
 
 
 class Hosts:
-    """The names that the flags allow.
+    """The host names that the flags allow.
 
-    A server on loopback accepts loopback names only. Elsewhere it accepts all names, because the
+    A server on loopback accepts only loopback names. Elsewhere it accepts all names, because the
     operator of the network assigns them. `--allowed_hosts` adds names, or asks for the check.
 
     Args:
@@ -189,7 +189,7 @@ class Hosts:
         self._origins = flags.rest_api_enable_cors_support
 
     def wrap(self, app: ASGIApp, refusals: Refusals | None = None) -> ASGIApp:
-        """The REST application, behind a guard where one is wanted."""
+        """Wrap the REST application in a guard if one is wanted."""
         if _ANY_HOST in self._allowed or not (self._local or self._allowed):
             return app
         return HostGuard(
@@ -202,7 +202,7 @@ class Hosts:
 
 
 def allowed_hosts(text: str) -> frozenset[str]:
-    """The names in the value of `--allowed_hosts`.
+    """Parse the names in the value of `--allowed_hosts`.
 
     Raises:
         InvalidArgument: A name is no host name.
@@ -218,7 +218,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself: localhost, 127.0.0.0/8 or ::1."""
+    """Tell whether a host is this machine itself: localhost, 127.0.0.0/8 or ::1."""
     if host == "localhost":
         return True
     try:
@@ -230,8 +230,8 @@ def is_loopback(host: str) -> bool:
 class HostGuard:
     """Refuses requests with an unexpected Host or Origin header.
 
-    Requests of HTTP/1.0 without a Host pass: browsers always send one. OPTIONS passes from any
-    origin, as it runs nothing and gives nothing away.
+    Requests of HTTP/1.0 without a Host pass, since browsers always send one. OPTIONS passes from
+    any origin, as it runs nothing and reveals nothing.
 
     Args:
         app: Application that answers the others.
@@ -261,7 +261,7 @@ class HostGuard:
         """Pass a request on, or refuse it."""
         for name, value in scope["headers"]:
             if name == b"host":
-                # Clients have few names for a server: the look-up is all that most requests cost.
+                # Clients have few names for a server, so a look-up suffices for most requests.
                 if value not in self._known and not self._expects(value):
                     await self._refuse(
                         send,

@@ -27,14 +27,14 @@ from gru_serving.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-# The host and port of a target that is a whole URL.
+# The host and port of a target that is a complete URL.
 _AUTHORITY = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
-# Bytes up to which two writes are copied into one.
+# Bytes up to which two writes are joined into one.
 _MAX_JOINED_BYTES = 1 << 16
 
 
 class RestListener:
-    """The REST listener; holds its port from the start, but listens only when told to.
+    """The REST listener, which holds its port from the start but listens only when told to.
 
     Args:
         flags: Port, TLS, timeout, CORS.
@@ -69,7 +69,7 @@ class RestListener:
         """
         flags = self._flags
         try:
-            # Connections inherit it, so that those left over do not keep the next server away.
+            # Connections inherit this option, so that remaining ones do not block the next server.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.listen(_BACKLOG)
         except OSError as error:
@@ -95,7 +95,8 @@ class RestListener:
             access_log=False,
             lifespan="off",
             server_header=False,
-            # Anybody can send X-Forwarded-For; the address in the logs is that of the connection.
+            # Anybody can send X-Forwarded-For, so the address in the logs is that of the
+            # connection.
             proxy_headers=False,
             timeout_keep_alive=flags.rest_keep_alive_seconds,
             backlog=_BACKLOG,
@@ -118,19 +119,19 @@ class RestListener:
             await self._serving
 
     def close(self) -> None:
-        """Let the port go."""
+        """Release the port."""
         self._socket.close()
 
 
 class _RestServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone: they belong to the whole process, not to one of its listeners."""
+        """Leave signals alone: they concern the whole process, not one of its listeners."""
         yield
 
 
 class _Awaited(Enum):
-    """The part of a request that a connection has to send next."""
+    """The part of a request that a connection must send next."""
 
     HEAD = 1
     BODY = 2
@@ -140,12 +141,12 @@ class _Awaited(Enum):
 class AnswerTransport:
     """A transport that sends the head of an answer together with what follows it.
 
-    uvicorn writes the two one after the other, and uvloop sends each at once: a second system call,
-    and a second packet to wake the client for.
+    uvicorn writes head and body separately, and uvloop sends each at once, which costs a second
+    system call and a second packet that wakes the client.
 
-    It also takes what is written after its end, as asyncio's own transports do. uvloop's raises
+    It also accepts writes after its end, as asyncio's own transports do. uvloop's raises
     RuntimeError, and between a client's reset and `connection_lost` uvicorn does not know of the
-    end yet: it would log every such client as a failure of the application.
+    end yet, so it would log every such client as a failure of the application.
 
     Args:
         transport: Transport of the connection.
@@ -161,7 +162,7 @@ class AnswerTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send together with the next write, if there is one before the loop's next turn."""
+        """Send together with the next write, if it comes before the next iteration of the loop."""
         if not self._held and len(data) <= _MAX_JOINED_BYTES:
             self._held = data
             self._loop.call_soon(self._flush)
@@ -172,7 +173,7 @@ class AnswerTransport:
         self._flush()
 
     def close(self) -> None:
-        """Send what is held, and end the connection."""
+        """Send what is held, and close the connection."""
         self._flush()
         self._transport.close()
 
@@ -183,10 +184,10 @@ class AnswerTransport:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes connections that occupy a descriptor without sending a request.
+    """A protocol that closes connections which hold a descriptor without sending a request.
 
-    uvicorn itself waits forever, even before tokens are checked: a few hundred unfinished requests
-    would occupy the whole server.
+    uvicorn itself waits forever, even before tokens are checked, so a few hundred unfinished
+    requests would occupy the whole server.
 
     Attributes:
         seconds: Time for a head to come whole, and between two parts of a body.
@@ -202,7 +203,7 @@ class PatientProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start waiting for a request."""
         joining = AnswerTransport(transport, self.loop)
         super().connection_made(joining)  # type: ignore[arg-type]
         self._wait(True)
@@ -213,12 +214,12 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """The first bytes of a head are there."""
+        """Note that the first bytes of a head have arrived."""
         self._awaited, self._received = _Awaited.HEAD, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Note that the head is complete."""
         self._awaited = _Awaited.BODY
         self._wait(False)
         if self._refused:
@@ -236,19 +237,19 @@ class PatientProtocol(HttpToolsProtocol):
         self.send_400_response("A request of HTTP/1.1 needs one Host header.")
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body is there."""
+        """Note that a part of the body has arrived."""
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Note that the request is complete."""
         self._awaited = _Awaited.NOTHING
         self._wait(False)
         if not self._refused:
             super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes and update which part is missing."""
+        """Parse received bytes, and update which part is missing."""
         super().data_received(data)
         if self._awaited is _Awaited.NOTHING and not (
             self.cycle is None or self.cycle.response_complete
@@ -263,7 +264,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._wait(True)
 
     def _wait(self, waiting: bool) -> None:
-        """Give the client time from now on, or wait for it no longer."""
+        """Give the client time from now on, or stop waiting for it."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_later(self.seconds, self._give_up) if waiting else None

@@ -10,7 +10,7 @@ _UNLABELLED_HEADER = ("id", "movie", "text")
 
 
 def imdb_unlabelled(folder: Path) -> list[str]:
-    """The texts of IMDB's unlabelled and training reviews; those of its test reviews left out.
+    """Read the texts of IMDB's unlabelled and training reviews, without those of its test reviews.
 
     Raises:
         DataError: The files are not there, unreadable or malformed.
@@ -22,7 +22,7 @@ def imdb_unlabelled(folder: Path) -> list[str]:
 
 
 def imdb_test(folder: Path) -> list[str]:
-    """The texts of IMDB's test reviews.
+    """Read the texts of IMDB's test reviews.
 
     Raises:
         DataError: The file is not there, unreadable or malformed.

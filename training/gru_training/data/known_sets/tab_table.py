@@ -1,6 +1,7 @@
-"""Files whose records end with a line feed and nothing else, and whose quotes mean nothing.
+"""Files whose records end only with a line feed, and in which quotes have no meaning.
 
-So known sets are written: MR and IMDB hold U+0085, which `splitlines` takes for a line end.
+Known data sets are in this form: MR and IMDB contain U+0085, which `splitlines` treats as a line
+end.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from gru_training.tables.content import read_bytes
 
 
 def tab_table(path: Path, header: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a file with tabs between its cells: line numbers, and cells by column.
+    """Read the rows of a file with tabs between its cells: line numbers, and cells by column.
 
     Args:
         path: The file, gzipped or not.
@@ -33,7 +34,7 @@ def tab_table(path: Path, header: Sequence[str]) -> list[tuple[int, dict[str, st
 
 
 def text_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
-    """Line numbers and records, stripped of surrounding blanks; every record must hold text.
+    """Read line numbers and records without surrounding blanks; every record must contain text.
 
     Raises:
         DataError: The file cannot be read, or a line is not as expected; names it.

@@ -1,1 +1,1 @@
-"""A forecaster as an export needs it."""
+"""The export of a forecaster."""

@@ -1,4 +1,4 @@
-"""The calendar of a run as steps of a model, so that no caller makes it."""
+"""The calendar of a run as steps of a model, so that callers need not compute it."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MONTHS = {"M": 1, "Q": 3, "Y": 12}
 
 
 def time_zone(name: str, first: int, last: int) -> TimeZone:
-    """Look up the changes of clocks in a zone.
+    """Return the table of clock changes of a zone.
 
     Args:
         name: Name of the zone, as `Europe/Berlin`.
@@ -62,7 +62,7 @@ def step_times(frequency: str) -> StepTimes:
 
 @dataclass(frozen=True)
 class CalendarInputs:
-    """The calendar beside a caller's inputs.
+    """Calendar inputs that are computed beside a caller's inputs.
 
     Attributes:
         table: Columns that are made.
@@ -80,7 +80,7 @@ class CalendarInputs:
 def make_inputs(
     calendar: Calendar, frequency: str, read: bool, ahead: Sequence[str] = ()
 ) -> CalendarInputs:
-    """Make the inputs of a calendar with one column at least.
+    """Make the inputs of a calendar with at least one column.
 
     Args:
         calendar: Calendar of the series.
@@ -102,7 +102,7 @@ def make_inputs(
 
 
 def calendar_inputs(run: ForecastingRun, preprocessor: SeriesPreprocessor) -> CalendarInputs | None:
-    """Make the inputs of the calendar, for a run that has any."""
+    """Make the calendar inputs of a run that has any."""
     calendar = run.series.calendar
     if not calendar.columns:
         return None

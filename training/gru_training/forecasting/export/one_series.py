@@ -1,4 +1,4 @@
-"""The signature `one_series`: a forecaster of many series asked for one that it never saw.
+"""The signature `one_series`, which forecasts a series that the model never saw.
 
 It exists where the networks know no series by name, or have a learned vector for those that they do
 not know. Of matrices that each series has by itself it takes the mean, but not of columns of one
@@ -35,7 +35,7 @@ def one_series_model(
     combination: Mapping[str, Any] | None,
     panel: bool,
 ) -> keras.Model | None:
-    """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), where it exists.
+    """Build the model from windows of one series (B, L, 1) to (B, H, 1, Q or 1), if it exists.
 
     Args:
         model: Model from `gru_training.forecasting.combination`.
@@ -71,7 +71,10 @@ def one_series_model(
 
 
 def _take_weights(network: keras.Model, of_many: keras.Model, config: ForecasterConfig) -> bool:
-    """Whether the network of one series could be given the weights of that of many."""
+    """Copy the weights of the network for many series to that of one.
+
+    Returns whether that was possible.
+    """
     if not config.channel_embedding or config.architecture != "segment":
         network.set_weights(of_many.get_weights())
         return True
@@ -88,14 +91,14 @@ def _take_weights(network: keras.Model, of_many: keras.Model, config: Forecaster
 
 
 class OneSeries(NamedTuple):
-    """A forecaster of series on the scale that each one's own history has."""
+    """A forecaster of series on the scale of each one's own history."""
 
     model: keras.Model
     """Model from standardised windows (B, L, 1) to (B, H, 1, Q or 1)."""
     exponent: float | None
-    """Exponent of the power that is standardised; None: values are."""
+    """Exponent of the power that is standardised; None to standardise the values."""
     inputs: AverageEffect | None = None
-    """Effect of known inputs on a series of which nothing else is known; None without inputs."""
+    """Effect of known inputs on a series about which nothing else is known; None without inputs."""
 
     @property
     def lookback(self) -> int:
@@ -103,7 +106,7 @@ class OneSeries(NamedTuple):
         return int(self.model.input_shape[1])
 
     def steps(self, intervals: Intervals) -> tuple[list[Step], list[Step]]:
-        """Return the steps before the model, from `history`, and behind it, to `quantiles`."""
+        """Return the steps before the model, from `history`, and after it, to `quantiles`."""
         before: list[Step] = []
         if self.inputs is not None:
             before.append(SplitEffect("past", "future", self.lookback, self.inputs))
@@ -114,7 +117,7 @@ class OneSeries(NamedTuple):
         ]
 
     def quantiles(self, history: np.ndarray, intervals: Intervals) -> np.ndarray:
-        """Quantiles (B, H, Q) of histories (B, T) in raw units, without known inputs."""
+        """Compute quantiles (B, H, Q) of histories (B, T) in raw units, without known inputs."""
         values: dict[str, Any] = {"history": np.asarray(history, np.float32)}
         before, after = self.steps(intervals)
         for step in before:
@@ -126,7 +129,7 @@ class OneSeries(NamedTuple):
 
 
 def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
-    """Make the forecaster of unknown series, if the model of the run tells none apart."""
+    """Make the forecaster of unknown series if the run's model does not distinguish series."""
     single = one_series_model(model, run.config.model, run.shape, run.combination, run.series.panel)
     if single is None or run.series.calendar.columns:
         return None

@@ -1,4 +1,4 @@
-"""The networks of a forecaster for ONNX Runtime, on the scale of the network."""
+"""The networks of a forecaster for ONNX Runtime, on the standardised scale."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from keras_gru.convert.onnx_model import add_model
 
 
 def add_normalisation(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """`WindowNormalisation`: the normalised history, its level and its spread."""
+    """Add a `WindowNormalisation`; returns the normalised history, its level and its spread."""
     history, axis = values[0].name, graph.constant([1])
     end = graph.constant([np.iinfo(np.int64).max])
     last = graph.add("Slice", history, graph.constant([-1]), end, axis)
@@ -56,7 +56,7 @@ def add_normalisation(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: 
 
 
 def add_segment_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """`SegmentGRU`: the node over the segments, then one step for each query."""
+    """Add a `SegmentGRU`: the node over the segments, then one step for each query."""
     weights = standard_weights(layer.encoder)
     (run,) = run_gru(graph, [layer.encoder], values[0], [None])
     U = layer.units
@@ -68,7 +68,7 @@ def add_segment_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: An
 
 
 def add_feedback_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """`FeedbackGRU`: a loop, whose body is one step."""
+    """Add a `FeedbackGRU`: a loop whose body is one step."""
     state, first = (value.name for value in values)
     K, Q = layer.targets, layer.outputs
     weights = standard_weights(layer.cell)
@@ -254,7 +254,7 @@ class ForecastingGraphs:
         return self._by_target(graph, normalised.name)
 
     def _by_target(self, graph: OnnxGraph, x: str) -> str:
-        """(B, T, C) as the GRU reads it, (B·R, T, D)."""
+        """Arrange (B, T, C) as the GRU reads it, (B·R, T, D)."""
         if not self._config.channel_independent:
             return x
         columns = graph.add("Transpose", self._targets(graph, x), perm=[0, 2, 1])
@@ -267,7 +267,7 @@ class ForecastingGraphs:
         return str(graph.add("Gather", x, places, axis=2))
 
     def _segments(self, graph: OnnxGraph, x: str, width: int) -> str:
-        """(B·R, T, D) as embedded segments (B·R, N, U)."""
+        """Embed (B·R, T, D) as segments (B·R, N, U)."""
         count = self._read.lookback // width
         start, axis = graph.constant([-count * width]), graph.constant([1])
         x = graph.add("Slice", x, start, graph.constant([END]), axis)
@@ -279,7 +279,7 @@ class ForecastingGraphs:
 
     @property
     def _grus(self) -> list[Any]:
-        """GRUs from the lowest to the top one."""
+        """List the GRUs from the lowest to the top one."""
         layer = self._network.get_layer
         lower = [layer(f"gru_{number}") for number in range(1, self._config.layers)]
         segment = self._config.architecture == "segment"
@@ -287,14 +287,14 @@ class ForecastingGraphs:
 
     @staticmethod
     def _through(graph: OnnxGraph, grus: Sequence[Any], x: str) -> Value:
-        """The outputs (B, N, U) of GRUs on top of each other."""
+        """Compute the outputs (B, N, U) of stacked GRUs."""
         for gru in grus:
             (run,) = run_gru(graph, [gru], Value(x, 3), [None])
             x = run.outputs
         return Value(x, 3)
 
     def _by_row(self, graph: OnnxGraph, x: str) -> str:
-        """(B·R, N, U) as (B, N, R, U)."""
+        """Reshape (B·R, N, U) to (B, N, R, U)."""
         steps = graph.add("Shape", x, start=1, end=2)
         front = graph.constant([-1, self._rows])
         shape = graph.add("Concat", front, steps, graph.constant([self._config.units]), axis=0)
@@ -302,11 +302,11 @@ class ForecastingGraphs:
 
     @property
     def _outputs(self) -> int:
-        """Q of the network's own answers."""
+        """The Q of the network's own answers."""
         return int(self._network.outputs[0].shape[-1])
 
     def _last_answer(self, graph: OnnxGraph, history: str) -> str:
-        """The answer (B, H, K, Q) to all of a history; of a model that streams."""
+        """Compute the answer (B, H, K, Q) to a whole history, for a model that streams."""
         *lower, top = self._grus
         inputs = self._through(graph, lower, self._inputs(graph, history))
         (run,) = run_gru(graph, [top], inputs, [None])
@@ -319,7 +319,7 @@ class ForecastingGraphs:
         return str(graph.add("Squeeze", self._answer(graph, states, levels), axis))
 
     def _answer(self, graph: OnnxGraph, states: str, levels: str | None) -> str:
-        """(B, N, R, U) to (B, N, H, K, Q), on the levels (B, N, C) if any are given."""
+        """Convert (B, N, R, U) to (B, N, H, K, Q), on the levels (B, N, C) if given."""
         K, H, R = len(self._shape.targets), self._shape.horizon, self._rows
         head = self._network.get_layer("head")
         (value,) = _WRITERS[type(head)](graph, head, [Value(states, 4)], ())

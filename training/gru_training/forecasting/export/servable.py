@@ -1,4 +1,4 @@
-"""A forecaster as an export needs it: its signatures, and requests with its answers."""
+"""The export of a forecaster: its signatures, and requests with their answers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -69,7 +69,7 @@ class ForecastingServable(Servable):
             self._windows = np.where(ended, mean, self._windows)
 
     def golden(self) -> list[Request]:
-        """Requests on held-out windows, with the answers of the Keras model."""
+        """Return requests on held-out windows with the answers of the Keras model."""
         requests, start = [], 0
         for size in _GOLDEN_BATCHES:
             batch = self._windows[start : start + size]
@@ -97,7 +97,7 @@ class ForecastingServable(Servable):
         return requests
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
-        """Quantiles of held-out windows tick by tick: `serving_default` beside `step`."""
+        """Compute quantiles of held-out windows tick by tick: `serving_default` beside `step`."""
         return self._stream() if "step" in self.signatures else None
 
     def _stream(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -110,25 +110,25 @@ class ForecastingServable(Servable):
             yield whole["quantiles"].numpy(), answer["quantiles"].numpy()
 
     def reference(self) -> Request:
-        """Windows of the test part with the forecasts that the run keeps of them."""
+        """Return windows of the test part with the run's stored forecasts."""
         windows = self._run.test_windows(_REFERENCE_WINDOWS)
         forecasts, _ = self._run.test_answers(_REFERENCE_WINDOWS)
         inputs = {"history": windows[..., : self._given]}
         return Request("serving_default", inputs, {"forecast": forecasts})
 
     def columns(self) -> dict[str, list[str]]:
-        """Names of the columns of histories and of forecasts."""
+        """Return the names of the columns of histories and of forecasts."""
         return {
             "history": list(self._run.columns[: self._given]),
             "forecast": list(self._run.target_columns),
         }
 
     def onnx(self) -> OnnxModel:
-        """The networks as graphs of ONNX."""
+        """Return the networks as ONNX graphs."""
         return written(self.module.described(), self._graphs)
 
     def card(self) -> dict[str, Any]:
-        """Entries of this task for the model card."""
+        """Return this task's entries of the model card."""
         return {
             "columns": list(self._run.columns[: self._given]),
             "forecast_columns": list(self._run.target_columns),
@@ -153,7 +153,7 @@ class ForecastingServable(Servable):
         return [f"constant in the training, so that servers do not forecast them: {shown}"]
 
     def _golden_forecast(self, asked: np.ndarray, read: np.ndarray, start: int = 0) -> Request:
-        """A request whose answer is that of the Keras model to the windows `read`.
+        """Make a request whose answer is that of the Keras model to the windows `read`.
 
         Args:
             asked: (B, T, C), of the request.
@@ -173,14 +173,17 @@ class ForecastingServable(Servable):
         return Request("serving_default", inputs, outputs)
 
     def _timestamps(self, rows: int, start: int = 0) -> dict[str, np.ndarray]:
-        """The input `timestamp` of so many windows, if the model reads it."""
+        """Make the input `timestamp` of a number of windows, if the model reads it."""
         if not self._timed:
             return {}
         times = np.resize(self._times[start:], rows)
         return {"timestamp": np.array([str(time).encode() for time in times], object)}
 
     def _ahead(self, rows: int, start: int) -> np.ndarray:
-        """(rows, H, F), all inputs of the steps ahead; those of the calendar are pandas'."""
+        """Return all inputs of the steps ahead (rows, H, F).
+
+        Those of the calendar come from pandas.
+        """
         run, none = self._run, np.empty((0, 0), np.float32)
         names = [run.columns[column] for column in self._preprocessor.future_columns]
         found = []
@@ -193,7 +196,7 @@ class ForecastingServable(Servable):
         return np.stack(found)
 
     def _golden_names(self, windows: np.ndarray) -> list[Request]:
-        """The columns from last to first, behind one that the model does not know."""
+        """List the columns from last to first, after one that the model does not know."""
         own, count = self._run.columns[: self._given], self._given
         columns = ("", *reversed(own))
         names = _named(columns, len(windows))
@@ -220,7 +223,7 @@ class ForecastingServable(Servable):
         ]
 
     def _single(self, rows: int) -> dict[str, np.ndarray]:
-        """Inputs of `one_series`: so many windows of the first series."""
+        """Make inputs of `one_series` from some windows of the first series."""
         windows = np.resize(self._windows, (rows, *self._windows.shape[1:]))
         inputs = {"history": windows[..., self._run.shape.targets[0]]}
         if self._known:
@@ -231,21 +234,21 @@ class ForecastingServable(Servable):
         return inputs
 
     def _golden_one_series(self, rows: int) -> Request:
-        # The signature's own arithmetic; the tests compare it with the model's.
+        # This uses the signature's own arithmetic; the tests compare it with the model's.
         inputs = self._single(rows)
         asked = {name: tf.constant(value) for name, value in inputs.items()}
         outputs = {name: v.numpy() for name, v in self.signatures["one_series"](**asked).items()}
         return Request("one_series", inputs, outputs)
 
     def _golden_gates(self, window: np.ndarray) -> Request:
-        # The signature's own arithmetic; the tests compare it with the layer's equations.
+        # This uses the signature's own arithmetic; the tests compare it with the layer's equations.
         inputs = {"history": window[..., : self._given], **self._timestamps(len(window))}
         asked = {name: tf.constant(value) for name, value in inputs.items()}
         outputs = {name: v.numpy() for name, v in self.signatures["gates"](**asked).items()}
         return Request("gates", inputs, outputs)
 
     def _golden_steps(self, windows: np.ndarray) -> list[Request]:
-        """A chain of steps, and after it the whole look-back, as the Keras model answers that."""
+        """Make a chain of steps, followed by the whole look-back with the Keras model's answer."""
         requests = []
         state = np.zeros((len(windows), self.module.state_size), np.float32)
         steps = windows.shape[1]
@@ -262,7 +265,7 @@ class ForecastingServable(Servable):
 
 
 def _begun(windows: np.ndarray) -> np.ndarray:
-    """The windows with a value of every column in their first tick, where a stream needs one."""
+    """Select the windows with every value in their first tick, if a stream needs them."""
     begun = windows.copy()
     for row, column in np.argwhere(np.isnan(windows[:, 0])):
         known = windows[row, ~np.isnan(windows[row, :, column]), column]
@@ -271,5 +274,5 @@ def _begun(windows: np.ndarray) -> np.ndarray:
 
 
 def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:
-    """(rows, columns) texts, as servers take them."""
+    """Encode texts (rows, columns) as in requests."""
     return np.tile(np.array([name.encode() for name in columns], object), (rows, 1))

@@ -1,8 +1,8 @@
-"""The signatures of an exported forecaster: raw units in and out, the scaler in the model.
+"""The signatures of an exported forecaster, with raw units on both sides.
 
-B series, T steps, C columns read, F of them known of the steps ahead, H horizons, K columns
-forecast, Q levels, S the size of the streaming state, R GRUs side by side (K with
-`channel_independent`, else 1), U units.
+B series, T steps, C columns read, F of them known for the steps ahead, H horizons, K columns
+forecast, Q levels, S the size of the streaming state, R parallel GRUs (K with
+`channel_independent`, otherwise 1), U units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ def _step(steps: ForecasterSteps, tick: Any, state: Any) -> dict[str, Any]:
 
 
 class _Describer:
-    """Makes the signatures of a forecaster, each with its inputs.
+    """Builds the signatures of a forecaster, each with its inputs.
 
     Args:
         shape: Shape of the model.
@@ -312,7 +312,7 @@ class _Describer:
         return Signature(steps, "step", self._answers(None), {**_ANSWERS, "state": "after"}), inputs
 
     def _history(self) -> list[Step]:
-        """Steps from a checked shape to `whole`, raw and with the calendar, and `standardised`."""
+        """Return steps from a checked shape to `whole`, with the calendar, and `standardised`."""
         steps: list[Step] = [RequireSteps("history", self._lookback or 1), RequireFinite("history")]
         read = "history"
         if self._lookback is not None:
@@ -337,7 +337,7 @@ class _Describer:
         return [RequireShape(name, (None,)), RequireRows(name)]
 
     def _future(self) -> list[Step]:
-        """Steps from a checked shape of known inputs to their `effects`."""
+        """Return steps from a checked shape of known inputs to their `effects`."""
         if self._scale.known is None:
             return []
         steps: list[Step] = []
@@ -360,7 +360,7 @@ class _Describer:
         return [*steps, AddEffects("whole", future, "effects", self._scale)]
 
     def _answers(self, effects: str | None) -> list[Step]:
-        """Steps from standardised `answers` to the outputs."""
+        """Return steps from standardised `answers` to the outputs."""
         return [
             CalibrateQuantiles("answers", "quantiles", self._intervals),
             Restore("quantiles", "quantiles", self._scale, 2, effects),
@@ -369,7 +369,7 @@ class _Describer:
 
 
 def shapes(inputs: Mapping[str, tf.TensorSpec]) -> list[Step]:
-    """Check that inputs have the axes and sizes that their signature says."""
+    """Check that inputs have the axes and sizes stated by their signature."""
     return [RequireShape(name, tuple(spec.shape)) for name, spec in inputs.items()]
 
 

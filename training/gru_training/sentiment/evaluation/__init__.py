@@ -1,1 +1,1 @@
-"""The quality of a text classifier, beside simple models: figures, pictures, the report."""
+"""The evaluation of a text classifier beside simple models: figures, pictures, the report."""

@@ -9,7 +9,7 @@ from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import TrainedClassifier
 
 _GAP = 0.1
-"""Largest excess of training accuracy over validation accuracy without advice."""
+"""Largest difference of training and validation accuracy without advice."""
 _MIN_ROWS_RATIO = 5
 _MAX_UNKNOWN_SHARE = 0.05
 _CUT_SHARE = 0.05
@@ -18,7 +18,7 @@ _CUT_SHARE = 0.05
 def advice(
     trained: TrainedClassifier, floors: Sequence[BaselineResult], validation: Mapping[str, float]
 ) -> list[str]:
-    """Sentences for the report; none where nothing suggests itself.
+    """Write sentences of advice for the report; none if nothing suggests itself.
 
     Args:
         trained: A model that answers classes.

@@ -1,6 +1,6 @@
 """Simple models to beat.
 
-They read the same token ids as the network: the same words are known and the same texts cut.
+They read the same token ids as the network: the same words are known, and the same texts are cut.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,12 +40,12 @@ class BaselineResult:
 
     @property
     def validation_accuracy(self) -> float:
-        """Accuracy on the validation rows, for a model that answers classes."""
+        """The accuracy on the validation rows, for a model that answers classes."""
         return self.validation["accuracy"]
 
     @property
     def test_accuracy(self) -> float:
-        """Accuracy on the test rows, for a model that answers classes."""
+        """The accuracy on the test rows, for a model that answers classes."""
         return self.test["accuracy"]
 
 
@@ -74,7 +74,7 @@ def fit_baselines(
 
 
 def majority_class(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
-    """Always answers the class most frequent in training."""
+    """Make the model that always answers the most frequent class of the training rows."""
     answer = int(np.bincount(train.labels).argmax())
     always = (np.full(len(rows.labels), answer) for rows in (validation, test))
     return _of_classes("majority class", validation, test, *always)
@@ -83,7 +83,7 @@ def majority_class(train: TokenRows, validation: TokenRows, test: TokenRows) -> 
 def bag_of_words(
     train: TokenRows, validation: TokenRows, test: TokenRows, target: Target | None = None
 ) -> BaselineResult:
-    """Logistic regression on how often each word occurs, blind to word order.
+    """Fit a logistic regression on the count of each word, independent of word order.
 
     The penalty is chosen on the validation rows, by the target's metric or by accuracy.
     """
@@ -112,7 +112,7 @@ def bag_of_words(
 def labels_bag_of_words(
     train: TokenRows, validation: TokenRows, test: TokenRows, target: Target
 ) -> BaselineResult:
-    """TF-IDF and a logistic regression for each label, with thresholds as the network has them."""
+    """Fit a logistic regression on TF-IDF for each label, with thresholds as for the network."""
     features = make_pipeline(CountVectorizer(analyzer=_unigrams), TfidfTransformer())
     x = [features.fit_transform(train.ids)]
     x += [features.transform(rows.ids) for rows in (validation, test)]
@@ -137,7 +137,7 @@ def labels_bag_of_words(
 
 
 def mean_number(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
-    """Always answers the median of training, which has the least absolute error."""
+    """Make the model that always answers the median of training."""
     answer = float(np.median(train.labels))
     always = [np.full(len(rows.labels), answer) for rows in (validation, test)]
     return _of_numbers("always the median", validation, test, *always)
@@ -146,7 +146,7 @@ def mean_number(train: TokenRows, validation: TokenRows, test: TokenRows) -> Bas
 def numbers_bag_of_words(
     train: TokenRows, validation: TokenRows, test: TokenRows
 ) -> BaselineResult:
-    """TF-IDF and a ridge regression; the penalty is chosen on the validation rows."""
+    """Fit a ridge regression on TF-IDF; the penalty is chosen on the validation rows."""
     features = make_pipeline(CountVectorizer(analyzer=_unigrams), TfidfTransformer())
     x = [features.fit_transform(train.ids)]
     x += [features.transform(rows.ids) for rows in (validation, test)]
@@ -160,7 +160,7 @@ def numbers_bag_of_words(
 def naive_bayes(
     ngrams: NgramModel, train: TokenRows, validation: TokenRows, test: TokenRows
 ) -> BaselineResult:
-    """Multinomial naive Bayes on which n-grams a text holds (Wang and Manning 2012, 2.1).
+    """Fit a multinomial naive Bayes on the n-grams in a text (Wang and Manning 2012, 2.1).
 
     Args:
         ngrams: Model that says which n-grams the training rows hold; its weights are not used.
@@ -178,7 +178,7 @@ def naive_bayes(
 def ngram_regression(
     ngrams: FittedNgrams, target: Target, validation: TokenRows, test: TokenRows
 ) -> BaselineResult:
-    """The regression on n-grams, for classes and labels with naive-Bayes or TF-IDF weights.
+    """Fit the regression on n-grams, for classes and labels with naive-Bayes or TF-IDF weights.
 
     Args:
         ngrams: Regression of `gru_training.words.ngrams`.
@@ -205,7 +205,7 @@ def _unigrams(ids: np.ndarray) -> Iterator[int]:
 
 
 def _log_scores(model: LogisticRegression, rows: object) -> np.ndarray:
-    """Logits (N, C), of a regression that knows fewer classes than there are, too."""
+    """Compute logits (N, C), also for a regression that knows fewer classes than there are."""
     scores = np.full((rows.shape[0], int(model.classes_.max()) + 1), -np.inf)  # type: ignore[attr-defined]
     scores[:, model.classes_] = model.predict_log_proba(rows)
     return scores
@@ -230,7 +230,7 @@ def _of_labels(
     validation_scores: np.ndarray,
     test_scores: np.ndarray,
 ) -> BaselineResult:
-    """Measure probabilities (N, C) at the threshold of each label with the best validation F1."""
+    """Measure probabilities (N, C), with the threshold of best validation F1 for each label."""
     members = target.members(validation.labels)
     least = np.array(
         [f1_threshold(members[:, k], validation_scores[:, k]) for k in range(target.outputs)]

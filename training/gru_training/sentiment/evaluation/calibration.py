@@ -1,7 +1,7 @@
-"""The fit on validation rows once the weights are final: temperature, thresholds, scale.
+"""Calibration on validation rows with final weights: temperature, thresholds, scale.
 
-Of numbers to estimate the intervals are fitted there; of classes and labels the temperature, then
-from which probability on they are answered.
+For numbers to estimate, intervals are fitted; for classes and labels, the temperature and then the
+thresholds.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _UNREACHABLE_THRESHOLD = 1.01
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A head, and what it was made of."""
+    """A head with the values from which it was made."""
 
     head: Head
     temperature: Temperature | None = None

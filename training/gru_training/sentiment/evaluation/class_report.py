@@ -40,14 +40,14 @@ from gru_training.words.vocabulary import word_counts
 DOUBTFUL_LABELS_FILE = "doubtful_labels.csv"
 _ROWS_SHOWN = 10
 _MAX_FOLD_ROWS = 20_000
-"""Training rows, of which folds are still fast."""
+"""Most training rows for which folds are still fast."""
 
 
 def class_results(
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],
 ) -> Results:
-    """Make the figures of a run, and what draws its pictures.
+    """Compute the figures of a run, and make the functions that draw its pictures.
 
     Args:
         trained: The model, its data and its answers.
@@ -123,7 +123,7 @@ def _explain(
     predictions: list[dict[str, Any]],
     predicted: np.ndarray,
 ) -> dict[str, list[str]]:
-    """Write the surest answers with their words marked; the words that decide, by class."""
+    """Write the most confident answers with marked words, and the words that decide by class."""
     surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
     questions = [Question(row, int(predicted[row])) for row in [*surest, *range(len(predicted))]]
     explained = explain_rows(trained, questions)
@@ -138,7 +138,7 @@ def _explain(
 
 
 def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> list[int]:
-    """The most confident right or wrong answers, each text once."""
+    """Choose the most confident right or wrong answers, each text once."""
     rows = [k for k, row in enumerate(predictions) if (row["label"] == row["predicted"]) == right]
     rows.sort(key=lambda k: -max(predictions[k]["scores"]))
     first: dict[str, int] = {}
@@ -148,7 +148,7 @@ def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> li
 
 
 def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
-    """Write the training rows whose label is probably wrong; those rows, too."""
+    """Write the training rows whose label is probably wrong; returns them."""
     part, rows = trained.data.train, trained.texts.rows["train"]
     ids, labels = rows.ids, rows.labels
     if trained.data.made_up or len(ids) > _MAX_FOLD_ROWS:

@@ -1,4 +1,4 @@
-"""A trained classifier and its answers, and what the report of each kind of target consists of."""
+"""A trained classifier with its answers, and the parts of the report for each kind of target."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,9 +20,11 @@ class Answers(NamedTuple):
     """Answers of a model to the validation and test rows, by part."""
 
     logits: dict[str, np.ndarray]
-    """Logits of the whole model, (N, C) each; to rounding where an n-gram regression is part."""
+    """Logits of the complete model, (N, C) each; up to rounding if an n-gram regression is part of
+    it.
+    """
     gru_alone: dict[str, np.ndarray] | None = None
-    """Logits of the GRU without the n-grams that answer with it, (N, C) each."""
+    """Logits of the GRU without the n-grams, (N, C) each."""
     shares: tuple[float, float] | None = None
     """Shares of the GRU and of the regression in the logits of both."""
     penalty: float | None = None
@@ -31,7 +33,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """A classifier and what it was made of."""
+    """A classifier with the data and settings from which it was made."""
 
     data: SentimentData
     target: Target
@@ -46,14 +48,17 @@ class TrainedClassifier:
     config: SentimentConfig
 
     def speed(self) -> dict[str, float]:
-        """Seconds of an epoch, validation included; median of those after the first."""
+        """Return the seconds of an epoch with its validation; median of those after the first."""
         epochs = self.result.epochs  # in the first one XLA compiles
         seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
         tokens = sum(len(ids) for ids in self.texts.rows["train"].ids)
         return {"seconds_per_epoch": seconds, "tokens_per_second": tokens / seconds}
 
     def shares_record(self) -> dict[str, dict[str, float]]:
-        """Shares of the GRU and of the n-grams for `metrics.json`; nothing of a GRU alone."""
+        """Return the shares of the GRU and of the n-grams for `metrics.json`.
+
+        Nothing for a GRU alone.
+        """
         if self.answers.shares is None:
             return {}
         return {"shares": dict(zip(("gru", "ngrams"), self.answers.shares, strict=True))}

@@ -1,8 +1,8 @@
-"""Labels that are probably wrong, by predictions for rows that a model was not trained on.
+"""Labels that are probably wrong, found by predictions for rows on which the model was not trained.
 
-The rule of confident learning (Northcutt, Jiang and Chuang 2021, "Confident Learning: Estimating
-Uncertainty in Dataset Labels", section 3): a row labelled i counts as one of class j where its
-probability of j reaches the mean probability of j over the rows labelled so. Doubtful rows are
+The rule is that of confident learning (Northcutt, Jiang and Chuang 2021, "Confident Learning:
+Estimating Uncertainty in Dataset Labels", section 3): a row labelled i counts as one of class j if
+its probability of j reaches the mean probability of j over the rows labelled j. Doubtful rows are
 ranked by their margin: the probability of their label minus that of the other class.
 """
 
@@ -24,7 +24,7 @@ class Doubtful(NamedTuple):
 
     row: int
     suggested: int
-    """Class number that the row more probably has."""
+    """Number of the more probable class."""
     of_label: float
     """Probability of the row's label."""
     of_suggested: float
@@ -32,7 +32,7 @@ class Doubtful(NamedTuple):
 
 
 def doubtful_labels(labels: np.ndarray, scores: np.ndarray) -> list[Doubtful]:
-    """The rows whose label is probably wrong, the most doubtful first.
+    """Find the rows whose label is probably wrong, the most doubtful first.
 
     Args:
         labels: (N,) class numbers, all of which occur.
@@ -54,14 +54,14 @@ def doubtful_labels(labels: np.ndarray, scores: np.ndarray) -> list[Doubtful]:
 
 
 def out_of_fold_scores(counts: sp.csr_matrix, labels: np.ndarray) -> np.ndarray | None:
-    """Probabilities (N, C) of each row by a regression on the other folds' words.
+    """Compute probabilities (N, C) of each row by a regression on the words of the other folds.
 
     Args:
         counts: (N, W), how often each text holds each word.
         labels: (N,) class numbers.
 
     Returns:
-        The probabilities; None where a class has too few rows for folds.
+        Probabilities; None if a class has too few rows for folds.
     """
     folds = min(_FOLDS, int(np.bincount(labels).min()))
     if folds < 2:
@@ -80,7 +80,7 @@ def doubtful_table(
     labels: np.ndarray,
     classes: Sequence[str],
 ) -> list[dict[str, object]]:
-    """The rows of the file that people correct labels by."""
+    """Write the table of rows by which people correct labels."""
     return [
         {
             "rank": rank,

@@ -1,4 +1,4 @@
-"""The reasons for a classifier's answers: words that matter most, and texts with words marked."""
+"""The reasons for a classifier's answers: the deciding words, and texts with marked words."""
 
 import html
 from collections import defaultdict
@@ -17,14 +17,16 @@ from keras_gru import portable
 _MOST_TEXTS, _MOST_TOKENS = 300, 20_000
 _BATCH = 32
 _POINTS = 8
-"""Points of the line: at a dozen words, scores up to 3.6 are within .006 of those with 32."""
+"""Number of points on the line: for a dozen words, scores up to 3.6 are within .006 of those with
+32.
+"""
 _WORDS = 8
 _MIN_ROWS = 2
 """Fewest rows in which a word must occur to count for a class."""
 
 
 class Question(NamedTuple):
-    """A test row, and the class or label that its words are asked about, by number."""
+    """A test row, and the number of the class or label that its words are explained for."""
 
     row: int
     number: int
@@ -41,7 +43,7 @@ class Explained(NamedTuple):
 
 
 def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> list[Explained]:
-    """Explain test rows, as many as take little time.
+    """Explain as many test rows as take little time.
 
     Args:
         trained: The model and its data.
@@ -86,7 +88,7 @@ def explain_rows(trained: TrainedClassifier, questions: Sequence[Question]) -> l
 
 
 def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict[str, list[str]]:
-    """Find for each class or label the words that spoke for it most.
+    """Find for each class or label the words that contributed most to it.
 
     Args:
         explained: Test rows with what was answered to them.
@@ -121,17 +123,17 @@ _STYLE = (
 
 
 class Marked(NamedTuple):
-    """A test row with its words marked, and what is said of it."""
+    """A test row with its words marked, and a remark."""
 
     explained: Explained
     answer: str
     """Answer for which the words are marked, such as `billing 98.1 %`."""
     verdict: str
-    """Remark on whether the answer is right, or what would be."""
+    """Remark on whether the answer is right, or the right one."""
 
 
 def write_marked_texts(writer: RunWriter, shown: Sequence[Marked]) -> None:
-    """Write `explanations.html`, and the numbers that the report's page draws the same from.
+    """Write `explanations.html`, and the numbers from which the report's page draws it.
 
     Args:
         writer: Writer of the run.

@@ -34,9 +34,9 @@ class ReadText(NamedTuple):
 
 
 def choose_rows(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> list[int]:
-    """Answers to texts short enough to be drawn: the most confident right and wrong ones.
+    """Choose answers to texts short enough to be drawn: the most confident right and wrong ones.
 
-    Of each kind the most confident of every predicted class, at most two.
+    Of each kind these are the most confident of every predicted class, at most two.
 
     Args:
         scores: (N, C) class probabilities.
@@ -88,7 +88,7 @@ def read_texts(
 
 
 def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) -> None:
-    """Draw for each text both gates of all units over the tokens, above the answers on the way.
+    """Draw for each text both gates of all units over the tokens, above the answers so far.
 
     Args:
         texts: Texts to draw, below each other.

@@ -43,7 +43,10 @@ def labels_results(
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],  # noqa: ARG001
 ) -> Results:
-    """Make the figures of a run, and what draws its pictures; arguments as of `class_results`."""
+    """Compute the figures of a run, and make the functions that draw its pictures.
+
+    Arguments as in `class_results`.
+    """
     data, target, rows = trained.data, trained.target, trained.texts.rows
     logits, calibrated = trained.answers.logits, trained.calibrated
     assert calibrated.temperature is not None
@@ -107,7 +110,7 @@ def _explain(
     said: np.ndarray,
     scores: np.ndarray,
 ) -> dict[str, list[str]]:
-    """Write the surest mistakes with their words marked; the words that decide, by label.
+    """Write the most confident mistakes with marked words, and the words that decide by label.
 
     Args:
         writer: Writer of the run.

@@ -8,11 +8,11 @@ from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
 _MIN_PAIRS = 30
-"""Pairs of test rows of the same words, below which shares of them say nothing."""
+"""Number of pairs of test rows with the same words below which shares of them are not shown."""
 
 
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
-    """State which epoch was the best, for labels and numbers; begins with a blank."""
+    """Describe the best epoch, for labels and numbers; the sentence begins with a blank."""
     return (
         f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
         f"{metrics['metric']} on the validation rows. {_stages(metrics)}"
@@ -20,7 +20,7 @@ def epoch_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def epoch_and_time(metrics: Mapping[str, Any]) -> str:
-    """Describe the choice of the model and the time it took, as sentences."""
+    """Describe the choice of the model and its time, in sentences."""
     return (
         f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
@@ -56,7 +56,7 @@ def write_markdown(
     gates: bool,
     doubtful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """The run as Markdown.
+    """Write the report as Markdown.
 
     Args:
         metrics: Content of `metrics.json`.
@@ -126,7 +126,7 @@ def write_markdown(
 
 
 def _in_short(metrics: Mapping[str, Any]) -> str:
-    """State what a reader without time should know."""
+    """State the main results."""
     model, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
     low, high = wilson_interval(model["accuracy"], rows)
     text = (
@@ -157,7 +157,7 @@ def points(share: float) -> str:
 def beside_simple_models(
     metrics: Mapping[str, Any], key: str, shown: Callable[[float], str], sign: int = 1
 ) -> str:
-    """Name the simple model that validation chooses, and one that the test rows would have chosen.
+    """Name the simple model that validation chooses, and the one best on the test rows.
 
     Args:
         metrics: Content of `metrics.json`.
@@ -222,7 +222,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
 def class_table(
     per_class: Mapping[str, Mapping[str, Any]], balance: Mapping[str, Mapping[str, int]]
 ) -> list[str]:
-    """A row for each class or label.
+    """Write a row for each class or label.
 
     Args:
         per_class: Measures on the test rows.
@@ -356,14 +356,14 @@ def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def cell(text: str, longest: int = 300) -> str:
-    """A text as a cell of a Markdown table, cut short."""
+    """Write a text as a cell of a Markdown table, cut short."""
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def soft_lines(metrics: Mapping[str, Any]) -> list[str]:
-    """Say how many rows with probabilities were learned; no line without any."""
+    """State how many rows with probabilities were learned; nothing without any."""
     if "soft" not in metrics:
         return []
     rows, read = metrics["soft"]["rows"], metrics["soft"]["read"]

@@ -17,7 +17,7 @@ from gru_training.words.vocabulary import TokenRows
 
 
 def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
-    """The data set, its split and its words."""
+    """Return the data set, its split and its words."""
     return {
         "name": data.name,
         "rows": {name: len(part) for name, part in data.parts().items()},
@@ -31,7 +31,7 @@ def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
 def part_summary(
     labels: np.ndarray, logits: np.ndarray, predicted: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Loss, before temperature scaling, accuracy and averages over the rows of a part.
+    """Summarise the loss before temperature scaling, the accuracy and the averages of a part.
 
     Args:
         labels: (N,) class numbers.
@@ -46,7 +46,7 @@ def part_summary(
 
 
 def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, float]]:
-    """Measures of the simple models, by name: `validation_accuracy`, `test_accuracy` and so on."""
+    """Return the measures of the simple models by name, such as `validation_accuracy`."""
     return {
         floor.name: {
             f"{part}_{name}": value
@@ -58,9 +58,9 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
 
 
 def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
-    """Measure how often rows with the same words and different labels are both got right.
+    """Measure how often rows with the same words but different labels are both right.
 
-    Rows with unknown words are left out: nobody can tell whether those are the same.
+    Rows with unknown words are left out, since these words may differ.
     """
     bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, row in enumerate(test.ids):
@@ -84,7 +84,7 @@ def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray
 def class_summary(
     data: SentimentData, predicted: np.ndarray, scores: np.ndarray
 ) -> dict[str, dict[str, Any]]:
-    """Precision, recall, F1, average precision and rows of each class in the test part."""
+    """Compute precision, recall, F1, average precision and rows of each class in the test part."""
     numbers = np.arange(len(data.classes))
     return per_class(
         data.test.labels[:, np.newaxis] == numbers,
@@ -95,7 +95,7 @@ def class_summary(
 
 
 def balance(data: SentimentData) -> dict[str, dict[str, int]]:
-    """Rows of each class or label, by part; none of numbers."""
+    """Count the rows of each class or label by part; nothing for numbers."""
     if data.kind == "number":
         return {}
     counts = {
@@ -117,7 +117,7 @@ def calibration_summary(
     labels: Mapping[str, np.ndarray],
     logits: Mapping[str, np.ndarray],
 ) -> dict[str, Any]:
-    """Return what the temperature changed, by part: validation, which it was made from, and test.
+    """Describe the effect of the temperature by part: validation, on which it was fitted, and test.
 
     Args:
         temperature: Temperature of the run.
@@ -138,7 +138,7 @@ def calibration_summary(
 
 
 def length_summary(bins: LengthBins, right: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Accuracy with its 95 % interval by number of tokens, of each model.
+    """Compute the accuracy with its 95 % interval by number of tokens, for each model.
 
     Args:
         bins: Rows by length.

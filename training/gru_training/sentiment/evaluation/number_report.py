@@ -30,7 +30,10 @@ def number_results(
     trained: TrainedClassifier,
     floors: Sequence[BaselineResult],  # noqa: ARG001
 ) -> Results:
-    """Make the figures of a run, and what draws its pictures; arguments as of `class_results`."""
+    """Compute the figures of a run, and make the functions that draw its pictures.
+
+    Arguments as in `class_results`.
+    """
     logits, head = trained.answers.logits, trained.calibrated.head
     answers = {
         part: {name: value.numpy() for name, value in head.answers(of).items()}
@@ -80,7 +83,7 @@ def number_results(
 
 
 def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:
-    """Estimates against numbers; numbers that many rows share are spread a little."""
+    """Draw estimates against numbers; numbers that many rows share are spread a little."""
     figure = Figure(figsize=(5.4, 5), dpi=120, layout="constrained")
     axes = figure.subplots()
     low, high = float(values.min()), float(values.max())

@@ -1,4 +1,4 @@
-"""Pictures of a classification run, for people."""
+"""The pictures of a classification run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MOST_BINS, _ROWS_PER_BIN = 8, 100
 
 @dataclass(frozen=True)
 class LengthBins:
-    """Rows by their number of tokens, in K bins of about equally many rows."""
+    """Rows by their number of tokens, in K bins of nearly equal numbers of rows."""
 
     shortest: np.ndarray
     """(K,) tokens of the shortest row of each bin."""
@@ -29,7 +29,7 @@ class LengthBins:
     """K arrays of row numbers."""
 
     def accuracy(self, right: np.ndarray) -> list[tuple[float, float, float]]:
-        """Share of right rows in each bin, with the bounds of its 95 % interval (Wilson).
+        """Compute the share of right rows in each bin, with its 95 % interval (Wilson).
 
         Args:
             right: (N,) bool, whether each row was got right.
@@ -61,7 +61,7 @@ def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
 
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
-    """95 % confidence interval of a share observed in `rows` independent rows (Wilson, 1927)."""
+    """Compute the 95 % confidence interval of a share in `rows` independent rows (Wilson, 1927)."""
     found = binomtest(round(share * rows), rows).proportion_ci(0.95, "wilson")
     return min(share, float(found.low)), max(share, float(found.high))  # against rounding
 
@@ -78,7 +78,7 @@ def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) ->
 
 
 def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
-    """Draw how often each class was taken for each, coloured by share of the row.
+    """Draw how often each class was mistaken for each, coloured by share of the row.
 
     Args:
         counts: (C, C), from `confusion_counts`.
@@ -110,8 +110,9 @@ def draw_calibration(
 ) -> None:
     """Draw confidence against accuracy, before and after temperature scaling.
 
-    Above, a point for each of several bins of equally many rows, with its 95 % interval; on the
-    diagonal the model is right as often as it says. Below, how many rows have which confidence.
+    The upper part has a point for each of several bins of equal numbers of rows, with its 95 %
+    interval; on the diagonal, accuracy equals confidence. The lower part shows the number of rows
+    by confidence.
 
     Args:
         labels: (N,) class numbers.
@@ -187,7 +188,7 @@ def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], p
 
 
 def _error_bars(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[list[float]]:
-    """Lengths below and above; lists, as Matplotlib asks of an array first whether it is finite."""
+    """Return the lengths below and above as lists, which Matplotlib requires."""
     return [(middle - low).tolist(), (high - middle).tolist()]
 
 
@@ -197,7 +198,9 @@ _MOST_CURVES = 8
 def draw_precision_recall(
     members: np.ndarray, scores: np.ndarray, names: Sequence[str], path: Path
 ) -> None:
-    """Draw a curve for each class or label; of many those with the lowest average precision.
+    """Draw a curve for each class or label.
+
+    If there are many, those with the lowest average precision.
 
     Args:
         members: (N, C) bool, which rows are of which class.

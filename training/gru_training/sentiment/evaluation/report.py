@@ -23,11 +23,11 @@ _RESULTS = {"class": class_results, "labels": labels_results, "number": number_r
 
 
 _SILENT_SECONDS = 5.0
-"""Seconds after which a stage has a line where there is no terminal to show its name."""
+"""Seconds after which a stage is logged if no terminal shows its name."""
 
 
 class Stages:
-    """The stages of a training: shows which one runs, and counts their seconds.
+    """The stages of a training, with their display and their seconds.
 
     Args:
         console: Console to write to.
@@ -38,14 +38,14 @@ class Stages:
 
     @contextlib.contextmanager
     def of(self, name: str, work: str) -> Iterator[Any]:
-        """Show what is being done, and add its seconds to the stage.
+        """Show a stage inside the context, and add its seconds.
 
         Args:
             name: Name of the stage.
             work: Text to show.
 
         Yields:
-            The status, whose text can be changed by `update`.
+            Status display, whose text can be changed by `update`.
         """
         begun = time.perf_counter()
         line = threading.Timer(_SILENT_SECONDS, self._say, (f"{work} ...",))
@@ -67,7 +67,7 @@ class Stages:
         self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of the stages that have ended, in their order."""
+        """Return the seconds of the finished stages, in their order."""
         return {name: round(seconds, 2) for name, seconds in self._seconds.items()}
 
     def _say(self, line: str) -> None:

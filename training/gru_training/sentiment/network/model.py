@@ -1,4 +1,4 @@
-"""Long texts in chunks, which a recurrent layer reads all at once."""
+"""The network of a text classifier, and the reading of long texts in chunks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ from keras_gru import GRU
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class InChunks(keras.layers.Wrapper):
-    """Runs a recurrent layer over adjoining chunks of the time axis, as further rows of the batch.
+    """Runs a recurrent layer over adjoining chunks of time, which become further rows.
 
-    Every chunk begins with the layer's first state, so T steps take the time of `size` steps, and
-    nothing is carried from one chunk to the next: what follows must pool over all steps.
+    Every chunk begins with the layer's initial state, so T steps take the time of `size` steps, and
+    nothing is carried between chunks: the next layer must pool over all steps.
 
     Args:
         layer: Layer from sequences (B, T, D), with a mask, to sequences (B, T, F).
@@ -51,14 +51,14 @@ class InChunks(keras.layers.Wrapper):
         return self.join(self.layer(cut[0], mask=cut[1], training=training), sequence)
 
     def cut(self, values: Any) -> Any:
-        """(B, T, ...) as chunks (B · K, S, ...), S at most `size`; zeros, or False, fill up."""
+        """Cut (B, T, ...) into chunks (B · K, S, ...), S at most `size`, padded with zeros."""
         rows, steps, width, count = self._sizes(values)
         further = values.shape[2:]
         more = [[0, 0], [0, count * width - steps], *([[0, 0]] * len(further))]
         return tf.reshape(tf.pad(values, more), [rows * count, width, *further])
 
     def join(self, chunks: Any, values: Any) -> Any:
-        """The inverse of `cut`: chunks (B · K, S, ...) as (B, T, ...), as long as `values`."""
+        """Join chunks (B · K, S, ...) to (B, T, ...), as long as `values`; the inverse of `cut`."""
         rows, steps, width, count = self._sizes(values)
         return tf.reshape(chunks, [rows, count * width, *chunks.shape[2:]])[:, :steps]
 
@@ -71,23 +71,23 @@ class InChunks(keras.layers.Wrapper):
         return self.layer.compute_output_shape(input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "size": self.size}
 
     def _sizes(self, values: Any) -> tuple[Any, Any, Any, Any]:
-        """B, T, S and K; where a chunk ends does not depend on the other rows."""
+        """Return B, T, S and K; the end of a chunk does not depend on the other rows."""
         rows, steps = tf.unstack(tf.shape(values)[:2])
         width = tf.clip_by_value(steps, 1, self.size)
         return rows, steps, width, -(-steps // width)
 
 
 _RATIO_SCALE = 0.3
-"""Makes most ratios about as large as a GRU's other inputs."""
+"""Scale that makes most ratios about as large as a GRU's other inputs."""
 
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class WordDropout(keras.layers.Layer):
-    """Replaces words by the unknown word at random while training; padding stays.
+    """Replaces random words by the unknown word in training; padding stays.
 
     Args:
         rate: Probability for each word, at least 0 and below 1.
@@ -111,11 +111,11 @@ class WordDropout(keras.layers.Layer):
         return ops.where(dropped, ops.full_like(token_ids, UNKNOWN), token_ids)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of the input."""
+        """Return the shape of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}
 
 
@@ -128,7 +128,7 @@ def build_sentiment_model(
     pieces: np.ndarray | None = None,
     vectors_use: str = "both",
 ) -> keras.Model:
-    """A functional model from word ids to logits.
+    """Build a functional model from word ids to logits.
 
     Args:
         config: Sizes and dropout rates.
@@ -182,7 +182,7 @@ def build_sentiment_model(
 
 
 def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
-    """Set the first numbers of the learned word vectors, which training goes on from.
+    """Set the first numbers of the learned word vectors, from which training continues.
 
     Args:
         model: Network of `build_sentiment_model`.
@@ -206,15 +206,15 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
 
 
 EVALUATION_BATCH = 256
-"""Rows per batch where no gradient is needed."""
+"""Number of rows per batch without gradients."""
 
 _Logits = Callable[[tf.Tensor], tf.Tensor]
 _traced: WeakKeyDictionary[keras.Model, _Logits] = WeakKeyDictionary()
-"""Traced functions of models not trained in this process, as they are asked several times."""
+"""Traced functions of models not trained in this process, which are called several times."""
 
 
 def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Logits (N, C) float32 of N rows of word ids, in the order of the rows."""
+    """Compute logits (N, C) float32 of N rows of word ids, in the order of the rows."""
     with twin_of(model, new=False) as twin:
         if twin is not None:
             return _logits(twin.function("logits", partial(_trace, twin.model)), rows)
@@ -251,7 +251,7 @@ Loss = Callable[[np.ndarray, np.ndarray], float]
 _MAX_SCALE = 10.0
 _RATIOS = np.linspace(0, 1, 11)
 _FEW_ROWS = 500
-"""Fewest held-out rows whose best shares are taken as they are."""
+"""Fewest held-out rows whose best shares are used unchanged."""
 
 
 def fit_shares(
@@ -261,10 +261,10 @@ def fit_shares(
     loss: Loss = negative_log_likelihood,
     score: Loss | None = None,
 ) -> tuple[float, float]:
-    """The weights, at least 0, of the sum that does best on held-out rows.
+    """Find the weights, non-negative, of the sum that does best on held-out rows.
 
-    Of fewer than `_FEW_ROWS` rows, the GRU has a weight of 0 where it does not help the regression
-    by more than a standard error: a sum of both fits few rows better, and others worse.
+    With fewer than `_FEW_ROWS` rows, the GRU has a weight of 0 unless it improves the regression by
+    more than a standard error: a sum of both fits few rows better, and others worse.
 
     Args:
         labels: Targets of N rows that neither model was trained on.
@@ -275,8 +275,8 @@ def fit_shares(
             is given; the loss then chooses their size, and among equals.
 
     Returns:
-        The GRU's share and the regression's. The loss is convex; where every row can be got
-        right at any size of the shares, they stay below 10.
+        Shares of the GRU and of the regression. The loss is convex; if every row can be right with
+        shares of any size, they stay below 10.
     """
     bounds = (0.0, _MAX_SCALE)
     both = minimize(
@@ -319,14 +319,14 @@ def fit_shares(
     helps = abs(one.value - other.value) > ERRORS_TO_BEAT * error
     if helps or not ngrams_alone[1]:
         return best
-    # Where every row is right, no size is the best: the regression is left as sure as it is.
+    # If every row is right, no size is the best: the regression keeps its confidence.
     double = loss(labels, 2 * ngrams_alone[1] * ngram_logits)
     is_best = double >= loss(labels, ngrams_alone[1] * ngram_logits)
     return ngrams_alone if is_best else (0.0, 1.0)
 
 
 def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:
-    """A model that answers with the weighted sum of both logits.
+    """Build a model that answers with the weighted sum of both logits.
 
     Args:
         model: Network from word ids (B, T) to logits (B, C).
@@ -349,7 +349,7 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
 
 
 def shares_of(model: keras.Model) -> tuple[float, float]:
-    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0."""
+    """Return the weights of both logits in a model of `combine`; 1 and 0 for a GRU alone."""
     found = {"logits": 1.0, "ngrams": 0.0}
     for layer in model.layers:
         if isinstance(layer, keras.layers.Rescaling):

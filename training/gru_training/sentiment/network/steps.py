@@ -1,12 +1,12 @@
-"""The text classifier opened: step by step as a stream, its gates, and the share of each word.
+"""A text classifier with access to its stream steps, its gates, and contributions of words.
 
-Integrated gradients of the GRU: Sundararajan, Taly and Yan (2017), "Axiomatic Attribution for Deep
-Networks", equation (1), along the straight line from zero vectors to the words' vectors, by
-Gauss-Legendre quadrature; exact shares of the n-grams. The scores of a text's words add up to the
-difference between the model's answer and the answer to as many words whose vectors are zero
-("completeness", proposition 1), up to the error of the quadrature.
+Contributions of the GRU are integrated gradients: Sundararajan, Taly and Yan (2017), "Axiomatic
+Attribution for Deep Networks", equation (1), along the straight line from zero vectors to the
+words' vectors, by Gauss-Legendre quadrature; those of the n-grams are exact. The contributions of a
+text's words add up to the difference between the model's answer and the answer to as many words
+whose vectors are zero ("completeness", proposition 1), up to the error of the quadrature.
 
-Everything here is plain graph operations on the weights of a trained model, for exports.
+All computations are plain graph operations on the weights of a trained model, for exports.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ from keras_gru import GRU, functional
 
 
 class Unrolled(NamedTuple):
-    """Every step of a batch; L layers, R directions, U units, steps in the order of the text.
+    """Every step of a batch, in the order of the text: L layers, R directions, U units.
 
-    Where there is padding, all are zero.
+    All values are zero at padding.
     """
 
     update_gate: Any
-    """z, (B, T, L, R, U)."""
+    """Update gate z, (B, T, L, R, U)."""
     reset_gate: Any
-    """r, (B, T, L, R, U)."""
+    """Reset gate r, (B, T, L, R, U)."""
     state: Any
     """State after the step, (B, T, L, R, U)."""
     logits: Any
@@ -41,7 +41,7 @@ class Unrolled(NamedTuple):
 
 
 class SentimentSteps:
-    """A trained classifier, opened.
+    """A trained classifier with access to its gates and states.
 
     Args:
         model: Classifier of `gru_training.sentiment.network.model.build_sentiment_model` or of
@@ -67,12 +67,12 @@ class SentimentSteps:
 
     @property
     def state_sizes(self) -> list[int]:
-        """Sizes of the parts of the state of a model that streams: each layer's, the pooling's."""
+        """The sizes of the parts of a streaming state: each layer's, and the pooling's."""
         return [*(layer.units for layer in self._layers), self._pooling.carry_size(self._width)]
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that `advance` carries; zeros are a new beginning."""
+        """The size S of the state that `advance` carries; zeros are a new beginning."""
         return sum(self.state_sizes)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
@@ -92,16 +92,16 @@ class SentimentSteps:
         after = []
         for layer, h in zip(self._layers, carried, strict=True):
             x = layer(x, initial_state=h, mask=mask, training=False)
-            # The last output is that of the last token: masked steps repeat it.
+            # The last output is that of the last token, since masked steps repeat it.
             after.append(tf.where(reads, x[:, -1], h))
         pooled, carry = self._pooling.resume(x, mask, pooled)
         return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
     def unroll(self, token_ids: Any) -> Unrolled:
-        """Run whole texts and show every step.
+        """Run complete texts, and return every step.
 
-        A model that reads in both directions is run anew for every beginning of the text, as its
-        answer to the text so far depends on where the text ends: time and memory grow with T².
+        A model that reads in both directions is run again for every beginning of the text, since
+        its answer depends on where the text ends: time and memory grow with T².
 
         Args:
             token_ids: (B, T) int32, padded with 0 at the end.
@@ -138,7 +138,7 @@ class SentimentSteps:
 
 
 def directions_of(layer: Any) -> list[GRU]:
-    """The GRUs of a layer, the forward one first."""
+    """Return the GRUs of a layer, the forward one first."""
     if isinstance(layer, InChunks):
         layer = layer.layer
     if isinstance(layer, GRU):
@@ -147,7 +147,7 @@ def directions_of(layer: Any) -> list[GRU]:
 
 
 def _open_chunks(layer: Any, direction: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
-    """Open one direction of a layer that may read in chunks, like `_open`."""
+    """Compute the steps of one direction of a layer that may read in chunks, like `_open`."""
     if not isinstance(layer, InChunks):
         return _open(direction, x, mask)
     update, reset, state = _open(direction, layer.cut(x), layer.cut(mask))
@@ -155,7 +155,7 @@ def _open_chunks(layer: Any, direction: GRU, x: Any, mask: Any) -> tuple[Any, An
 
 
 def _open(layer: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
-    """Update gate, reset gate and state (B, T, U) of a layer, zero where there is padding."""
+    """Compute update gate, reset gate and state (B, T, U) of a layer, zero at padding."""
     cell = layer.cell
     states = layer(x, mask=mask, training=False)
     if layer.go_backwards:
@@ -164,7 +164,7 @@ def _open(layer: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
     order = [[0, 0], [0, 1], [0, 0]] if layer.go_backwards else [[0, 0], [1, 0], [0, 0]]
     around = tf.pad(states, order)
     previous = around[:, 1:] if layer.go_backwards else around[:, :-1]
-    # The states are known, so all steps of all rows go through the equations as one batch.
+    # The states are known, so all steps of all rows pass through the equations as one batch.
     gates = functional.gates(
         x, previous, cell.kernel, cell.recurrent_kernel, cell.bias, cell.convention
     )
@@ -183,7 +183,7 @@ def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Attribution:
-    """Scores of words, in units of the weighted logits; B texts, T tokens, C classes.
+    """Contributions of words in units of the weighted logits; B texts, T tokens, C classes.
 
     Args:
         model: Classifier of `gru_training.sentiment.network.model` or of `combine`.
@@ -204,9 +204,9 @@ class Attribution:
         self._points, self._areas = quadrature(points)
 
     def __call__(self, token_ids: Any, weights: Any) -> Any:
-        """The share of each word in a weighted sum of the logits.
+        """Compute the contribution of each word to a weighted sum of the logits.
 
-        Text by text, so that neither memory nor a text's scores depend on the others.
+        Texts are processed one by one, so that neither memory nor results depend on the others.
 
         Args:
             token_ids: (B, T) int32, padded with 0 at the end.
@@ -227,7 +227,7 @@ class Attribution:
         return scores[:count]
 
     def baseline(self, token_ids: Any) -> Any:
-        """Logits (B, C) of as many words whose vectors are zero, without any n-gram."""
+        """Compute logits (B, C) of as many words whose vectors are zero, without any n-gram."""
         mask = tf.not_equal(token_ids, PADDING)
         answer = self._share * self._answer(tf.zeros_like(self._embedding(token_ids)), mask)
         if self._ngrams is not None:
@@ -261,7 +261,7 @@ class Attribution:
         return tf.reduce_sum(vectors[0] * slopes, axis=-1)
 
     def _of_ngrams(self, ids: Any, weights: Any) -> Any:
-        """An n-gram's share in equal parts to its words, and equal ones where it repeats."""
+        """Divide the contribution of an n-gram equally among its words and its occurrences."""
         assert self._ngrams is not None
         keys = self._ngrams.keys_of(ids[tf.newaxis])[0]
         different, which, times = tf.unique_with_counts(keys)

@@ -1,1 +1,1 @@
-"""A trained text classifier as others use it: scoring, exports, a Keras model of texts."""
+"""The uses of a trained text classifier: scoring, exports, a Keras model of texts."""

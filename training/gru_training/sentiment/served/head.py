@@ -1,4 +1,4 @@
-"""The conversion of logits to answers: in exports, in scoring and in the report alike."""
+"""The conversion of logits to answers, shared by exports, scoring and the report."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from gru_training.data.label_cells import TargetKind
 from gru_training.sentiment.decision import HALF, Decision, Scale
 
 RAW_SCORES = "raw_scores"
-"""Name of the logits among the values of steps; not that of a layer."""
+"""Name of the logits among the values of steps, which differs from that of any layer."""
 
 
 class Head(ABC):
-    """B rows, C classes or labels.
+    """The conversion of logits to answers; B rows, C classes or labels.
 
     Args:
         names: The C classes or labels; of a number what it is called.
@@ -38,7 +38,7 @@ class Head(ABC):
     kind: TargetKind
     outputs: tuple[str, ...]
     middle = 0.0
-    """Constant that is added to the logits' sum weighted by `contrast`."""
+    """Constant added to the sum of logits weighted by `contrast`."""
     calibration: Step
     choice: Step
 
@@ -46,20 +46,20 @@ class Head(ABC):
         self.names = tuple(names)
 
     def scores(self, logits: Any) -> Any:
-        """Compute scores for the answer to a text, (..., C) float32, by TensorFlow."""
+        """Compute scores for the answer to a text, (..., C) float32, in TensorFlow."""
         values = {RAW_SCORES: logits}
         self.calibration.graph(values)
         return values["scores"]
 
     def answers(self, logits: Any) -> dict[str, Any]:
-        """All outputs of the signature `serving_default`, of logits (B, C), by TensorFlow."""
+        """Compute all outputs of `serving_default` from logits (B, C), in TensorFlow."""
         values = {RAW_SCORES: logits}
         for step in (self.calibration, self.choice):
             step.graph(values)
         return {name: values[name] for name in self.outputs}
 
     def answers_of(self, logits: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the same, of an array, without TensorFlow."""
+        """Compute the same outputs from an array, without TensorFlow."""
         values: dict[str, Any] = {RAW_SCORES: logits}
         for step in (self.calibration, self.choice):
             step.numpy(values)
@@ -74,14 +74,15 @@ class Head(ABC):
 
     @abstractmethod
     def foremost(self, logits: Any) -> Any:
-        """The class or label, as its number (B,), that explains the answer of logits (B, C)."""
+        """Choose the number (B,) of the class or label that explains the answer (B, C)."""
 
     @abstractmethod
     def contrast(self, place: Any) -> Any:
-        """Weights (B, C) of the logits in what explains the classes or labels `place` (B,).
+        """Return the weights (B, C) of the logits that explain the classes or labels `place` (B,).
 
-        In log-odds as the answer has them, or in the number's own units: the logit of a class less
-        the mean of the others, the logit of a label, the number without its mean.
+        The quantity is in log-odds as the answer states them, or in the number's own units: the
+        logit of a class minus the mean of the others, the logit of a label, or the number minus its
+        mean.
         """
 
 
@@ -105,7 +106,7 @@ class ClassHead(Head):
         self.choice = self._choice = ChooseClass("scores", self.names, thresholds, utilities)
 
     def foremost(self, logits: Any) -> Any:
-        """The class answered."""
+        """Return the answered class."""
         return self._choice.places_in_graph(self.scores(logits))
 
     def contrast(self, place: Any) -> Any:
@@ -137,7 +138,7 @@ class LabelsHead(Head):
         self.choice = ChooseLabels("scores", self.names, self._thresholds)
 
     def foremost(self, logits: Any) -> Any:
-        """The likeliest label of those that apply; if none does, of all."""
+        """Return the likeliest label among those that apply, or among all if none applies."""
         import tensorflow as tf
 
         scores = self.scores(logits)
@@ -173,13 +174,13 @@ class NumberHead(Head):
         return (self.calibration, self._choice), {"outputs": "value"}
 
     def foremost(self, logits: Any) -> Any:
-        """There is one number only."""
+        """Return zeros, since there is only one number."""
         import tensorflow as tf
 
         return tf.zeros(tf.shape(logits)[:1], tf.int64)
 
     def contrast(self, place: Any) -> Any:
-        """Weigh the logit so that it adds up to the number, less its mean in the training rows."""
+        """Weigh the logit so that it adds up to the number minus its mean in the training rows."""
         import tensorflow as tf
 
         return tf.fill([tf.shape(place)[0], 1], np.float32(self._deviation))

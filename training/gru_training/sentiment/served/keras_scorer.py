@@ -1,4 +1,4 @@
-"""The Keras model of a run as a scorer of texts, for runs whose graph ONNX cannot express."""
+"""The Keras model of a run as a scorer of texts, for runs that ONNX cannot express."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,9 +18,9 @@ from keras_gru import portable
 
 
 class KerasScorer:
-    """The model of a sentiment run in TensorFlow; answers as the exported model does.
+    """The model of a sentiment run in TensorFlow, with the answers of the exported model.
 
-    A missing text is read as an empty one, whose answer is about the shares of the classes.
+    A missing text counts as empty; its answer is about the shares of the classes.
 
     Args:
         run: A complete run.
@@ -52,7 +52,7 @@ class KerasScorer:
 
 
 def _answers(model: keras.Model, head: Head) -> Any:
-    """Trace the way from word ids (B, T) to answers by name, as the exported model takes it."""
+    """Trace the computation from word ids (B, T) to answers by name, as in the exported model."""
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def answers(ids: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -65,7 +65,10 @@ def _answers(model: keras.Model, head: Head) -> Any:
 def _tokenized(
     texts: list[bytes], preprocessor: TextPreprocessor
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Word ids and their counts, slice by slice; begun at once, on TensorFlow's own threads."""
+    """Yield word ids and their counts, slice by slice.
+
+    Started at once on TensorFlow's own threads.
+    """
 
     def read(part: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         ids = preprocessor.ragged_ids(part)

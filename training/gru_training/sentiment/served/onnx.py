@@ -1,6 +1,6 @@
 """The networks of a text classifier for ONNX Runtime, from word ids to logits.
 
-The same graph, in a run, is what `gru-train predict` answers from without TensorFlow.
+A run contains the same graph, from which `gru-train predict` answers without TensorFlow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class GraphWriter:
         self._embedding, self._last = model.get_layer("embedding"), model.get_layer("logits")
 
     def answer(self) -> Any:
-        """The whole model.
+        """Write the complete model.
 
         Raises:
             ValueError: ONNX cannot express the model.
@@ -74,7 +74,7 @@ class GraphWriter:
         return graph.model("answer")
 
     def gates(self) -> Any:
-        """Every step of the GRUs, and the answers to the beginnings of the texts."""
+        """Write every step of the GRUs, and the answers to the beginnings of the texts."""
         graph, ids = self._begun()
         x = self._embed(graph, ids)
         assert x.mask is not None
@@ -100,14 +100,14 @@ class GraphWriter:
         return graph.model("gates")
 
     def attribution(self) -> Any:
-        """The shares of one text's words in its answer, see `Attribution`."""
+        """Return the shares of one text's words in its answer, see `Attribution`."""
         graph, ids = self._begun()
         embedded = self._embed(graph, ids)
         add_attribution(graph, self._model, self._layers, self._head, embedded, ids)
         return graph.model("attribution")
 
     def step(self) -> Any:
-        """Read on from a state."""
+        """Write the step from a state."""
         graph, ids = self._begun()
         carried = graph.input("state", "float32", (None, sum(self._state_sizes)))
         sizes = self._state_sizes
@@ -144,7 +144,7 @@ class GraphWriter:
         return value.name
 
     def _by_prefix(self, graph: OnnxGraph, ids: str) -> str:
-        """The model's answer to every beginning of one text, (1, T, C)."""
+        """Compute the model's answer to every beginning of one text, (1, T, C)."""
         length = graph.add("Shape", ids, start=1, end=2)
         square = graph.add("Concat", length, length, axis=0)
         rows = graph.add("Trilu", graph.add("Expand", ids, square), upper=0)
@@ -160,9 +160,9 @@ _TOLERANCE = 1e-4
 
 
 def write_graph(writer: RunWriter, model: Any) -> None:
-    """Write the graph of a classifier into its run, and compare its answers with the model's.
+    """Write the graph of a classifier into its run after comparing its answers with the model's.
 
-    Nothing is written where ONNX cannot express the model, or where the answers differ.
+    Nothing is written if ONNX cannot express the model, or if the answers differ.
 
     Args:
         writer: The run, with all its other files in place.
@@ -182,7 +182,7 @@ def write_graph(writer: RunWriter, model: Any) -> None:
 
 
 def _answers_alike(run: SentimentRun) -> bool:
-    """Whether texts are answered as the run's report has it."""
+    """Tell whether texts get the answers of the run's report."""
     rows = list(itertools.islice(run.test_predictions(), _CHECKED_TEXTS))
     scorer = graph_scorer(run)
     assert scorer is not None

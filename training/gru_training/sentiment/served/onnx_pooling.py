@@ -22,7 +22,7 @@ _LEAST_FLOAT = float(np.finfo(np.float32).min)
 
 
 class PoolingGraph:
-    """One pooling over a sequence in a graph.
+    """The graph of one pooling over a sequence.
 
     Args:
         graph: Graph to add to.
@@ -73,7 +73,7 @@ class PoolingGraph:
         return str(g.add("Mul", shares, d_steps))
 
     def so_far(self, most_steps: int) -> str:
-        """Pool for each step as if it were the last, (B, T, D).
+        """Pool up to each step, (B, T, D).
 
         Args:
             most_steps: Upper bound of T.
@@ -89,7 +89,7 @@ class PoolingGraph:
         return self._ratio(total, g.add("CumSum", weights, axis))
 
     def resume(self, carry: str, features: int) -> tuple[str, str]:
-        """The pooled (B, D) of what was and what comes, and the new carry (B, size)."""
+        """Pool further steps: returns the result so far, (B, D), and the new carry (B, size)."""
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMaxPooling):
             pooled, count = self._split(carry, [features, 1])
@@ -122,7 +122,10 @@ class PoolingGraph:
         return self._ratio(total, norm), g.add("Concat", total, norm, highest, axis=-1)
 
     def _weights(self) -> tuple[str, str]:
-        """Weigh each step, (B, T, 1), 0 where masked; also give the top attention score, (B, 1)."""
+        """Weigh each step, (B, T, 1), 0 where masked.
+
+        Also returns the greatest attention score, (B, 1).
+        """
         g, layer = self._graph, self._layer
         if isinstance(layer, MaskedMeanPooling):
             return self._shown, ""
@@ -135,7 +138,7 @@ class PoolingGraph:
         return weights, g.add("Squeeze", greatest, self._axis)
 
     def _totals(self, weights: str) -> tuple[str, str]:
-        """Weighted sum (B, D) and sum of the weights (B, 1)."""
+        """Compute weighted sum (B, D) and sum of the weights (B, 1)."""
         g = self._graph
         total = g.add("ReduceSum", g.add("Mul", self._sequence, weights), self._axis, keepdims=0)
         return total, g.add("ReduceSum", weights, self._axis, keepdims=0)
@@ -146,12 +149,12 @@ class PoolingGraph:
         return str(g.add("Div", total, g.add("Where", empty, g.constant(float32(1)), norm)))
 
     def _lowered(self) -> str:
-        """The sequence, with the least number where it is masked."""
+        """Replace masked values by the least number."""
         lowest = self._graph.constant(float32(_LEAST_FLOAT))
         return str(self._graph.add("Where", self._columns, self._sequence, lowest))
 
     def _any(self) -> str:
-        """Whether a row has a step, (B, 1)."""
+        """Tell whether a row has a step, (B, 1)."""
         g = self._graph
         return str(
             g.add("Greater", g.add("ReduceMax", self._shown, axes=[1], keepdims=0), self._zero)
@@ -212,7 +215,7 @@ class PoolingGraph:
 
 
 def add_pooling(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """A pooling as a layer of a model."""
+    """Add a pooling layer of a model."""
     (value,) = values
     if value.mask is None or value.mask not in graph.prefixes:
         raise ValueError(f"Layer {layer.name!r} must get rows padded at the end to become ONNX")

@@ -1,4 +1,4 @@
-"""The answers of a trained text classifier to the texts of a table, without TensorFlow."""
+"""The scoring of a table's texts by a trained text classifier, without TensorFlow."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,13 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import RAW_SCORES
 
 GRAPH, TOKENS = "model.onnx", Tokenizer.file
-"""Files of a run from which ONNX Runtime answers, written by `gru_training.sentiment.served.onnx`:
-word ids to logits, and texts to tokens."""
+"""Files of a run for ONNX Runtime, written by `gru_training.sentiment.served.onnx`: word ids to
+logits, and texts to tokens.
+"""
 DIGEST = "run"
-"""Key in the graph's metadata of the digest of the files that it was made from."""
+"""Key in the graph's metadata for the digest of the files from which it was made."""
 SLICE = 512
-"""Texts tokenized at once."""
+"""Number of texts that are tokenized at once."""
 _FILES = (
     "config.json",
     "model.keras",
@@ -35,12 +36,12 @@ _FILES = (
 
 
 def model_digest(run: SentimentRun) -> str:
-    """The digest of the files that determine a run's answers."""
+    """Compute the digest of the files that determine a run's answers."""
     return run.digest([name for name in _FILES if (run.path / name).is_file()])
 
 
 def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
-    """The scorer of a run that holds a graph of ONNX made from its present files, else None.
+    """Load the scorer of a run whose ONNX graph was made from its present files; otherwise None.
 
     Raises:
         RunDirectoryError: The graph cannot be loaded.
@@ -51,7 +52,7 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    # Batches are answered side by side, each by one thread: see `BatchLimits.in_flight`.
+    # Batches are answered in parallel, each by one thread: see `BatchLimits.in_flight`.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # what goes wrong is raised
     try:
@@ -67,9 +68,9 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
 
 
 class GraphScorer:
-    """The model of a sentiment run in ONNX Runtime; answers as the Keras model does.
+    """The model of a sentiment run in ONNX Runtime, with the answers of the Keras model.
 
-    A missing text is read as an empty one, whose answer is about the shares of the classes.
+    A missing text counts as empty; its answer is about the shares of the classes.
 
     Args:
         run: A complete run.
@@ -92,7 +93,7 @@ class GraphScorer:
         self._background = ThreadPoolExecutor(1)
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
-        """Tokenize texts, in the background: the runtime answers meanwhile.
+        """Tokenize texts in the background, while the runtime answers.
 
         Raises:
             RowError: The column holds no texts.
@@ -107,7 +108,7 @@ class GraphScorer:
         return self._columns.batch(self._head.answers_of(logits))
 
     def word_ids(self, texts: Sequence[bytes]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Word ids and their counts, slice by slice, of N texts."""
+        """Yield word ids and their counts, slice by slice, of N texts."""
         for start in range(0, len(texts), SLICE):
             rows = [
                 self._tokens(text)[-self._max_tokens :] for text in texts[start : start + SLICE]
@@ -146,18 +147,18 @@ class TokenizedTexts:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """Place in the ids at which each text begins, (N,)."""
+        """The position in the ids at which each text begins, (N,)."""
         starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
         return starts
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each text, (N,) int64."""
+        """The number of tokens of each text, (N,) int64."""
         lengths: np.ndarray = self._ids[1]
         return lengths
 
     def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """The labels of some of the texts."""
+        """Return the labels of some of the texts."""
         lengths = self.lengths[rows]
         padded = np.full((len(rows), max(1, lengths.max())), PADDING, np.int32)  # (B, T)
         steps = np.arange(padded.shape[1])
@@ -167,7 +168,7 @@ class TokenizedTexts:
 
 
 def strings(texts: pa.Array) -> list[bytes]:
-    """N texts, those that are missing as empty ones."""
-    # Not by to_numpy, which loads pandas.
+    """Return N texts, with missing ones as empty."""
+    # to_numpy is not used because it loads pandas.
     packed: list[bytes] = text_column(texts).cast(pa.large_binary()).to_pylist()
     return packed

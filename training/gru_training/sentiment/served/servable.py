@@ -1,4 +1,4 @@
-"""A text classifier as an export needs it: its signatures, and requests with its answers.
+"""The export of a text classifier: its signatures, and requests with their answers.
 
 B texts, C classes, T tokens of the longest text, L layers, R directions, U units, S the size of
 the streaming state.
@@ -41,7 +41,7 @@ from keras_gru import portable
 def text_signatures(
     preprocessor: TextPreprocessor, words: Vocabulary, head: Head, streaming_size: int, by_row: bool
 ) -> dict[str, Signature]:
-    """The signatures of a text classifier.
+    """Return the signatures of a text classifier.
 
     `serving_default`, from `text` (B,) to the outputs of the head; `classify`, or `regress` of a
     number, from `inputs` (B,), tf.Examples with one string feature `text`, to `classes` (B, C), the
@@ -117,7 +117,7 @@ def text_signatures(
 
 
 def _inputs(signatures: Mapping[str, Signature], head: Head, size: int) -> dict[str, Any]:
-    """The inputs of each signature by name."""
+    """List the inputs of each signature by name."""
 
     def texts(*names: str) -> dict[str, tf.TensorSpec]:
         return {name: tf.TensorSpec((None,), tf.string, name) for name in names}
@@ -136,7 +136,10 @@ def _inputs(signatures: Mapping[str, Signature], head: Head, size: int) -> dict[
 def _networks(
     logits: Any, steps: SentimentSteps, attribution: Attribution, head: Head
 ) -> dict[str, Network]:
-    """The networks in TensorFlow by name; see `gru_training.sentiment.served.onnx.GraphWriter`."""
+    """Return the networks in TensorFlow by name.
+
+    See `gru_training.sentiment.served.onnx.GraphWriter`.
+    """
 
     def step(token_ids: Any, state: Any) -> dict[str, Any]:
         found, after = steps.advance(token_ids, state)
@@ -159,7 +162,10 @@ def _networks(
 def _explain(
     logits_of: Any, attribution: Attribution, head: Head, token_ids: Any, place: Any = None
 ) -> dict[str, Any]:
-    """The numbers of the signature `attribution` for word ids (B, T); numbers (B,) of classes."""
+    """Return the numbers of the signature `attribution` for word ids (B, T).
+
+    Numbers (B,) of classes.
+    """
     logits = logits_of(token_ids)
     explained = head.foremost(logits)
     if place is not None:
@@ -191,7 +197,7 @@ class SentimentServable(Servable):
         self._run = run
         self._model = run.load_model()
         self._preprocessor = run.preprocessor()
-        # One graph for all signatures, and for the hundreds of texts asked below.
+        # One graph serves all signatures, and the hundreds of texts asked below.
         self._logits = tf.function(
             partial(self._model, training=False),
             input_signature=[tf.TensorSpec((None, None), tf.int32)],
@@ -216,7 +222,7 @@ class SentimentServable(Servable):
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
 
     def golden(self) -> list[Request]:
-        """Requests on held-out texts, with the answers of the Keras model."""
+        """Return requests on held-out texts with the answers of the Keras model."""
         requests: list[Request] = []
         start = 0
         for size in _GOLDEN_BATCHES:
@@ -234,9 +240,10 @@ class SentimentServable(Servable):
         return requests
 
     def warmup(self, golden: Sequence[Request]) -> list[Request]:  # noqa: ARG002
-        """Requests with the batch sizes and text lengths in use.
+        """Return requests with the batch sizes and text lengths in use.
 
-        Of all signatures but `attribution`: few ask it, and it would double the time of a start.
+        They cover all signatures but `attribution`, which few clients use and which would double
+        the time of a start.
         """
         texts = sorted(self._texts[1:], key=len)
         lengths = [texts[round(q * (len(texts) - 1))] for q in (0.0, 0.5, 0.95, 1.0)]
@@ -256,7 +263,7 @@ class SentimentServable(Servable):
         return requests
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
-        """Scores of held-out texts token by token: the Keras model beside `step`."""
+        """Compute scores of held-out texts token by token: by the Keras model and by `step`."""
         return self._stream() if "step" in self.signatures else None
 
     def _stream(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -270,7 +277,7 @@ class SentimentServable(Servable):
             yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
 
     def reference(self) -> Request:
-        """Held-out texts with the answers that the run keeps of them."""
+        """Return held-out texts with the run's stored answers."""
         rows = list(itertools.islice(self._run.test_predictions(), _REFERENCE_TEXTS))
         predicted = [row.predicted for row in rows]
         scores = np.array([row.scores for row in rows], np.float32)
@@ -289,12 +296,12 @@ class SentimentServable(Servable):
         return Request("serving_default", {"text": encoded([row.text for row in rows])}, outputs)
 
     def onnx(self) -> OnnxModel:
-        """The networks as graphs of ONNX."""
+        """Return the networks as ONNX graphs."""
         writer = GraphWriter(self._model, self._preprocessor.max_tokens, self._head)
         return written(self.module.described(), writer)
 
     def card(self) -> dict[str, Any]:
-        """Return the entries of this task on the model card."""
+        """Return this task's entries of the model card."""
         return {
             "target": self._head.kind,
             "classes": list(self._run.classes),
@@ -313,7 +320,7 @@ class SentimentServable(Servable):
         return {"temperature": run.temperature.value, "decision": to_dict(run.decision)}
 
     def _attribution_of(self, texts: Sequence[str], named: bool = False) -> Request:
-        """A request to `attribution`, with the answers of the signature's own arithmetic.
+        """Make a request to `attribution` with the answers of the signature's own arithmetic.
 
         Args:
             texts: Texts to explain.
@@ -328,7 +335,7 @@ class SentimentServable(Servable):
         return Request("attribution", inputs, outputs)
 
     def _completeness(self) -> dict[str, Any]:
-        """Measure the gap between attributions and what they explain, on held-out texts."""
+        """Measure the difference between attributions and what they explain, on held-out texts."""
         texts = self._texts[1 : _EXPLAINED_TEXTS + 1]
         found = self._attribution_of(texts).outputs
         explained = found["value"] - found["baseline"]
@@ -342,7 +349,7 @@ class SentimentServable(Servable):
         }
 
     def _golden_examples(self, texts: list[str]) -> Request:
-        """A request to the API of TF Serving that takes tf.Examples."""
+        """Make a request to the API of TF Serving that takes tf.Examples."""
         scores = self._scores_of(self._ids(texts))
         inputs = {"text": encoded(texts)}
         if self._head.kind == "number":
@@ -362,7 +369,8 @@ class SentimentServable(Servable):
         return {name: value.numpy() for name, value in answers.items()}
 
     def _golden_gates(self, texts: list[str]) -> Request:
-        # The signature's own arithmetic for the gates; for the scores the model on each prefix.
+        # The gates come from the signature's own arithmetic, the scores from the model on each
+        # prefix.
         answer = self.signatures["gates"](tf.constant(texts))
         outputs = {name: value.numpy() for name, value in answer.items()}
         ids = self._ids(texts).numpy()
@@ -372,7 +380,10 @@ class SentimentServable(Servable):
         return Request("gates", {"text": encoded(texts)}, outputs)
 
     def _golden_steps(self, texts: list[str]) -> list[Request]:
-        """A chain of steps; each takes the state that the Keras model's own layers lead to."""
+        """Make a chain of steps.
+
+        Each takes the state that results from the Keras model's own layers.
+        """
         requests = []
         state = np.zeros((len(texts), self._size), np.float32)
         ids = np.zeros((len(texts), 0), np.int32)
@@ -386,7 +397,7 @@ class SentimentServable(Servable):
         return requests
 
     def _token_columns(self, texts: Sequence[str]) -> Iterator[tuple[Any, np.ndarray]]:
-        """The tokens of texts, one of each at a time, and which texts have one there."""
+        """Return the tokens of texts, one of each at a time, and which texts have one there."""
         columns = self._preprocessor.tokens(tf.constant(texts)).to_tensor("")
         for t in range(min(columns.shape[1], _STREAMED_TOKENS)):
             yield columns[:, t], columns[:, t].numpy() != b""

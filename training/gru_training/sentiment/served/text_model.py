@@ -1,4 +1,4 @@
-"""A Keras model that takes texts: preprocessing, classifier and calibrated probabilities in one."""
+"""A Keras model of texts that contains preprocessing, classifier and calibrated probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 @keras.saving.register_keras_serializable(package="gru_training")
 class WordIds(keras.layers.Layer):
-    """Texts (B,) to padded word ids (B, T).
+    """Converts texts (B,) to padded word ids (B, T).
 
     Args:
         tokens: The known words, without those for padding and unknown ones.
@@ -50,7 +50,7 @@ class WordIds(keras.layers.Layer):
         return keras.KerasTensor((text.shape[0], None), "int32")
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {
             **super().get_config(),
             "tokens": self.words,
@@ -62,9 +62,9 @@ class WordIds(keras.layers.Layer):
 
 
 def build_text_model(run: SentimentRun) -> keras.Model:
-    """The model of a run, from texts (B,) string to probabilities (B, C) float32.
+    """Build the model of a run, from texts (B,) string to probabilities (B, C) float32.
 
-    Of a number to estimate it answers the number, (B, 1).
+    For a number to estimate it answers the number, (B, 1).
     """
     tokens = run.vocabulary.tokens[len(RESERVED) :]
     text = keras.Input((), dtype="string", name="text")
