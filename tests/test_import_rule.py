@@ -177,7 +177,10 @@ with RunWriter(folder, "run") as writer:
 @pytest.mark.slow
 def test_without_posix_every_module_imports_and_results_are_published(tmp_path):
     modules = [
-        module_name(path) for folder in PACKAGES.values() for path in sorted(folder.rglob("*.py"))
+        module_name(path)
+        for folder in PACKAGES.values()
+        for path in sorted(folder.rglob("*.py"))
+        if "ray" not in path.stem.split("_")  # Ray itself, as installed here, needs them
     ]
     done = run_without_posix(PUBLISH, str(tmp_path), *modules)
     assert done.returncode == 0, done.stderr
