@@ -21,10 +21,6 @@ COMMANDS = {
         "gru_serving.commands.serve",
         "serve SavedModels over gRPC and REST, with TF Serving's flags",
     ),
-    "deploy-ray": (
-        "gru_serving.commands.deploy_ray",
-        "serve models with Ray Serve, in replicas on the machines of a cluster",
-    ),
     "playground": (
         "gru_serving.commands.playground",
         "serve models on this machine and open the page on which to try them",
@@ -68,6 +64,10 @@ COMMANDS = {
     "label": (
         "gru_serving.commands.rollout:label",
         "show, set or remove version labels of a server",
+    ),
+    "deploy-ray": (
+        "gru_serving.commands.deploy_ray",
+        "serve models with Ray Serve, in replicas on the machines of a cluster",
     ),
     "conformance": (
         "gru_serving.commands.conformance",

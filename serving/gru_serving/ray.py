@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from gru_serving.config.files import ServedModel, read_model_config, single_model
-from gru_serving.config.flags import FLAGS, Flags
+from gru_serving.config.flags import FLAGS, REPLICA_FLAGS, Flags
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import InvalidArgument, Unimplemented
 from gru_serving.inference.service import Inference
@@ -34,23 +34,6 @@ from gru_serving.telemetry.server_log import start_log
 
 APPLICATION, DEPLOYMENT = "keras-gru", "models"
 """Names in Ray Serve."""
-
-REPLICA_FLAGS = frozenset(
-    """
-    allow_version_labels_for_unavailable_models batching_parameters_file drain_seconds
-    enable_batching enable_model_warmup enable_per_model_batching_parameters
-    enable_serialization_as_tensor_content enable_signature_method_name_check
-    file_system_poll_wait_seconds grpc_max_threads isolate_models load_retry_interval_micros
-    load_timeout_seconds max_num_load_retries max_request_mib max_requests_mib num_load_threads
-    num_request_iterations_for_warmup num_tflite_interpreters_per_pool num_tflite_pools
-    num_unload_threads per_process_gpu_memory_fraction prefer_tflite_model
-    rest_api_enable_cors_support rest_api_timeout_in_ms runtime saved_model_tags
-    servable_versions_always_present strict_integers tensorflow_inter_op_parallelism
-    tensorflow_intra_op_parallelism tensorflow_session_config_file tensorflow_session_parallelism
-    trial_load
-    """.split()  # noqa: SIM905 (a name a line would fill a page)
-)
-"""Flags of the server that a replica honours; the others are about its listeners and logs."""
 
 MAX_REQUESTS = 100
 """Requests that a proxy sends to a replica before one of them is answered."""

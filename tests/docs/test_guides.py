@@ -166,7 +166,7 @@ def test_little_is_not_run():
     found = [block for page in pages() if page.startswith(FOLDERS) for block in blocks(page)]
     counts = Counter(block.mark for block in found if block.language in CODE)
     assert counts[""] > 50
-    assert counts["not run"] <= 14
+    assert counts["not run"] <= 19  # what needs other machines, root or an image
     assert counts["parsed"] + counts["checked"] <= 26
 
 

@@ -6,12 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import ray
-from ray import serve
-
 from gru_serving.commands.terminal import command_parser, run_command
-from gru_serving.config.flags import FLAGS, parse_flags
-from gru_serving.ray import REPLICA_FLAGS, deploy, deployment
+from gru_serving.config.flags import FLAGS, REPLICA_FLAGS, parse_flags
 
 _EXAMPLES = """examples:
   ray start --head
@@ -59,6 +55,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _deploy(arguments: argparse.Namespace) -> int:
+    import ray
+    from ray import serve
+
+    from gru_serving.ray import deploy, deployment
+
     given = {name: getattr(arguments, name) for name in sorted(REPLICA_FLAGS)}
     flags = parse_flags([f"--{key}={value}" for key, value in given.items() if value is not None])
     application = deployment(arguments.config, flags, **_options(arguments))

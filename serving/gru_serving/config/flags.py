@@ -250,6 +250,23 @@ class Flags:
 
 FLAGS: tuple[Field[Any], ...] = fields(Flags)
 
+REPLICA_FLAGS = frozenset(
+    """
+    allow_version_labels_for_unavailable_models batching_parameters_file drain_seconds
+    enable_batching enable_model_warmup enable_per_model_batching_parameters
+    enable_serialization_as_tensor_content enable_signature_method_name_check
+    file_system_poll_wait_seconds grpc_max_threads isolate_models load_retry_interval_micros
+    load_timeout_seconds max_num_load_retries max_request_mib max_requests_mib num_load_threads
+    num_request_iterations_for_warmup num_tflite_interpreters_per_pool num_tflite_pools
+    num_unload_threads per_process_gpu_memory_fraction prefer_tflite_model
+    rest_api_enable_cors_support rest_api_timeout_in_ms runtime saved_model_tags
+    servable_versions_always_present strict_integers tensorflow_inter_op_parallelism
+    tensorflow_intra_op_parallelism tensorflow_session_config_file tensorflow_session_parallelism
+    trial_load
+    """.split()  # noqa: SIM905 (a name a line would fill a page)
+)
+"""Flags that a replica of Ray Serve honours; the others are about listeners, logs and processes."""
+
 
 def notes(flags: Flags) -> list[str]:
     """List the startup messages about flags that were set but have no effect."""

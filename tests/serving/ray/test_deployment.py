@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gru_serving.config.files import single_model
-from gru_serving.config.flags import FLAGS, Flags
+from gru_serving.config.flags import FLAGS, REPLICA_FLAGS, Flags
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.predict_pb2 import PredictRequest
 
@@ -53,7 +53,7 @@ def test_a_replica_answers_grpc(replica):
 
 
 def test_flags_that_no_replica_honours_are_refused(exports):
-    from gru_serving.ray import REPLICA_FLAGS, deployment
+    from gru_serving.ray import deployment
 
     assert {one.name for one in FLAGS} > REPLICA_FLAGS
     base = exports.version("one").parent
