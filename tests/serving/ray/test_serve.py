@@ -1,80 +1,28 @@
-"""Models behind Ray Serve on two nodes: the answers of the server itself, and faults survived."""
+"""Models behind Ray Serve on two nodes: the answers of TF Serving, and faults survived."""
 
-import json
 import shutil
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from tests.serving.conformance.refusals import REFUSALS, affine
 
 from gru_serving.client import connect
-from gru_serving.config.flags import Flags
+from gru_serving.config.flags import Flags, parse_flags
+from gru_serving.conformance import kit
+from gru_serving.conformance.models import FLAGS, make_models
+from gru_serving.conformance.server import Server
 from gru_serving.errors import ServingError
 from gru_serving.protos import pool
-from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
-from tests.serving.messages import (
-    BOTH,
-    HALF,
-    examples,
-    metadata,
-    multi_inference,
-    predict,
-    regression,
-    status,
-)
-from tests.serving.raw_http import HALF_URL, raw
+from tests.made_once import made_once
 from tests.serving.ray.cluster import two_nodes
-from tests.serving.servers import CONFIG, running
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.long
-
-TEXT, AFFINE = "/v1/models/text", "/v1/models/affine"
-WITH_EXPORT = """
-model_config_list {{
-  config {{ name: "one" base_path: "{root}" model_platform: "tensorflow" }}
-"""
-EXAMPLE = '{"signature_name": "%s", "examples": [{"x": 3.0}, {"x": 4.0}]}'
-REST = [
-    ("GET", TEXT, None),
-    ("GET", f"{HALF_URL}/versions/1", None),
-    ("GET", f"{AFFINE}/metadata", None),
-    ("GET", f"{AFFINE}/labels/stable/metadata", None),
-    ("GET", "/v1/models/one/metadata", None),
-    ("GET", "/models", None),
-    ("GET", "/elsewhere", None),
-    ("PUT", TEXT, "{}"),
-    ("POST", f"{TEXT}:predict?verbose=1", "{}"),
-    ("POST", f"{TEXT}:predict", '{"instances": ["good film", "bad"]}'),
-    ("POST", f"{TEXT}:predict", '{"inputs": ["good film", "bad"]}'),
-    ("POST", "/v1/models/one:predict", '{"instances": ["good film", "bad"]}'),
-    ("POST", "/v1/models/one:predict", '{"inputs": ["good film", "bad"]}'),
-    ("POST", "/v1/models/one:predict", '{"instances": [1]}'),
-    ("POST", f"{AFFINE}/labels/canary:predict", '{"inputs": {"x": [[1, 2, 3]], "b": [[4]]}}'),
-    ("POST", f"{AFFINE}/versions/1:predict", '{"instances": [{"x": [1, 2, 3], "b": [4]}]}'),
-    ("POST", f"{HALF_URL}:classify", EXAMPLE % "classify_x_to_y"),
-    ("POST", f"{HALF_URL}:regress", EXAMPLE % "regress_x_to_y"),
-    *(refusal.rest for refusal in REFUSALS.values() if refusal.rest),
-]  # fmt: skip
-GRPC = [
-    ("GetModelStatus", status(model_spec={"name": "affine"})),
-    ("GetModelMetadata", metadata(model_spec={"name": HALF}, metadata_field=["signature_def"])),
-    ("Predict", predict("one", texts=[b"good film", b"bad"])),
-    ("Predict", predict(HALF, x=np.float32([1, 4]))),
-    ("Predict", affine(label="canary")),
-    ("Predict", affine(version=1)),
-    ("Classify", examples(HALF, "classify_x_to_y", 3.0, 4.0)),
-    ("Regress", regression(HALF, "regress_x_to_y", 3.0, 4.0)),
-    ("MultiInference", multi_inference(*BOTH)),
-    *(refusal.grpc for refusal in REFUSALS.values() if refusal.grpc),
-]
 
 
 @pytest.fixture(scope="module")
@@ -91,51 +39,26 @@ def deploy(cluster, path, flags=None, **options):
     ray.deploy(made, cluster.port, cluster.rest_port, "127.0.0.1")
 
 
-def parsed(text):
-    return text_format.Parse(text, ModelServerConfig(), descriptor_pool=pool.POOL)
-
-
-def over_rest(server, method, path, body):
-    answered, content, headers = raw(server, method, path, body)
-    if answered == 200 and path.endswith("/metadata"):
-        content = json.loads(content)  # signatures come in any order
-    return answered, content, headers["content-type"]
-
-
-def over_grpc(server, method, message):
-    service = "ModelService" if method == "GetModelStatus" else "PredictionService"
-    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        call = channel.unary_unary(f"/tensorflow.serving.{service}/{method}")
-        try:
-            answer = call(message.SerializeToString(deterministic=True), timeout=30)
-        except grpc.RpcError as error:
-            return error.code(), error.details()
-    if method == "GetModelMetadata":
-        signatures = SignatureDefMap()
-        GetModelMetadataResponse.FromString(answer).metadata["signature_def"].Unpack(signatures)
-        return signatures
-    return answer
-
-
-def test_same_answers_as_the_server(cluster, models, exports, tmp_path):
-    config = tmp_path / "models.config"
-    text = CONFIG.format(root=models).replace(
-        "model_config_list {", WITH_EXPORT.format(root=exports.version("one").parent), 1
-    )
+def test_answers_are_those_of_tensorflow_serving(cluster, tmp_path):
+    models = tmp_path / "models"
+    shutil.copytree(made_once("conformance", make_models), models)
+    text = kit.CONFIG.read_text().replace("$models", str(models))
+    config = models / "models.config"
     config.write_text(text)
-    labels = {"allow_version_labels_for_unavailable_models": True}
     with pytest.raises(RuntimeError, match=r"no replica starts: FailedPrecondition: .* label"):
         deploy(cluster, config, Flags(trial_load="never"), num_replicas=1)
-    deploy(cluster, config, Flags(trial_load="never", **labels), num_replicas=1)
-    flags = f"--model_config_file={config}", *(f"--{name}=true" for name in labels)
-    with running(tmp_path / "log", *flags) as server:
-        for request in REST:
-            assert over_rest(cluster, *request) == over_rest(server, *request), request
-        for request in GRPC:
-            assert over_grpc(cluster, *request) == over_grpc(server, *request), request
-        with connect(cluster.grpc) as client, pytest.raises(ServingError, match="deploy-ray"):
-            client.reload(parsed(text))
-    assert len(REST) + len(GRPC) > 80
+    flags = parse_flags([f"--{flag}" for flag in FLAGS if "healthcheck" not in flag])
+    deploy(cluster, config, flags, num_replicas=1)
+    # A replica does not see a client's deadline, and would go on with that run beside the others.
+    cases = [case for case in kit.all_cases() if case.name != "a deadline (grpc)"]
+    with Server(cluster.grpc, cluster.rest, str(models), timeout=30) as server:
+        found = kit.ask(server, cases, kit.read_deviations(kit.DEVIATIONS))
+    assert [one for one in found if one.verdict == kit.DEVIATES] == []
+    not_offered = {one.case.topic for one in found if one.verdict == kit.NOT_OFFERED}
+    assert not_offered == {"reload", "transport"}  # reloads, and health over gRPC
+    assert kit.counts(found)[kit.SAME] > 400
+    with connect(cluster.grpc) as client, pytest.raises(ServingError, match="deploy-ray"):
+        client.reload(text_format.Parse(text, ModelServerConfig(), descriptor_pool=pool.POOL))
 
 
 @pytest.fixture(scope="module")
@@ -227,8 +150,7 @@ def highest(cluster):
 def test_replicas_follow_the_load(cluster, base):
     scaling = {
         "min_replicas": 1, "max_replicas": 2, "target_ongoing_requests": 1,
-        "upscale_delay_s": 0.5, "downscale_delay_s": 1, "metrics_interval_s": 0.5,
-        "look_back_period_s": 2,
+        "upscale_delay_s": 0.5, "downscale_delay_s": 1,
     }  # fmt: skip
     deploy(cluster, base, num_replicas="auto", autoscaling_config=scaling)
     wait_until(lambda: len(cluster.replicas()) == 1)
