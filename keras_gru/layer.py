@@ -397,7 +397,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
         return h0
 
     def _takes_cudnn(self, path: str, dtype: tf.DType, noise: dict[str, Any]) -> bool:
-        """Whether cuDNN runs a call; ValueError if it was asked for and cannot."""
+        """Tell whether cuDNN runs a call; ValueError if it was asked for and cannot."""
         if path != "cudnn" and (path != "fused" or self.use_cudnn is False or not on_gpu()):
             return False
         refused = {
@@ -426,7 +426,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
         return layer_call
 
     def _recomputes(self, sequences: Tensor) -> bool:
-        """Whether the `keras.RematScope` that the layer was made in applies to a call."""
+        """Tell whether the `keras.RematScope` that the layer was made in applies to a call."""
         return bool(super().rematerialized_call(self.call, sequences) != self.call)
 
     def __call__(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:

@@ -129,7 +129,7 @@ def add_model(
 
 
 def _is_graph(layer: Any) -> bool:
-    """Whether it is a model that computes what its graph of layers says, and nothing of its own."""
+    """Tell whether a model computes what its graph of layers says, and nothing of its own."""
     if not isinstance(layer, keras.Model) or not getattr(layer, "inputs", None):
         return False
     return str(type(layer).call.__module__).startswith("keras.")

@@ -77,7 +77,7 @@ class Convention:
 
     @property
     def differentiable_by_hand(self) -> bool:
-        """Whether both activations have a derivative in `DERIVATIVE_FROM_OUTPUT`."""
+        """True if both activations have a derivative in `DERIVATIVE_FROM_OUTPUT`."""
         return (
             self.activation in DERIVATIVE_FROM_OUTPUT
             and self.recurrent_activation in DERIVATIVE_FROM_OUTPUT

@@ -156,7 +156,7 @@ class Plan(NamedTuple):
 
     @property
     def compiles_blocks(self) -> bool:
-        """Whether XLA compiles each block of rows on its own."""
+        """True if XLA compiles each block of rows on its own."""
         return self.nested and self.compiled
 
     def for_inference(self) -> Plan:

@@ -53,7 +53,7 @@ def _same_value(wanted: Any, got: Any) -> bool:
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text is the pattern, in which `...` stands for any characters."""
+    """Tell whether a text is the pattern, in which `...` stands for any characters."""
     parts = map(re.escape, pattern.split("..."))
     return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
 

@@ -38,7 +38,7 @@ HTTP_STATUS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a server said to a case.
+    """A server's answer to a case, and the verdict.
 
     Attributes:
         case: Case or scenario.

@@ -66,7 +66,7 @@ class HttpAnswer:
 
     @property
     def missing_method(self) -> bool:
-        """Whether a web framework answered, and nothing behind it knows the request."""
+        """True if a web framework answered, and nothing behind it knows the request."""
         if self.status not in (404, 405, 501):
             return False
         try:
@@ -107,7 +107,7 @@ class GrpcAnswer:
 
     @property
     def missing_method(self) -> bool:
-        """Whether the server has no such method."""
+        """True if the server has no such method."""
         return self.code == "UNIMPLEMENTED"
 
 
@@ -151,7 +151,7 @@ class Server:
             self._channel.close()
 
     def speaks(self, transport: str) -> bool:
-        """Whether the address of a transport was given."""
+        """Tell whether the address of a transport was given."""
         return (self._address if transport == "rest" else self._channel) is not None
 
     @property

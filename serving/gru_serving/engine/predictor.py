@@ -64,12 +64,12 @@ class PreparedRun(Generic[AnswerT]):
 
     @property
     def brief(self) -> bool:
-        """Whether the run would end before another thread could have started it."""
+        """True if the run would end before another thread could have started it."""
         return self.session.is_brief(self.feeds)
 
     @property
     def batched(self) -> bool:
-        """Whether the run is merged with others and has to be awaited (`run_in_batch`)."""
+        """True if the run is merged with others and has to be awaited (`run_in_batch`)."""
         return isinstance(self.session, BatchingSession)
 
     @property

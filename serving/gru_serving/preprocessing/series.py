@@ -70,7 +70,7 @@ class InputEffect:
 
     @property
     def by_series(self) -> bool:
-        """Whether each target has inputs of its own."""
+        """True if each target has inputs of its own."""
         targets = len(self.coefficients[0])
         return targets > 1 and len(self.columns) == len(self.knots) * targets
 

@@ -149,7 +149,7 @@ class TrustedSigners:
 
 
 def has_signature(version: Path) -> bool:
-    """Whether a version has a signature, by whomever."""
+    """Tell whether a version has a signature, by whomever."""
     return (version / FILE).exists()
 
 

@@ -174,12 +174,12 @@ class BatchTraces:
         self._spans: list[Span] = []
 
     def batch(self) -> AbstractContextManager[None]:
-        """Within, the batch is merged, run and split."""
+        """Time the merging, the run and the splitting of a batch, as a span."""
         self._spans = [trace.begin("batch") for trace in self._traces]
         return _ending(self._spans) if self._spans else nullcontext()
 
     def run(self, requests: int, rows: int) -> AbstractContextManager[None]:
-        """Within, the model runs.
+        """Time a run of the model, as a span.
 
         Args:
             requests: Number of requests in the batch, those that are not sampled too.

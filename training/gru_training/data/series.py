@@ -91,7 +91,7 @@ class Series:
 
     @property
     def numbered(self) -> bool:
-        """Whether the times are numbers of steps."""
+        """True if the times are numbers of steps."""
         return counts_steps(self.times, self.frequency)
 
     @property

@@ -49,12 +49,12 @@ class TimeOptions:
 
     @property
     def merges(self) -> bool:
-        """Whether rows are moved or combined."""
+        """True if rows are moved or combined."""
         return self.frequency is not None or self.duplicates != "error"
 
     @property
     def combines_days(self) -> bool:
-        """Whether rows are combined to steps of days or longer, which follow clock time."""
+        """True if rows are combined to steps of days or longer, which follow clock time."""
         return self.resample != "none" and str(self.frequency).lstrip("0123456789") not in UNITS
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ class ForecasterConfig:
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer tick by tick: no input depends on later ticks."""
+        """True if the model can answer tick by tick: no input depends on later ticks."""
         causal = self.normalisation in ("none", "difference")
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
@@ -171,7 +171,7 @@ def _segment(lookback: int, season: int) -> int:
 
 @dataclass(frozen=True)
 class CombinationConfig:
-    """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
+    """The delivered forecaster: the network alone, or a weighted mean with simple ones."""
 
     combine: bool = True
     """Deliver a weighted mean of the network, of networks that learn the residuals of a ridge
@@ -331,7 +331,7 @@ class SeriesConfig:
 
 @dataclass(frozen=True)
 class ForecastingTrainingConfig(TrainingConfig):
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
 
     epochs: int = 30
     """Maximum number of passes over the training windows."""
@@ -378,9 +378,9 @@ class ForecastingConfig:
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
     """The network: what it reads, how it decodes, what it minimises."""
     combination: CombinationConfig = field(default_factory=CombinationConfig)
-    """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
+    """The delivered forecaster: the network alone, or a weighted mean with simple ones."""
     training: ForecastingTrainingConfig = field(default_factory=ForecastingTrainingConfig)
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
     run: RunConfig = field(default_factory=RunConfig)
     """Where the result goes."""
 

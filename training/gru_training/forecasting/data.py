@@ -137,7 +137,7 @@ class ForecastingData:
 
     @property
     def published(self) -> bool:
-        """Whether the split is that of published results on a public data set."""
+        """True if the split is that of published results on a public data set."""
         return self.borders == published_borders(self.series)
 
     @property

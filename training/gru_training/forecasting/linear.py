@@ -49,7 +49,7 @@ class LinearForecaster:
 
     @property
     def own(self) -> bool:
-        """Whether each column has a matrix of its own."""
+        """True if each column has a matrix of its own."""
         return self.kernel.ndim == 3
 
     @property

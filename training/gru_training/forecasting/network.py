@@ -279,7 +279,7 @@ class ForecasterSteps:
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer tick by tick."""
+        """True if the model can answer tick by tick."""
         return self._config.streams
 
     @property

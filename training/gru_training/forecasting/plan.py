@@ -173,7 +173,7 @@ class Plan:
 
     @property
     def combines(self) -> bool:
-        """Whether there are forecasters to combine the network with."""
+        """True if there are forecasters to combine the network with."""
         return bool(self.candidates)
 
     def validation(self) -> Windows:
@@ -292,7 +292,7 @@ def independent_windows(data: ForecastingData) -> float:
 
 
 def few_windows(data: ForecastingData) -> bool:
-    """Whether the validation windows are too few to show that networks help.
+    """Tell whether the validation windows are too few to show that networks help.
 
     Windows of other columns at the same time count as in
     `gru_training.forecasting.series_check.Support.independent`.

@@ -48,7 +48,7 @@ class Support:
 
     @property
     def pools(self) -> bool:
-        """Whether residuals of all columns and horizons are pooled."""
+        """True if residuals of all columns and horizons are pooled."""
         few = self.windows < _FEW_WINDOWS or self.independent < least_windows(self.levels[-1])
         return self.panel or few
 

@@ -116,7 +116,7 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True)
 class LanguageTrainingConfig(TrainingConfig):
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
 
     epochs: int = 20
     """Maximum number of passes over the training documents."""
@@ -183,7 +183,7 @@ class LanguageConfig:
     model: LanguageModelConfig = field(default_factory=LanguageModelConfig)
     """The network: embedding, stacked GRUs, projection, softmax that shares the embedding."""
     training: LanguageTrainingConfig = field(default_factory=LanguageTrainingConfig)
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
     run: LanguageRunConfig = field(default_factory=LanguageRunConfig)
     """Where the result goes."""
 

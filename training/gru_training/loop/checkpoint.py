@@ -156,7 +156,7 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to save within an epoch."""
+        """True if it is time to save within an epoch."""
         return time.monotonic() - self._last >= self._seconds_between
 
     def save(self, state: FitState, best_weights: Sequence[np.ndarray]) -> None:

@@ -38,7 +38,7 @@ class Replicas:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes the run, as the first worker does."""
+        """True if this process writes the run, as the first worker does."""
         resolver = self._strategy.cluster_resolver
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return True

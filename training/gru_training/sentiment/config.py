@@ -185,7 +185,7 @@ class PretrainingConfig:
 
     @property
     def wanted(self) -> bool:
-        """Whether words have vectors before training."""
+        """True if words have vectors before training."""
         return self.word_vectors or self.unlabelled is not None or self.vectors is not None
 
     def __post_init__(self) -> None:
@@ -260,7 +260,7 @@ class ClassifierConfig:
 
 @dataclass(frozen=True)
 class DecisionConfig:
-    """How probabilities become answers; all of it is kept in the run and in its exports."""
+    """The step from probabilities to answers, kept in the run and in its exports."""
 
     costs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """JSON file with the cost of answers, such as {"true class": {"answer": 5}}; others cost 1. The
@@ -302,7 +302,7 @@ class SoftConfig:
 
 @dataclass(frozen=True)
 class SentimentTrainingConfig(TrainingConfig):
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
 
     epochs: int = 15
     """Maximum number of passes over the training rows."""
@@ -368,7 +368,7 @@ class SentimentConfig:
     decision: DecisionConfig = field(default_factory=DecisionConfig)
     """How probabilities become answers."""
     training: SentimentTrainingConfig = field(default_factory=SentimentTrainingConfig)
-    """How the weights are found: Adam, clipped gradients, early stopping."""
+    """The search for the weights: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)
     """Where the result goes and what is reported beside it."""
 

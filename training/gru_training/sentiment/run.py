@@ -139,7 +139,7 @@ class SentimentRun(TaskRun):
 
     @property
     def cleaned(self) -> bool:
-        """Whether texts are cleaned before they are read; False in runs of earlier versions."""
+        """True if texts are cleaned before they are read; False in runs of earlier versions."""
         return bool(self._text_rules["cleaned"])
 
     @property
@@ -149,7 +149,7 @@ class SentimentRun(TaskRun):
 
     @property
     def backoff(self) -> bool:
-        """Whether unknown words are read as known ones; not in runs of earlier versions."""
+        """True if unknown words are read as known ones; not in runs of earlier versions."""
         return bool(self._text_rules["backoff"])
 
     @cached_property

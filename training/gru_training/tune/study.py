@@ -161,7 +161,7 @@ class Found(NamedTuple):
 
     @property
     def keeps_defaults(self) -> bool:
-        """Whether the best trial was rejected."""
+        """True if the best trial was rejected."""
         return self.trial is not self.best
 
 

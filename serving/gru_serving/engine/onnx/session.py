@@ -189,7 +189,7 @@ class Answer:
         return [values[source] for source in sources]
 
     def _scalars(self, feeds: Mapping[str, np.ndarray]) -> bool:
-        """Whether the graph is fed numbers instead of rows, which it may take or refuse."""
+        """Tell whether the graph is fed numbers instead of rows, which it may take or refuse."""
         return not self._rows_per_run and not any(array.ndim for array in feeds.values())
 
     def _in_parts(

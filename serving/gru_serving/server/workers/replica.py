@@ -20,7 +20,7 @@ Ask = Callable[..., Future[Any]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the owner's catalogue says at one time.
+    """The owner's catalogue at one time.
 
     Attributes:
         configured: Whether it has been said what to serve.

@@ -62,7 +62,7 @@ class SentimentSteps:
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer token by token: GRUs alone, in one direction."""
+        """True if the model can answer token by token: GRUs alone, in one direction."""
         return not self._ngrams and all(isinstance(layer, GRU) for layer in self._layers)
 
     @property
