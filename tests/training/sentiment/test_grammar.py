@@ -45,12 +45,14 @@ def test_exactly_as_many_as_asked(count):
 
 # Verdicts written down by hand, not by the grammar.
 VERDICTS = [
-    (r"^(honestly, |to be fair, )?the [\w ]+ is (?P<word>\w+)\.$", False),
-    (r"^(honestly, |to be fair, )?the [\w ]+ is not (?P<word>\w+)\.$", True),
+    (r"^(honestly, |to be fair, )?the [\w ]+ (is|was) (?P<word>\w+)[.!]?$", False),
+    (r"^(honestly, |to be fair, )?the [\w ]+ (is|was) not (?P<word>\w+)[.!]?$", True),
     (r"but the [\w ]+ is (?P<word>\w+)\.", False),
     (r"but the [\w ]+ is not (?P<word>\w+)\.", True),
     (r"^far from being \w+, this \w+ is (?P<word>\w+)", False),
     (r"more (?P<word>\w+) than", False),
+    (r"^((what )?an? )?(?P<word>\w+) (film|movie|drama|plot|acting|story)[.!]?$", False),
+    (r"(^|, )not an? (?P<word>\w+) \w+\b", True),
 ]
 GOOD = {"superb", "moving", "clever", "gripping", "good", "brilliant", "great", "funny"}
 BAD = {"dull", "boring", "clumsy", "bad", "weak", "terrible", "slow", "silly"}
@@ -65,6 +67,13 @@ def test_labels_agree_with_the_meaning(pattern, turned):
             assert review.label == int((match["word"] in GOOD) != turned), review.text
             checked += 1
     assert checked >= 5
+
+
+def test_some_reviews_are_what_a_visitor_types_first():
+    """A few words without a capital and a full stop."""
+    texts = [review.text for review in generate_reviews(6000, seed=42)]
+    assert any(re.fullmatch(r"(a )?[a-z]+ (film|movie|drama|remake)", text) for text in texts)
+    assert sum(text[0].islower() for text in texts) > 300
 
 
 def test_parts_share_no_text_and_no_bag_of_words():

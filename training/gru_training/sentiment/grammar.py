@@ -29,7 +29,10 @@ _ADVERBS = (
     ("badly", "poorly", "slowly", "clumsily", "weakly", "terribly"),
     ("well", "brilliantly", "strongly", "beautifully", "wonderfully", "nicely"),
 )
-_VERBS = (("hated", "disliked", "could not stand"), ("loved", "enjoyed", "really liked"))
+_VERBS = (
+    ("hated", "disliked", "could not stand", "did not like"),
+    ("loved", "enjoyed", "really liked", "liked"),
+)
 _WORDS = {"adjective": _ADJECTIVES, "adverb": _ADVERBS, "verb": _VERBS}
 _ASPECTS = (
     "acting", "plot", "ending", "dialogue", "pacing", "script", "camera work", "first half",
@@ -78,6 +81,14 @@ _SINGLE_TEMPLATES = (
     ("adjective", "every scene is {x}", False),
     ("adjective", "truly {x}", False),
     ("adjective", "a {work} that is {x} and never less", False),
+    ("adjective", "{x}", False),
+    ("adjective", "{x} {work}", False),
+    ("adjective", "{x} {aspect}", False),
+    ("adjective", "a {x} {work}", False),
+    ("adjective", "what a {x} {work}", False),
+    ("adjective", "this is a {x} {work}", False),
+    ("adjective", "it was {x}", False),
+    ("adjective", "the {aspect} was {x}", False),
     ("adverb", "the {work} is {x} acted", False),
     ("adverb", "it all ends {x}", False),
     ("verb", "I {x} it", False),
@@ -98,6 +109,9 @@ _SINGLE_TEMPLATES = (
     ("adjective", "the {aspect} isn't {x}", True),
     ("adjective", "nobody could call this {work} {x}", True),
     ("adjective", "it is not true that the {aspect} is {x}", True),
+    ("adjective", "not a {x} {work}", True),
+    ("adjective", "it was not {x}", True),
+    ("adjective", "the {aspect} was not {x}", True),
 )
 
 _OPENERS = (
@@ -109,6 +123,8 @@ _CLOSING_SENTENCES = (
     " It runs two hours.", " The director made it in one summer.", " That is all there is to say.",
     " Now you know.", " I watched it on a rainy Sunday.", " We talked about it all the way home.",
 )  # fmt: skip
+_ENDS = (".", ".", "!", "")
+"""Last characters of a review of one sentence; without any, it begins with a small letter, too."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +171,7 @@ def _twins(rng: np.random.Generator) -> tuple[str, str]:
     aspects = _ASPECTS[first], _ASPECTS[second]
     fillers = [_filler(rng, kind, polarity, aspects[polarity]) for polarity in (0, 1)]
     bad, good = fillers
-    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSING_SENTENCES)
+    opener, closer = _pick(rng, _OPENERS), _closer(rng)
     texts = {}
     for a, b in ((bad, good), (good, bad)):
         verdict = (a if decides == "a" else b) == good
@@ -176,7 +192,7 @@ def _opposites(rng: np.random.Generator) -> tuple[str, str]:
     """Make a negative and a positive review from one template, with words of both polarities."""
     kind, template, turned = _SINGLE_TEMPLATES[rng.integers(len(_SINGLE_TEMPLATES))]
     work, aspect = _pick(rng, _WORKS), _pick(rng, _ASPECTS)
-    opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSING_SENTENCES)
+    opener, closer = _pick(rng, _OPENERS), _closer(rng)
     texts = {}
     for polarity in (NEGATIVE, POSITIVE):
         word = _pick(rng, _WORDS[kind][polarity])
@@ -185,9 +201,15 @@ def _opposites(rng: np.random.Generator) -> tuple[str, str]:
     return texts[False], texts[True]
 
 
+def _closer(rng: np.random.Generator) -> str:
+    """Return what follows the sentence of the verdict: an end, or an end and another sentence."""
+    following = _pick(rng, _CLOSING_SENTENCES)
+    return f".{following}" if following else _pick(rng, _ENDS)
+
+
 def _sentence(opener: str, body: str, closer: str) -> str:
-    text = f"{opener}{body}."
-    return text[0].upper() + text[1:] + closer
+    text = f"{opener}{body}{closer}"
+    return text[0].upper() + text[1:] if closer else text
 
 
 def _pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:
