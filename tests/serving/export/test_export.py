@@ -51,7 +51,7 @@ def test_scores_of_every_signature_are_divided_by_the_temperature(run, version, 
     text = next(row.text for row in run.test_predictions())
     logits = run.load_model()(run.preprocessor()(tf.constant([text]))).numpy()[0]
     # Shares of GRU and regression are of the best size; otherwise nothing would be seen.
-    assert name == "both" or abs(run.temperature.value - 1) > 0.05
+    assert name == "both" or abs(run.temperature.value - 1) > 0.01
     powers = np.exp(logits.astype(np.float64) / run.temperature.value)
     expected = powers / powers.sum()
     signatures = tf.saved_model.load(str(version)).signatures
