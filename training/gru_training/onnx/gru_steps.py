@@ -35,6 +35,20 @@ def standard_weights(layer: Any) -> GRUWeights:
 
 def add_step(graph: OnnxGraph, weights: GRUWeights, inputs: str, h: str) -> str:
     """Add one step of states `h` (..., U) with projected inputs (..., 3U)."""
+    z, _, g, _ = _add_gates(graph, weights, inputs, h)
+    # z h + (1 - z) g
+    return str(graph.add("Add", g, graph.add("Mul", z, graph.add("Sub", h, g))))
+
+
+def _add_gates(
+    graph: OnnxGraph, weights: GRUWeights, inputs: str, h: str
+) -> tuple[str, str, str, str]:
+    """Add what steps from the states `h` (..., U) with projected inputs (..., 3U) compute.
+
+    Returns:
+        Update gate, reset gate, candidate, and h U_g + c_g, which the reset gate multiplies in the
+        candidate; each (..., U).
+    """
     U = weights.units
     product = graph.add("MatMul", h, graph.constant(float32(weights.recurrent_kernel), "U"))
     product = graph.add("Add", product, graph.constant(float32(weights.recurrent_bias)))
@@ -44,8 +58,7 @@ def add_step(graph: OnnxGraph, weights: GRUWeights, inputs: str, h: str) -> str:
     gates = graph.add("Sigmoid", graph.add("Add", from_x, from_h))
     z, r = graph.add("Split", gates, graph.constant([U, U]), count=2, axis=-1)
     g = graph.add("Tanh", graph.add("Add", x_g, graph.add("Mul", r, h_g)))
-    # z h + (1 - z) g
-    return str(graph.add("Add", g, graph.add("Mul", z, graph.add("Sub", h, g))))
+    return z, r, g, h_g
 
 
 def add_projection(graph: OnnxGraph, weights: GRUWeights, x: str) -> str:
@@ -114,16 +127,8 @@ def add_input_gradient(graph: OnnxGraph, layer: Any, x: str, states: str, d_stat
     """
     weights = standard_weights(layer)
     U, one = weights.units, graph.constant(float32(1))
-    previous, x_part = _previous(graph, layer, states), add_projection(graph, weights, x)
-    kernel = graph.constant(float32(weights.recurrent_kernel), "U")
-    h_part = graph.add("MatMul", previous, kernel)
-    h_part = graph.add("Add", h_part, graph.constant(float32(weights.recurrent_bias)))
-    sizes = graph.constant([2 * U, U])
-    from_x, x_g = graph.add("Split", x_part, sizes, count=2, axis=-1)
-    from_h, u = graph.add("Split", h_part, sizes, count=2, axis=-1)
-    gates = graph.add("Sigmoid", graph.add("Add", from_x, from_h))
-    z, r = graph.add("Split", gates, graph.constant([U, U]), count=2, axis=-1)
-    g = graph.add("Tanh", graph.add("Add", x_g, graph.add("Mul", r, u)))
+    previous = _previous(graph, layer, states)
+    z, r, g, u = _add_gates(graph, weights, add_projection(graph, weights, x), previous)
     open_z, open_r = (graph.add("Sub", one, gate) for gate in (z, r))
     to_z = graph.add("Mul", graph.add("Sub", previous, g), graph.add("Mul", z, open_z))
     to_g = graph.add("Mul", open_z, graph.add("Sub", one, graph.add("Mul", g, g)))

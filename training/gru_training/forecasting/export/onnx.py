@@ -35,7 +35,7 @@ from keras_gru.convert.onnx_model import add_model
 def add_normalisation(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
     """Add a `WindowNormalisation`; returns the normalised history, its level and its spread."""
     history, axis = values[0].name, graph.constant([1])
-    end = graph.constant([np.iinfo(np.int64).max])
+    end = graph.constant([END])
     last = graph.add("Slice", history, graph.constant([-1]), end, axis)
     spread = graph.add("Add", graph.add("Sub", last, last), graph.constant(float32(1)))
     if layer.kind == "difference":
@@ -96,7 +96,7 @@ def add_feedback_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: A
 def add_window_linear(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
     """Add a `WindowLinear` to the graph."""
     history, axis = values[0].name, graph.constant([1])
-    end = graph.constant([np.iinfo(np.int64).max])
+    end = graph.constant([END])
     read = graph.add("Slice", history, graph.constant([-layer.lookback]), end, axis)
     places = graph.constant(np.array(layer.targets, np.int64))
     read = graph.add("Gather", read, places, axis=2)  # (B, L, K)
