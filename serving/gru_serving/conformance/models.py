@@ -125,7 +125,7 @@ class Echo(tf.Module):
 
 
 def save_text(directory: Path) -> None:
-    """Return the text model."""
+    """Save the text model."""
     vocabulary = directory.parent / "vocabulary.txt"
     directory.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("\n".join(VOCABULARY))
@@ -144,7 +144,7 @@ def save_text(directory: Path) -> None:
 
 
 def save_affine(directory: Path, factor: float = 1.0) -> None:
-    """Return the affine model; its versions differ by a factor."""
+    """Save the affine model; its versions differ by a factor."""
     module = Affine(factor)
     tf.saved_model.save(
         module,
@@ -158,7 +158,7 @@ def save_affine(directory: Path, factor: float = 1.0) -> None:
 
 
 def save_echo(directory: Path) -> None:
-    """Return the echo model."""
+    """Save the echo model."""
     module = Echo()
     functions = {name: Echo.echo(name) for name in ECHOED}
     functions["binary"] = Echo.echo("string", "x_bytes")
@@ -167,7 +167,7 @@ def save_echo(directory: Path) -> None:
 
 
 def save_half_plus_two(directory: Path) -> None:
-    """Return a TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
+    """Save a TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
 
     The signatures that take examples share their input tensor.
     """

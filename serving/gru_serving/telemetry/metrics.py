@@ -377,7 +377,7 @@ class Metrics:
                 mine.absorb(other)
 
     def lines(self) -> Iterator[str]:
-        """Return all samples by name in Prometheus' text form.
+        """Yield all samples by name in Prometheus' text form.
 
         A metric without any shows its type.
         """

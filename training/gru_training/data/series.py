@@ -113,7 +113,7 @@ class Series:
         return frozenset(name for of in made if there.issuperset(of) for name in of)
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """Return columns, times and values for a digest."""
+        """Yield columns, times and values for a digest."""
         yield from self.columns
         yield nanoseconds(self.times)
         yield self.values

@@ -77,7 +77,7 @@ def month_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
-    """Return the months of a row of such a table, as `2005-01`, with their cells."""
+    """Yield the months of a row of such a table, as `2005-01`, with their cells."""
     for number, cell in enumerate(cells, 1):
         yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
 

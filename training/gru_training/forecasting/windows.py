@@ -183,7 +183,7 @@ class SeriesBatches:
             yield self._batch(self._pairs[places[start : start + self._batch_size]])
 
     def _forecastable(self) -> np.ndarray:
-        """Tell whether a column has values both before and after an origin, (N, K)."""
+        """Mark where a column has values both before and after an origin, (N, K)."""
         seen = np.isfinite(self._windows.targets)
         count = np.concatenate([np.zeros((1, seen.shape[1]), int), np.cumsum(seen, axis=0)])
         origins, windows = self._windows.origins, self._windows

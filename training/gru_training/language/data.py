@@ -118,7 +118,7 @@ class LanguageData:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """Return the contents for a digest."""
+        """Yield the contents for a digest."""
         for part, documents in self.parts().items():
             yield part
             yield from documents

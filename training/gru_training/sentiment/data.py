@@ -62,7 +62,7 @@ class SentimentData:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def contents(self) -> Iterator[str | np.ndarray]:
-        """Return the contents for a digest."""
+        """Yield the contents for a digest."""
         yield from self.classes
         for part in self.parts().values():
             yield from part.texts

@@ -39,7 +39,7 @@ class Reliability:
 
     @property
     def expected_error(self) -> float:
-        """Compute the expected calibration error: the mean of |accuracy - confidence|.
+        """The expected calibration error: the mean of |accuracy - confidence|.
 
         Naeini et al. (2015), "Obtaining Well Calibrated Probabilities Using Bayesian Binning"; Guo
         et al. (2017), equation 3. With few rows per bin it is positive by chance alone.

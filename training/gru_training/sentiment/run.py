@@ -209,7 +209,7 @@ class SentimentRun(TaskRun):
         return model
 
     def test_predictions(self) -> Iterator[LabelledPrediction]:
-        """Return the held-out test rows with the model's answers, in the order of the data."""
+        """Yield the held-out test rows with the model's answers, in the order of the data."""
         path = self.path / "test_predictions.jsonl"
         try:
             with path.open(encoding="utf-8", newline="\n") as lines:

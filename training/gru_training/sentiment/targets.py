@@ -132,7 +132,7 @@ def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 def accuracy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Tell whether the likeliest class is the right one, (B,) bool."""
+    """Mark the rows whose likeliest class is the right one, (B,) bool."""
     return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
 
 

@@ -463,7 +463,7 @@ def _error_page(status: HTTPStatus, text: str = "") -> Response:
 
 
 async def metrics_page(metrics: Metrics, scope: Scope) -> Response:
-    """Yield the metrics in Prometheus' text form in pieces, between which requests are answered."""
+    """Return the metrics in Prometheus' text form; other requests are answered between pieces."""
     headers = {"content-type": "text/plain"}
     if scope["query_string"]:
         shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"

@@ -154,7 +154,7 @@ class PoolingGraph:
         return str(self._graph.add("Where", self._columns, self._sequence, lowest))
 
     def _any(self) -> str:
-        """Tell whether a row has a step, (B, 1)."""
+        """Mark the rows that have a step, (B, 1)."""
         g = self._graph
         return str(
             g.add("Greater", g.add("ReduceMax", self._shown, axes=[1], keepdims=0), self._zero)

@@ -397,7 +397,7 @@ class SentimentServable(Servable):
         return requests
 
     def _token_columns(self, texts: Sequence[str]) -> Iterator[tuple[Any, np.ndarray]]:
-        """Return the tokens of texts, one of each at a time, and which texts have one there."""
+        """Yield the tokens of texts, one of each at a time, and which texts have one there."""
         columns = self._preprocessor.tokens(tf.constant(texts)).to_tensor("")
         for t in range(min(columns.shape[1], _STREAMED_TOKENS)):
             yield columns[:, t], columns[:, t].numpy() != b""
