@@ -29,6 +29,8 @@ ATTACHED = "##"
 """Mark of tokens that do not follow a blank, if this is to be distinguished."""
 _LEAST_BEGINNING = 4
 """Fewest letters by which an unknown word is taken for a known one that begins alike."""
+_LONGEST_BEGINNING = 32
+"""Most letters of a beginning: all those of a word of thousands of letters would fill memory."""
 _MOST_ENDING = 6
 """Most letters of an unknown word that may be another's, and no more than three in ten."""
 _POINTS = 0x110000
@@ -632,7 +634,7 @@ class Words(DataFile):
         for token, place in self._ids.items():
             word = token.removeprefix(ATTACHED) or token
             whole.setdefault(word, place)
-            for length in range(_LEAST_BEGINNING, len(word)):
+            for length in range(_LEAST_BEGINNING, min(len(word), _LONGEST_BEGINNING + 1)):
                 found.setdefault(word[:length], place)
         return found | whole
 

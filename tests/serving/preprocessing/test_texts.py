@@ -1,6 +1,7 @@
 """Texts, step by step and as a whole: without TensorFlow as by its operations."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -177,3 +178,16 @@ def test_unknown_words_are_read_as_alike_ones_in_both(rows):
 def test_an_unknown_word_is_read_as(token, word):
     ((found,),) = FORMS.look_up([[token]], backoff=True)
     assert FORMS.tokens[found] == word
+
+
+def test_a_known_word_of_many_letters_takes_no_more_memory_than_its_own():
+    letters = 10_000
+    words = Words([*FORMS.tokens, "x" * letters])
+    tracemalloc.start()
+    try:
+        ids = words.look_up([["x" * letters, "x" * 20, "x" * 40, "overtested"]], backoff=True)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ids.tolist() == [[10, 10, 1, 1]]
+    assert most < 40 * letters
