@@ -19,6 +19,8 @@ FILE = Path("assets.extra", "model.sig")
 # What the tool never covers, and no server reads.
 _UNCOVERED = {FILE, *map(Path, (".git", ".gitattributes", ".github", ".gitignore"))}
 _MAX_CHARACTERS = 500
+# What reading JSON of any structure raises.
+_NO_SIGNATURE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class Signer:
@@ -111,7 +113,7 @@ class TrustedSigners:
             bundle = json.loads(path.read_bytes())
             certified = "x509CertificateChain" in bundle["verificationMaterial"]
             _check_coverage(bundle)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except _NO_SIGNATURE as error:
             raise RefusedVersion(
                 f"{path}: expected a signature by OpenSSF Model Signing over all files of the "
                 f"version; got: {_words(error)}"

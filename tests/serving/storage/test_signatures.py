@@ -94,11 +94,13 @@ def link(version):
         (link, "symlink"),
         (lambda version: (version / FILE).write_bytes(b"{}"),
          "expected a signature by OpenSSF Model Signing"),
+        (lambda version: (version / FILE).write_text("[" * 200_000),
+         "expected a signature by OpenSSF Model Signing"),
         (lambda version: (version / FILE).unlink(),
          "expected the signature that --trusted_signers asks for; got none"),
     ],
     ids=["changed", "removed", "warmup", "batching", "hidden", "digests", "link", "no signature",
-         "missing"],
+         "nested", "missing"],
 )  # fmt: skip
 def test_what_is_not_as_it_was_signed_is_refused(version, keys, harm, words):
     Signer(keys.key).sign(version)
