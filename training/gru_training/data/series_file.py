@@ -1,10 +1,12 @@
 """Series from tables in files."""
 
 import math
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from gru_training.data.even_series import (
 from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
+from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
@@ -39,6 +41,13 @@ MONTHLY = "value"
 """Column of values of a table with a column for each month."""
 MONTHS_NOTE = "the columns of months are the steps of one series"
 _PARTS = ("year", "month", "day", "hour", "minute")
+PROBE_ROWS = 50
+"""Number of rows in which a column of times is looked for that no usual name tells."""
+_FEWEST_TIMES = 4
+"""Number of columns called by times from which a table is taken for one with a row per series."""
+_YEAR = re.compile(r"(18|19|20|21)\d\d")
+_ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
+"""Names, in small letters, of columns that may count the rows."""
 
 
 def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
@@ -98,6 +107,47 @@ def joined_time(parts: Sequence[str]) -> str:
     return f"{text} {hour:0>2}:{minute:0>2}" if len(rest) > 1 else text
 
 
+def dated_column(
+    source: str, names: Sequence[str], cells: Mapping[str, Sequence[str]]
+) -> tuple[str | None, list[str]]:
+    """Find the column of times by what it holds, where no usual name tells it, with a note.
+
+    None where a name does, and where the first column holds times or no column does.
+
+    Args:
+        source: Name of the table, for messages.
+        names: Names of all columns.
+        cells: The first cells of each column.
+
+    Raises:
+        DataError: Several columns hold times, or the names of the columns are times; names them.
+    """
+    if not {name.strip().lower() for name in names}.isdisjoint(TIME_COLUMNS):
+        return None, []
+    headings = names[1:]
+    if len(headings) >= _FEWEST_TIMES and (
+        are_times(headings) or all(map(_YEAR.fullmatch, headings))
+    ):
+        raise DataError(
+            f"{source}: expected a row for each time and a column for each series, got columns "
+            f"called {headings[0]!r} to {headings[-1]!r}; turn the table around, such as "
+            "pandas.read_csv(FILE, index_col=0).T.to_csv(OTHER)"
+        )
+    dated = []
+    for name in names:
+        texts = [text for text in cells.get(name, ()) if text.strip().lower() not in MISSING]
+        if are_times(texts):
+            dated.append(name)
+    if not dated or dated[0] == names[0]:
+        return None, []
+    if len(dated) > 1:
+        raise DataError(
+            f"{source}: expected one column of times, got {', '.join(map(repr, dated))}; "
+            f"choose one, such as --time-column {dated[0]}"
+        )
+    return dated[0], [f"times are those of the column {dated[0]!r} (--time-column names another)"]
+
+
 def read_series(
     path: Path,
     time_column: str | None = None,
@@ -120,7 +170,7 @@ def read_series(
     Args:
         path: The file.
         time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
-            any case), or else the first.
+            any case), or else the one that holds dates, or the first.
         time_format: Format as for `strptime`; guessed by default.
         keep_rows: Whether to keep the rows as they are, whatever their times, as published results
             on public data sets do.
@@ -174,9 +224,16 @@ def _read_rows(
         time_column = " ".join(parts)
         notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
         names = [time_column, *(name for name in names if name not in parts)]
+    elif time_column is None:
+        rows = iter(rows)
+        first = list(islice(rows, PROBE_ROWS))
+        probe = {name: [cell_text(cells.get(name)) or "" for _, cells in first] for name in names}
+        rows = chain(first, rows)
+        time_column, more = dated_column(str(path), names, probe)
+        notes += more
     # Cells are stored by column: as rows of dicts, a table would take ten times the memory.
     texts, lines, numbers = list[str](), array("q"), array("d")
-    bad = defaultdict[str, list[tuple[int, str]]](list)
+    bad: dict[str, list[tuple[int, str]]] = defaultdict(list)
     ids, read = list[str](), Numbers(table.form.separator)
     time, columns, id_column = "", tuple[str, ...](), None
     if names:
@@ -212,12 +269,9 @@ def _read_rows(
     repeated = options.duplicates == "error" and options.resample == "none"
     repeated = repeated and len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts)
     if expected is None and id_column is None and not repeated and len(words) < len(columns):
-        unread = [name for name in words if name not in required]
-        kept = [number for number, name in enumerate(columns) if name not in unread]
-        columns, values = tuple(columns[number] for number in kept), values[:, kept]
-        notes += unread_words(unread)
-        for name in unread:
-            del bad[name]
+        columns, values, more = without_unread(columns, values, words, required)
+        notes += more
+        bad = {name: wrong for name, wrong in bad.items() if name in columns}
     for name, wrong in bad.items():
         for place, message in wrong:
             problems.bad_cell(place, name, message)
@@ -255,9 +309,32 @@ def _each_month(
                 yield place, {year: time, MONTHLY: cell}
 
 
-def unread_words(names: Sequence[str]) -> list[str]:
-    """Write a note on columns of words that are not read, if there are any."""
-    return [f"columns of words that are not read: {', '.join(names)}"] if names else []
+def without_unread(
+    columns: Sequence[str], values: np.ndarray, words: Collection[str], required: Collection[str]
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """Leave out the columns of words, and those that count the rows, such as `id`, with notes.
+
+    Args:
+        columns: Names of the N columns.
+        values: (rows, N) numbers.
+        words: Columns that hold words alone, fewer than N.
+        required: Columns that are kept, whatever they hold.
+    """
+    counts = [
+        name
+        for name, column in zip(columns, values.T, strict=True)
+        if name.strip().lower() in _ROW_NUMBERS and len(column) > 1 and (np.diff(column) == 1).all()
+    ]
+    if {*words, *counts} >= {*columns}:
+        counts = []
+    notes, left = [], set[str]()
+    for kind, names in (("words that are", words), ("row numbers that are", counts)):
+        if unread := [name for name in names if name not in required]:
+            shown = ", ".join(name or "one without a name" for name in unread)
+            notes.append(f"columns of {kind} not read: {shown}")
+            left.update(unread)
+    kept = [number for number, name in enumerate(columns) if name not in left]
+    return tuple(columns[number] for number in kept), values[:, kept], notes
 
 
 def _columns(

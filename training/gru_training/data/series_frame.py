@@ -20,13 +20,15 @@ from gru_training.data.series import Series
 from gru_training.data.series_file import (
     MONTHLY,
     MONTHS_NOTE,
+    PROBE_ROWS,
     TIME_COLUMNS,
     by_month,
+    dated_column,
     joined_time,
     month_columns,
     series_columns,
     time_parts,
-    unread_words,
+    without_unread,
 )
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError
@@ -72,6 +74,10 @@ def series_of_frame(
         texts = [_texts(table[part]) for part in parts]
         table = table.drop(columns=list(parts))
         table[time_column] = [joined_time(each) for each in zip(*texts, strict=True)]
+    elif time_column is None:
+        first = {str(name): _texts(column) for name, column in table.head(PROBE_ROWS).items()}
+        time_column, more = dated_column(problems.source, list(first), first)
+        said += more
     rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
         table, problems, time_column, expected, long
     )
@@ -128,13 +134,17 @@ def _wide_rows(
         raise DataError(
             f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
         )
+    required = (*long.targets, *long.inputs)
+    words = [name for name in columns if name not in required and _only_words(table[name])]
+    if expected is not None or len(words) == len(columns):
+        words = []
+    numbers = [name for name in columns if name not in words]
+    read = {name: _numbers(table[name], name, problems) for name in numbers}
+    unread = np.full(len(table), np.nan)
+    values = np.column_stack([read.get(name, unread) for name in columns])
     if expected is None:
-        words = [name for name in columns if _only_words(table[name])]
-        unread = [name for name in words if name not in (*long.targets, *long.inputs)]
-        if len(unread) < len(columns):
-            columns = tuple(name for name in columns if name not in unread)
-            notes += unread_words(unread)
-    values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
+        columns, values, more = without_unread(columns, values, words, required)
+        notes += more
     columns, values = with_absent(columns, values, expected)
     texts = _texts(table[time])
     zone = _zone(table[time])
