@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.data.series_frame import series_of_frame
@@ -203,3 +204,24 @@ def test_files_with_long_gaps_are_read(tmp_path):
     times = parts[0].append(parts[1])
     text = "date,a\n" + "".join(f"{time},{row % 7}\n" for row, time in enumerate(times))
     assert len(read_series(write(tmp_path, text))) == 366 * 24 * 60 + 30_000
+
+
+def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
+    days = pd.date_range("2022-01-03", periods=20)
+    table = pd.DataFrame({"date": days, "a": np.arange(20.0)})
+    daily, path = ExpectedSeries(("a",), "D"), tmp_path / "t.csv"
+
+    def both(rows, expected):
+        rows.to_csv(path, index=False)
+        series_of_frame(rows, None, None, Problems("t"), expected)
+        return read_series(path, expected=expected)
+
+    for step, spacing in ((2, "2D"), (7, "W-MON")):
+        weekly = pd.DataFrame({"date": days[0] + step * (days - days[0]), "a": np.arange(20.0)})
+        with pytest.raises(DataError, match=rf"expected rows every D, .* every {spacing};"):
+            both(weekly, daily)
+    numbered = pd.DataFrame({"t": range(0, 40, 2), "a": np.arange(20.0)})
+    with pytest.raises(DataError, match=r"expected rows every step, .* got rows every 2 steps"):
+        both(numbered, ExpectedSeries(("a",), "ns", numbered=True))
+    for kept in ([0, 1, 3, 5, 7], [0, 2, 5, 9, 12], [0, 7, 14]):  # gaps, or too few rows to tell
+        assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1
