@@ -132,7 +132,7 @@ def _regression(config: SentimentConfig, data: SentimentData, folder: Path) -> d
         texts.rows["train"], texts.rows["validation"], texts.words.vocabulary.tokens
     )
     seconds = time.process_time() - begun
-    found = ngram_regression(fitted, target, texts.rows["validation"], texts.rows["test"])
+    found = ngram_regression(target, fitted, texts.rows["validation"], texts.rows["test"])
     said = found.test_predictions
     if said.ndim == 1:
         said = said[:, np.newaxis] == np.arange(len(data.classes))
