@@ -17,7 +17,7 @@ from gru_training.data.label_cells import (
     read_literal,
     several,
 )
-from gru_training.data.text_files import LabelledRow, find_column, find_label_column
+from gru_training.data.text_files import find_column, find_label_column
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.text_columns import TEXT_COLUMNS
 
@@ -121,28 +121,6 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
     name = text_column(frame, column, what)
     values = as_values(frame[name].to_native(), what)
     return [_text(value, row, f"{what}, column {name!r}") for row, value in enumerate(values)]
-
-
-def labelled_rows(
-    texts: Sequence[str],
-    labels: Sequence[Any],
-    what: str,
-    kind: TargetKind = "class",
-    separator: str | None = None,
-) -> list[LabelledRow]:
-    """Return texts with their labels, like the rows of a file; rows are numbered from 0.
-
-    Raises:
-        DataError: The numbers of texts and labels differ.
-    """
-    if len(texts) != len(labels):
-        raise DataError(
-            f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
-        )
-    return [
-        LabelledRow(text, label_name(label, kind, separator), row)
-        for row, (text, label) in enumerate(zip(texts, labels, strict=True))
-    ]
 
 
 def label_name(label: Any, kind: TargetKind = "class", separator: str | None = None) -> str:

@@ -18,7 +18,6 @@ from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
 from gru_training.estimators.settings import Settings, in_python, takes
 from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
 from gru_training.forecasting.presets import PRESETS
-from gru_training.task import interrupted_training
 from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
@@ -175,11 +174,7 @@ class Forecaster(RunEstimator):
         Raises:
             CheckpointError: There is no checkpoint, or the data are others.
         """
-        _, config, given = interrupted_training(Path(path), [cls._task])
-        if given is not None and data is None:
-            raise DataError(f"{path} was begun with data given in memory; give them again")
-        if given is None and data is not None:
-            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        config, given = cls._interrupted(path, data)
         with in_python():
             estimator = cls(**cls._settings.values(config))
             return estimator._train_on(config, progress, data, Times.of_run(given), resume=True)

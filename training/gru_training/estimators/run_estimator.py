@@ -26,6 +26,7 @@ from sklearn.exceptions import NotFittedError
 from gru_training import quiet
 from gru_training.config import RunConfig
 from gru_training.errors import (
+    DataError,
     InterruptedRun,
     InterruptedWork,
     RunDirectoryError,
@@ -33,7 +34,7 @@ from gru_training.errors import (
 )
 from gru_training.estimators.settings import Settings
 from gru_training.runs.directory import RunDirectory, TaskRun, free_name
-from gru_training.task import find_task, read_data
+from gru_training.task import find_task, interrupted_training, read_data
 from gru_training.tune.command import TuneConfig, conclude, tune
 
 _EXPORT_LINE_START = "exported "
@@ -153,6 +154,16 @@ class RunEstimator(BaseEstimator):
         estimator._fitted(found)
         return estimator
 
+    @classmethod
+    def _interrupted(cls, path: str | os.PathLike[str], data: Any) -> tuple[Any, Any]:
+        """Return the settings of a training to continue, and the record of its data in memory."""
+        _, config, given = interrupted_training(Path(path), [cls._task])
+        if given is not None and data is None:
+            raise DataError(f"{path} was begun with data given in memory; give them again")
+        if given is None and data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        return config, given
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Copy the run directory to another place.
 
@@ -208,14 +219,7 @@ class RunEstimator(BaseEstimator):
         search: TuneConfig,
         progress: bool | None,
     ) -> None:
-        """Search for settings, and apply the resulting ones.
-
-        Args:
-            config: Settings to begin with; those that are not the defaults stay as they are.
-            data: Data from `Task.read`.
-            search: Settings of the search.
-            progress: Whether to show progress; None: only in a terminal or a notebook.
-        """
+        """Search for settings other than those that are not the defaults, and apply the result."""
         if search.study is not None or self._kept_in is not None:
             folder = search.study or config.run.runs_dir / f"tune-{self._task}"
             self._search_in(folder, config, data, search, progress)
@@ -291,15 +295,8 @@ class RunEstimator(BaseEstimator):
     ) -> Self:
         """Train and store the run, in a temporary folder unless it is to be kept.
 
-        Args:
-            config: Settings of the training.
-            progress: Whether to show progress; None: only in a terminal or a notebook.
-            resume: Whether to continue from a checkpoint.
-            data: Data that were given in memory, as the task reads them; None: as the settings say.
-            given: Record of data that were given in memory, for `config.json`.
-
-        Raises:
-            TrainingError: Settings, data or folder cannot be used; nothing is left behind.
+        `data` are those given in memory, as the task reads them, and `given` their record in
+        `config.json`. If it fails, nothing is left behind.
         """
         console = progress_console(progress)
         config.run.require_tracker()
