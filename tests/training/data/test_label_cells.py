@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gru_training.data.label_cells import LabelCells, names_in, several
+from gru_training.data.label_cells import LabelCells
 from gru_training.data.problems import Problems
-from gru_training.data.text_files import read_text_rows
+from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.estimators.text_source import text_source
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
@@ -28,19 +28,19 @@ def read(label, labels, nested=()):
 
 def test_several_labels_in_one_cell():
     by_comma = LabelCells("labels", separator=",")
-    assert names_in(read(" billing, bug ,billing", by_comma)) == ("billing", "bug")
-    assert names_in(read("", by_comma)) == ()
-    assert names_in(read("['a', 'b; c']", LabelCells("labels"))) == ("a", "b; c")
-    assert names_in(read('["x", 3]', LabelCells("labels"), ["label"])) == ("x", "3")
+    assert read(" billing, bug ,billing", by_comma) == ("billing", "bug")
+    assert read("", by_comma) == ()
+    assert read("['a', 'b; c']", LabelCells("labels")) == ("a", "b; c")
+    assert read('["x", 3]', LabelCells("labels"), ["label"]) == ("x", "3")
     with pytest.raises(ValueError, match="expected a list of labels in column 'label', got"):
         read('[["a"]]', LabelCells("labels"), ["label"])
     with pytest.raises(ValueError, match="the label is missing"):
         read(None, LabelCells("labels"))
-    assert names_in(several(["b", "a", "b"])) == ("b", "a")
+    assert read("b,a,b", by_comma) == ("b", "a")
 
 
 def test_numbers():
-    assert read(" 4.5 ", LabelCells("number")) == "4.5"
+    assert read(" 4.5 ", LabelCells("number")) == ("4.5",)
     for bad in ("five", "nan", "inf"):
         with pytest.raises(ValueError, match=f"expected a number in column 'label', got {bad}"):
             read(bad, LabelCells("number"))
@@ -111,10 +111,10 @@ NAMES = ("ok", "bad", "other")
 def read_columns(path):
     labels = LabelCells("labels", NAMES)
     problems = Problems(str(path))
-    rows, _ = read_text_rows(path, "text", None, problems, labels, {})
+    rows, _ = read_text_file(path, "text", None, problems, labels, {})
     problems.close_rows()
     problems.raise_errors()
-    return [set(names_in(row.label)) for row in rows], problems.notes
+    return [set(row.labels) for row in rows], problems.notes
 
 
 def named(meant):
@@ -173,7 +173,7 @@ def test_yes_and_no_as_frames_and_json_hold_them(tmp_path, meant, data):
         assert read_columns(path)[0] == named(meant)
         for table in (frame, pl.from_pandas(frame)):
             source = text_source(table, text="text", label=list(NAMES))
-            assert [set(names_in(row.label)) for row in source.table.rows] == named(meant)
+            assert [set(row.labels) for row in source.table.rows] == named(meant)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_columns_of_yes_and_no_without_a_label_column_are_told(tmp_path, way):
     ):
         text_source(frame)
     source = text_source(frame, None, config_of("class"), label=list(NAMES))
-    assert [row.label for row in source.table.rows] == names
+    assert [row.labels for row in source.table.rows] == [(name,) for name in names]
     assert source.table.kind == "class"
 
 

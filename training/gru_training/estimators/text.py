@@ -10,8 +10,7 @@ import pyarrow as pa
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_name, texts_of
-from gru_training.data.label_cells import names_in
+from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_names, texts_of
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
@@ -469,10 +468,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return [(name,) for name in answers.column("label").to_pylist()]
 
     def _names(self, label: Any) -> tuple[str, ...]:
-        """Return the classes or labels of a row."""
+        """Return the classes or labels of a row; an empty name for a missing class."""
         if self._run().kind == "labels":
-            return names_in(label_name(label, "labels"))
-        return (label_name(label),)
+            return label_names(label, "labels")
+        return label_names(label) or ("",)
 
 
 @takes(SETTINGS, target_type="number")

@@ -16,12 +16,12 @@ from gru_training.data.frames import (
     label_column,
     label_dtype,
     label_kind,
-    label_name,
+    label_names,
     listed_labels,
     text_column,
     texts_of,
 )
-from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind, names_in
+from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind
 from gru_training.data.text_files import LabelledRow
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError
@@ -226,8 +226,8 @@ def _label_values(
     values: list[Any] = []
     for number, row in enumerate(rows):
         try:
-            label = form.read(row, nothing, "")
-            values.append(label if kind == "class" else list(names_in(label)))
+            names = form.read(row, nothing, "")
+            values.append(names[0] if kind == "class" else list(names))
         except ValueError as error:
             raise DataError(f"{what}, row {number}: {error}") from error
     return _Labels(values, wanted, form.notes(rows))
@@ -260,7 +260,7 @@ def _table(
     texts, separator = texts_of(data, column, what), settings.label_separator
     _require_pairs(texts, values, what)
     rows = [
-        LabelledRow(text, label_name(value, kind, separator), row)
+        LabelledRow(text, label_names(value, kind, separator), row)
         for row, (text, value) in enumerate(zip(texts, values, strict=True))
     ]
     columns = {"group": settings.group_column, "time": settings.time_column}
