@@ -23,22 +23,14 @@ _MAX_ODD_SHARE = 0.5
 _NO_LABELS = ("nan", "na", "n/a", "null")
 
 
-def usable_rows(
+def _usable_rows(
     rows: list[LabelledRow],
     kind: TargetKind,
     config: SentimentDataConfig,
     problems: Problems,
     fewest: int,
 ) -> list[LabelledRow]:
-    """Drop and merge rows as the settings ask.
-
-    Args:
-        rows: Rows as read, without those that cannot be used.
-        kind: Kind of their labels.
-        config: Settings of the data, with the classes to drop or merge.
-        problems: Collector of all that is wrong with the rows.
-        fewest: Rows that each class needs.
-    """
+    """Drop and merge rows as the settings ask; each class needs `fewest` of them."""
     if kind != "number":
         rows = _with_one_spelling(rows, config.merge_labels, problems)
     _note_texts(rows, config, problems)
@@ -77,19 +69,15 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
         for number in numbers_of(row):
             counts[number] += 1
     named = {source.classes[number]: count for number, count in counts.items()}
-    problem = class_problem(named, fewest, source.kind)
+    problem = _class_problem(named, fewest, source.kind)
     if problem:
         raise DataError(f"{where}: {problem}")
 
 
-def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "class") -> str | None:
-    """State why rows of these classes cannot be trained on; None if they can.
-
-    Args:
-        counts: Rows by class.
-        fewest: Rows that each class needs.
-        kind: Labels need not be two.
-    """
+def _class_problem(
+    counts: Mapping[str, int], fewest: int, kind: TargetKind = "class"
+) -> str | None:
+    """State why rows of these classes cannot be trained on; None if they can."""
     what, plural = ("label", "labels") if kind == "labels" else ("class", "classes")
     if len(counts) < (1 if kind == "labels" else 2):
         found = ", ".join(map(repr, counts)) or "none"
@@ -252,7 +240,7 @@ def _without_small_classes(
             f"{_first(map(repr, sorted(small)))}"
         )
         counts = label_counts(rows)
-    problem = class_problem(dict(sorted(counts.items())), fewest, kind)
+    problem = _class_problem(dict(sorted(counts.items())), fewest, kind)
     if problem:
         droppable = len(counts) - len(small) >= (2 if kind == "class" else 1) and not drop
         problems.error(
@@ -392,7 +380,7 @@ def _labelled(
 ) -> SentimentRows:
     """Convert the rows' labels to numbers of classes; `held` has the held-out rows, if any."""
     given = [part for part in held.values() if part is not None]
-    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
+    rows = _usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
     classes = (
         (config.label_column or _NUMBER,)
         if kind == "number"
