@@ -425,3 +425,18 @@ def test_numbers_that_are_not_clear_are_refused(separator, cells, message):
         numbers.read(cell)
     with pytest.raises(ValueError, match=re.escape(message)):
         numbers.read(last)
+
+
+def test_several_columns_without_a_name_are_left_out(tmp_path):
+    content = b"v1,v2,, ,\nham,hello there,,,\nspam,win,a,b,c\n"
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    for rows in (read_rows(path), read_stream("t", io.BufferedReader(io.BytesIO(content)))):
+        assert rows.columns == ["v1", "v2"]
+        assert [cells for _, cells in rows.rows] == [
+            {"v1": "ham", "v2": "hello there"},
+            {"v1": "spam", "v2": "win"},
+        ]
+        assert "columns without a name are not read: 3 of 5" in rows.form.notes
+    path.write_bytes(b",text,label\n0,a,b\n")  # one alone, as pandas writes an index, is kept
+    assert read_rows(path).columns == ["", "text", "label"]

@@ -126,7 +126,10 @@ class LabelCells:
             raise ValueError(f"the label is missing (column {column!r})")
         if self.kind == "number":
             if not is_number(cell):
-                raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
+                comma = "" if _number(cell) is None else "; write decimal points, not commas"
+                raise ValueError(
+                    f"expected a number in column {column!r}, got {cell.strip():.40}{comma}"
+                )
             return (cell.strip(),)
         value = _list_in(cells, nested, column)
         if value is None:

@@ -1,9 +1,11 @@
 """Series from tables in files, and the rules for tables of series of any kind."""
 
 import math
+import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +22,7 @@ from gru_training.data.even_series import (
 from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
+from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
@@ -37,6 +39,13 @@ time.
 MONTHLY = "value"
 """Column of values of a table with a column for each month."""
 _PARTS = ("year", "month", "day", "hour", "minute")
+PROBE_ROWS = 50
+"""Number of rows in which a column of times is looked for that no usual name tells."""
+_FEWEST_TIMES = 4
+"""Number of columns called by times from which a table is taken for one with a row per series."""
+_YEAR = re.compile(r"(18|19|20|21)\d\d")
+_ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
+"""Names, in small letters, of columns that may count the rows."""
 
 
 def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
@@ -85,6 +94,39 @@ def joined_time(parts: Sequence[str]) -> str:
     return f"{text} {hour:0>2}:{minute:0>2}" if len(rest) > 1 else text
 
 
+def _dated_column(
+    source: str, names: Sequence[str], cells: Mapping[str, Sequence[str]]
+) -> tuple[str | None, list[str]]:
+    """Find the column of times by what it holds, where no usual name tells it, with a note.
+
+    None where a name does, and where the first column holds times or no column does.
+    """
+    if not {name.strip().lower() for name in names}.isdisjoint(TIME_COLUMNS):
+        return None, []
+    headings = names[1:]
+    if len(headings) >= _FEWEST_TIMES and (
+        are_times(headings) or all(map(_YEAR.fullmatch, headings))
+    ):
+        raise DataError(
+            f"{source}: expected a row for each time and a column for each series, got columns "
+            f"called {headings[0]!r} to {headings[-1]!r}; turn the table around, such as "
+            "pandas.read_csv(FILE, index_col=0).T.to_csv(OTHER)"
+        )
+    dated = []
+    for name in names:
+        texts = [text for text in cells.get(name, ()) if text.strip().lower() not in MISSING]
+        if are_times(texts):
+            dated.append(name)
+    if not dated or dated[0] == names[0]:
+        return None, []
+    if len(dated) > 1:
+        raise DataError(
+            f"{source}: expected one column of times, got {', '.join(map(repr, dated))}; "
+            f"choose one, such as --time-column {dated[0]}"
+        )
+    return dated[0], [f"times are those of the column {dated[0]!r} (--time-column names another)"]
+
+
 def read_series(
     path: Path,
     time_column: str | None = None,
@@ -107,7 +149,7 @@ def read_series(
     Args:
         path: The file.
         time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
-            any case), or else the first.
+            any case), or else the one that holds dates, or the first.
         time_format: Format as for `strptime`; guessed by default.
         keep_rows: Whether to keep the rows as they are, whatever their times, as published results
             on public data sets do.
@@ -164,6 +206,7 @@ def find_series_columns(
     expected: ExpectedSeries | None,
     long: LongColumns,
     notes: list[str],
+    first: Mapping[str, Sequence[str]],
 ) -> SeriesColumns:
     """Find the columns of times, of numbers and, in long form, of ids.
 
@@ -174,9 +217,11 @@ def find_series_columns(
         expected: The series that the table must continue.
         long: The columns of a table in long form.
         notes: List that receives notes on the others.
+        first: The cells of the first `PROBE_ROWS` rows by column.
 
     Raises:
         ForeignDataError: No column holds numbers, or one is missing; names it.
+        DataError: Several columns hold times, or the names of the columns are times; names them.
     """
     if months := _month_columns(names):
         names = [months[0], MONTHLY]
@@ -185,6 +230,9 @@ def find_series_columns(
         time_column = " ".join(parts)
         notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
         names = [time_column, *(name for name in names if name not in parts)]
+    elif time_column is None:
+        time_column, more = _dated_column(source, names, first)
+        notes += more
     time = time_column or long.time_of(names, TIME_COLUMNS)
     found = long.found(source, time, names) if time in names else None
     if found is None:
@@ -245,12 +293,8 @@ def in_wide_form(
     repeated = options.duplicates == "error" and options.resample == "none"
     repeated = repeated and len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts)
     if expected is None and ids is None and not repeated and len(words) < len(columns):
-        unread = [name for name in words if name not in required]
-        kept = [number for number, name in enumerate(columns) if name not in unread]
-        columns, values = tuple(columns[number] for number in kept), values[:, kept]
-        notes += [f"columns of words that are not read: {', '.join(unread)}"] if unread else []
-        for name in unread:
-            del bad[name]
+        columns, values, notes = _without_unread(columns, values, words, required)
+        bad = {name: wrong for name, wrong in bad.items() if name in columns}
     for name, wrong in bad.items():
         for place, message in wrong:
             problems.bad_cell(place, name, message)
@@ -289,6 +333,27 @@ def in_wide_form(
     return rows._replace(columns=columns, values=values), notes
 
 
+def _without_unread(
+    columns: Sequence[str], values: np.ndarray, words: Collection[str], required: Collection[str]
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """Leave out the columns of words, and those that count the rows, such as `id`, with notes."""
+    counts = [
+        name
+        for name, column in zip(columns, values.T, strict=True)
+        if name.strip().lower() in _ROW_NUMBERS and len(column) > 1 and (np.diff(column) == 1).all()
+    ]
+    if {*words, *counts} >= {*columns}:
+        counts = []
+    notes, left = [], set[str]()
+    for kind, names in (("words that are", words), ("row numbers that are", counts)):
+        if unread := [name for name in names if name not in required]:
+            shown = ", ".join(name or "one without a name" for name in unread)
+            notes.append(f"columns of {kind} not read: {shown}")
+            left.update(unread)
+    kept = [number for number, name in enumerate(columns) if name not in left]
+    return tuple(columns[number] for number in kept), values[:, kept], notes
+
+
 def _read_cells(
     table: Rows,
     time_column: str | None,
@@ -299,9 +364,13 @@ def _read_cells(
 ) -> tuple[SeriesRows, list[str] | None, Unread]:
     """Read the rows of a file by column: as rows of dicts, they would take ten times the memory."""
     names, rows = table.with_columns()
-    found = SeriesColumns()
+    rows = iter(rows)
+    head = list(islice(rows, PROBE_ROWS))
+    first = {name: [cell_text(cells.get(name)) or "" for _, cells in head] for name in names}
+    rows = chain(head, rows)
+    found, source = SeriesColumns(), problems.source
     if names:
-        found = find_series_columns(problems.source, names, time_column, expected, long, notes)
+        found = find_series_columns(source, names, time_column, expected, long, notes, first)
     if found.months:
         rows = _each_month(rows, found.months)
     texts, lines, numbers, ids = list[str](), array("q"), array("d"), list[str]()

@@ -13,6 +13,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.data.series_file import (
     MONTHLY,
+    PROBE_ROWS,
     TIME_COLUMNS,
     Unread,
     by_month,
@@ -53,8 +54,9 @@ def series_of_frame(
     """
     table, notes = _pandas(data), list[str]()
     table.columns = pd.Index([str(name) for name in table.columns])
+    first = {str(name): _texts(column) for name, column in table.head(PROBE_ROWS).items()}
     found = find_series_columns(
-        problems.source, list(table.columns), time_column, expected, long, notes
+        problems.source, list(first), time_column, expected, long, notes, first
     )
     if found.months:
         year, *of_year = found.months

@@ -62,7 +62,8 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
     """
     if source.kind == "number":
         if len({row.label for row in rows}) < 2:
-            raise DataError(f"{where}: expected different numbers, got {len(rows)} rows of one")
+            got = f"{len(rows):,} rows of one" if rows else "no row with one"
+            raise DataError(f"{where}: expected different numbers, got {got}")
         return
     counts = dict.fromkeys(range(len(source.classes)), 0)
     for row in rows:
@@ -94,7 +95,12 @@ def _class_problem(
     shown = _first(f"{name!r} {count}" for name, count in small.items())
     text = f"{len(small):,} of {len(counts):,} {plural} have too few rows ({shown}), {need}"
     if len(small) > _MAX_ODD_SHARE * len(counts):
-        text += "; is --label-column the wrong one?"
+        numbers = kind == "class" and all(map(is_number, counts))
+        text += (
+            "; if they are quantities, --target-type number learns them"
+            if numbers
+            else "; is --label-column the wrong one?"
+        )
     return text
 
 
