@@ -22,7 +22,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.text import SETTINGS
-from gru_training.estimators.text_source import Columns, text_source
+from gru_training.estimators.text_source import text_source
 from gru_training.language.config import LanguageDataConfig
 from gru_training.language.data import read_documents
 from gru_training.scoring.file_job import FileJob
@@ -100,7 +100,7 @@ def test_check_counts_the_same_rows(path):
 
 
 def test_an_estimator_reads_the_same_rows(path):
-    source = text_source(str(path), None, Columns())
+    source = text_source(str(path))
     config = SETTINGS.config(SETTINGS.with_defaults({}, "T"), data=source.settings)
     rows = read_labelled_files(config.data, Problems(str(path)))
     assert [row.text for row in rows.train] == [text for text, *_ in ROWS]

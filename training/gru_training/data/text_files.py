@@ -34,11 +34,11 @@ _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
 class LabelledRow(NamedTuple):
-    """One text with its label."""
+    """One text with its labels."""
 
     text: str
-    label: str
-    """Label in the form of `gru_training.data.label_cells`, normally the name of a class."""
+    labels: tuple[str, ...]
+    """Class, each of the labels, or digits of the number; none where the class is missing."""
     line: int = 0
     """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row without a file."""
     further: Mapping[str, str | None] = _NOTHING
@@ -50,11 +50,10 @@ def read_text_file(
     text_column: str | None = None,
     label_column: str | None = None,
     problems: Problems | None = None,
-    *,
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
     given: TextFormat = DETECTED_FORMAT,
-) -> list[LabelledRow]:
+) -> tuple[list[LabelledRow], LabelCells]:
     """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
     Args:
@@ -63,37 +62,26 @@ def read_text_file(
             (in any case).
         label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS` (in
             any case).
-        problems: Collector of rows that cannot be used, which are left out; by default they raise.
-        labels: Columns and format of the labels; of a kind that is known.
+        problems: Collector of rows that cannot be used, which are left out, and of notes; by
+            default they raise.
+        labels: Columns and format of the labels.
         further: Other columns to keep, by what they mean.
         given: Format of the text, as far as it is known.
+
+    Returns:
+        Rows, and how their labels turned out to be written.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
         DataError: The file cannot be read, has no such columns, or, without `problems`, a row
             lacks text or label.
     """
-    found = problems or Problems(str(path))
-    rows, _ = read_text_rows(path, text_column, label_column, found, labels, further, given)
     if problems is None:
-        found.close_rows()
-        found.raise_errors()
-    return rows
-
-
-def read_text_rows(
-    path: Path,
-    text_column: str | None,
-    label_column: str | None,
-    problems: Problems,
-    labels: LabelCells,
-    further: Mapping[str, str],
-    given: TextFormat = DETECTED_FORMAT,
-) -> tuple[list[LabelledRow], LabelCells]:
-    """Read like `read_text_file`; also returns how the labels turned out to be written.
-
-    Problems count in the units of the file, and get a note on what was assumed about it.
-    """
+        raised = Problems(str(path))
+        result = read_text_file(path, text_column, label_column, raised, labels, further, given)
+        raised.close_rows()
+        raised.raise_errors()
+        return result
     opened = read_rows(path, given, problems.bad_row, bounded=True)
     problems.unit = opened.form.unit
     for note in opened.form.notes:
@@ -123,14 +111,14 @@ def read_text_rows(
             if answered:
                 _require_accepted(cells[_ANSWER], label_key)
             text = _text_of(cells, nested, text_key)
-            label = labels.read(cells, nested, label_key)
-            _require_unicode(text)
-            _require_unicode(label)
+            found = labels.read(cells, nested, label_key)
+            for each in (text, *found):
+                _require_unicode(each)
         except ValueError as error:
             problems.bad_row(str(error).partition(",")[0], place, str(error))
             continue
         kept = {meaning: cells.get(name) for meaning, name in further.items()} or _NOTHING
-        rows.append(LabelledRow(text, label, place, kept))
+        rows.append(LabelledRow(text, found, place, kept))
     if not rows and not problems.bad_rows:
         raise DataError(f"{path} has no rows")
     return rows, labels
