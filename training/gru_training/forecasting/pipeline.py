@@ -40,8 +40,12 @@ from gru_training.forecasting.evaluation import (
     quantile_summary,
     require_calibration,
 )
-from gru_training.forecasting.future import FILE as LAST_WINDOW
-from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
+from gru_training.forecasting.future import (
+    future_times,
+    last_window,
+    quantiles_ahead,
+    write_recent,
+)
 from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
@@ -299,7 +303,7 @@ def _write(
     if plan.combines:
         writer.write_json("combination.json", as_record(plan, trained))
     data.preprocessor.save(place / "scaler.json")
-    np.savez(place / LAST_WINDOW, times=kept.times.asi8, values=kept.values, future=kept.future)
+    write_recent(kept, place)
     np.savez(place / "calibration.npz", levels=np.array(levels), offsets=offsets)
     windows = _stored_windows(data, predict, offsets, levels)
     np.savez_compressed(place / "test_windows.npz", **windows)
