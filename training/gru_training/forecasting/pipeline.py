@@ -47,6 +47,7 @@ from gru_training.forecasting.future import (
     write_recent,
 )
 from gru_training.forecasting.intervals import quantiles
+from gru_training.forecasting.linear import SEASONAL_NAIVE
 from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
 from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns
@@ -62,7 +63,7 @@ from gru_training.forecasting.run import (
     known_inputs,
 )
 from gru_training.forecasting.sets import PARTS
-from gru_training.forecasting.simple import SEASONAL_NAIVE, Baselines, fit_baselines
+from gru_training.forecasting.simple import Baselines, fit_baselines
 from gru_training.forecasting.warm_start import initial_weights
 from gru_training.loop.progress import EpochFollower
 from gru_training.loop.replicas import make_replicas
@@ -281,7 +282,8 @@ def _metrics(
 
 def _model_name(plan: Plan) -> str:
     if plan.combines:
-        return "combination"
+        deliver = plan.config.combination.deliver
+        return deliver if deliver == "combination" else f"{deliver}, delivered"
     return "GRU with linear skip" if plan.config.model.linear_skip else "GRU"
 
 
