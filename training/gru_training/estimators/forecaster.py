@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.future import Recent
+    from gru_training.forecasting.preprocessor import Predictor
     from gru_training.forecasting.run import ForecastingRun
 
 SETTINGS = Settings(
@@ -230,14 +231,16 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from gru_training.forecasting.future import forecast, served_predictor
+        from gru_training.forecasting.future import forecast
+        from gru_training.forecasting.graph import graph_predictor
 
         run = self._run()
         with in_python():
             recent = recent_rows(run, data, future, self._recent)
-            load_tensorflow()
+            if recent.unknown:
+                load_tensorflow()
             if "predictor" not in self._loaded:
-                self._loaded["predictor"] = served_predictor(run)
+                self._loaded["predictor"] = graph_predictor(run) or _with_tensorflow(run)
             notes = list(recent.notes)
             table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
         for note in notes:
@@ -358,6 +361,14 @@ class Forecaster(RunEstimator):
         from gru_training.forecasting.pipeline import train_forecasting
 
         return train_forecasting
+
+
+def _with_tensorflow(run: "ForecastingRun") -> "Predictor":
+    """Return the predictor of a run without a graph."""
+    from gru_training.forecasting.future import served_predictor
+
+    load_tensorflow()
+    return served_predictor(run)
 
 
 def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:

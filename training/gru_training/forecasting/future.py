@@ -1,6 +1,6 @@
 """Forecasts of a series: their starting point, their computation, and `gru-train forecast`.
 
-Only the computation needs TensorFlow.
+Only the computation needs TensorFlow, where the run has no graph.
 """
 
 import tempfile
@@ -15,6 +15,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from gru_serving.preprocessing.operations import Arrays
+from gru_serving.preprocessing.series import MEDIAN, calibrated
 from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
@@ -22,6 +24,7 @@ from gru_training.data.problems import counted, first_names, values_shown
 from gru_training.data.series import Series, counts_steps
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
+from gru_training.forecasting.graph import graph_predictor
 from gru_training.forecasting.run import ForecastingRun, given_ahead
 from gru_training.forecasting.series_check import MAX_OUTLIER_SHARE, OUTLIER_DEVIATIONS
 from gru_training.forecasting.sets import read_file
@@ -32,6 +35,7 @@ from gru_training.tables.table_writer import (
     require_writable,
     unwritten,
 )
+from gru_training.task import start_tensorflow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -537,15 +541,13 @@ def quantiles_ahead(
     Returns:
         Number of the H steps for which all inputs are known, and (H, K, Q), NaN after these steps.
     """
-    from gru_training.forecasting.intervals import quantiles
-
     raw, known, effects = recent.values[np.newaxis], len(offsets), None
     if preprocessor.future_columns:
         names = [columns[column] for column in preprocessor.future_columns]
         known, future = inputs_ahead(recent, names, calendar, frequency, len(offsets))
-        effects = preprocessor.effects(raw, future[np.newaxis])
-    served = quantiles(predict(raw), offsets, levels)
-    ahead = np.array(preprocessor.restore(served, effects)[0])
+        effects = preprocessor.scale.effects(raw, future[np.newaxis], Arrays)
+    served = calibrated(predict(raw), offsets, list(levels).index(MEDIAN))
+    ahead = np.array(preprocessor.scale.restored(served, 2, effects, Arrays)[0])
     ahead[known:] = np.nan
     return known, ahead
 
@@ -710,9 +712,12 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     Raises:
         TrainingError: The model cannot be loaded, or the output cannot be written.
     """
+    predict = None if job.recent.unknown else graph_predictor(job.run)
+    if predict is None:
+        start_tensorflow(console, job.config.debug)
     with console.status("forecasting ..."):
         notes = list[str]()
-        table = forecast(job.run, job.recent, job.config.horizon, warn=notes.append)
+        table = forecast(job.run, job.recent, job.config.horizon, predict, notes.append)
     for note in notes:
         console.print(f"note: {note}", style="yellow")
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]

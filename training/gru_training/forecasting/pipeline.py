@@ -46,6 +46,7 @@ from gru_training.forecasting.future import (
     quantiles_ahead,
     write_recent,
 )
+from gru_training.forecasting.graph import write_graph
 from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.linear import SEASONAL_NAIVE
 from gru_training.forecasting.network import sequence_of
@@ -318,6 +319,7 @@ def _write(
     sequence = sequence_of((model, data.shape), plan.config.model)
     predict = make_predictor(model, data.preprocessor, sequence)
     writer.write_json("metrics.json", metrics)
+    write_graph(writer, model, predict)
 
     def report() -> None:
         folder, curves = writer.path, ("loss", "mse")

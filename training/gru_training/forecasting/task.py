@@ -70,6 +70,7 @@ class ForecastingTask(Task, Searchable, Comparable):
             ForecastConfig,
             _forecast,
             _check_forecast,
+            needs_tensorflow=False,
             examples=(
                 "gru-train forecast runs/load",
                 "gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv",
