@@ -17,7 +17,7 @@ from tests.training.conftest import write_waves
 
 ROOT = Path(__file__).parents[3]
 TRAIN = ["--epochs", "2", "--units", "6", "--set", "segment=6", "--dropout", "0", "--lookback",
-         "24", "--horizon", "6", "--batch-size", "33", "--validation-fraction", "0.25",
+         "24", "--horizon", "6", "--set", "batch_size=33", "--validation-fraction", "0.25",
          "--no-combine", "--no-refit"]  # fmt: skip
 MIRRORED_ON_TWO_CPU_DEVICES = """
 import sys, tensorflow as tf
