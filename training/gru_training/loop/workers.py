@@ -109,7 +109,8 @@ class Workers:
         settings = {name: part for name, part in to_dict(config).items() if name != "run"}
         facts = {"settings": settings, "data": data}
         digests = [zlib.crc32(json.dumps(each, sort_keys=True).encode()) for each in facts.values()]
-        alike = self._of_first(np.array(digests)) == digests
+        (firsts,) = self._of_first([np.array(digests)])
+        alike = firsts == digests
         agreeing = self._sum(tf.constant(alike.astype(np.int64))).numpy()
         names = [name for name, count in zip(facts, agreeing, strict=True) if count < self.count]
         if names:
@@ -123,16 +124,16 @@ class Workers:
         if self.count == 1:
             return state, list(arrays)
         text = np.frombuffer(json.dumps(state).encode(), np.uint8)
-        size = int(self._of_first(np.array(len(text))))
-        text = self._of_first(np.resize(text, size)).astype(np.uint8)
-        return json.loads(text.tobytes()), [self._of_first(np.asarray(each)) for each in arrays]
+        (size,) = self._of_first([np.array(len(text))])
+        text, *values = self._of_first([np.resize(text, int(size)), *map(np.asarray, arrays)])
+        return json.loads(text.tobytes()), values
 
     def align(self, variables: Sequence[Any]) -> None:
         """Give all workers the variables of the first one, but random numbers of their own."""
         if self.count == 1:
             return
-        for variable in variables:
-            value = self._of_first(np.asarray(variable))
+        values = self._of_first([np.asarray(variable) for variable in variables])
+        for variable, value in zip(variables, values, strict=True):
             if variable.name.partition(":")[0] == _SEEDS:
                 value[0] += self._index
             variable.assign(value)
@@ -163,10 +164,18 @@ class Workers:
             except _LOST:  # it has arrived here before, and ended
                 return
 
-    def _of_first(self, value: np.ndarray) -> np.ndarray:
-        kind = tf.float64 if np.issubdtype(value.dtype, np.floating) else tf.int64
-        own = value if self.first else np.zeros_like(value)
-        return np.array(self._sum(tf.constant(own.astype(kind.as_numpy_dtype)))).astype(value.dtype)
+    def _of_first(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the first worker's arrays, whose shapes all workers know."""
+        wide = [
+            value.astype(np.float64 if np.issubdtype(value.dtype, np.floating) else np.int64)
+            for value in values
+        ]
+        sums = self._sum(
+            [tf.constant(each if self.first else np.zeros_like(each)) for each in wide]
+        )
+        return [
+            np.array(each).astype(value.dtype) for each, value in zip(sums, values, strict=True)
+        ]
 
 
 def join_workers() -> Workers:
