@@ -5,8 +5,8 @@ python -m benchmarks.ray_nodes [milliseconds of the model's run]
 Assumptions, which docs/how_to/many_machines.md explains: a node has one proxy and one replica, each
 with a core of its own; a balancer spreads requests evenly over the proxies; a proxy takes the
 shorter queue of two replicas drawn from all; requests arrive independently of each other; service
-times are exponential around the processor times that `benchmarks.ray_serve` measures. When a node
-dies, what was in it fails and its clients ask again.
+times are exponential, and their means are processor times that `benchmarks.ray_serve` measured.
+When a node dies, what was in it fails and its clients ask again.
 """
 
 from __future__ import annotations
@@ -25,24 +25,33 @@ LOAD = 0.5
 """Requests that arrive, as a share of what the proxies can answer."""
 SECONDS, WARM_UP = 20.0, 2.0
 DEATH, NOTICED, RETRY, HOP = 10.0, 5.0, 0.1, 0.0003
-"""Seconds: the time of a node's death; until the balancer notices it; until a client asks again; the
-way between two nodes.
-"""
+"""Seconds until a node dies, the balancer notices, a client asks again; and between two nodes."""
 CONTROLLER = 0.01, 2e-5
-"""Seconds of processor of the controller, for each second: of a node, and of a pair of nodes, as
-each proxy reports on every replica.
+"""Assumed share of a core of the controller, for each node and for each pair of nodes, as every
+proxy reports on every replica.
 """
 
 
-class Costs(NamedTuple):
-    """Seconds of processor time of a request."""
+class Measured(NamedTuple):
+    """Milliseconds of a request on one node, of one client, as `benchmarks.ray_serve` prints."""
 
-    proxy: float
-    replica: float
-    """Cost in the replica's process, without the run of the model."""
+    latency: float
+    processor: float
+    server: float
+    """Processor time in the server without Ray."""
+
+    @property
+    def proxy(self) -> float:
+        """Seconds in the proxy: half of what Ray adds."""
+        return (self.processor - self.server) / 2e3
+
+    @property
+    def replica(self) -> float:
+        """Seconds in the replica: the other half, and what the server takes."""
+        return self.proxy + self.server / 1e3
 
 
-COSTS = {"gRPC": Costs(0.0, 0.0), "REST": Costs(0.0, 0.0)}
+MEASURED = {"gRPC": Measured(9.69, 7.18, 0.76), "REST": Measured(17.33, 12.78, 0.72)}
 
 
 class Station:
@@ -60,8 +69,9 @@ class Station:
 class Simulation:
     """Requests to some nodes, of which one may die."""
 
-    def __init__(self, nodes: int, costs: Costs, run: float, rate: float, dies: bool, seed: int = 0):
-        self._rng, self._events, self._order = random.Random(seed), [], count()
+    def __init__(self, nodes: int, costs: Measured, run: float, rate: float, dies: bool = False):
+        self._rng, self._order = random.Random(0), count()
+        self._events: list[tuple[float, int, Callable[..., None], tuple[float, ...]]] = []
         self._proxies = [Station(costs.proxy) for _ in range(nodes)]
         self._replicas = [Station(costs.replica + run) for _ in range(nodes)]
         self._dead: int | None = None
@@ -123,28 +133,25 @@ class Simulation:
 
 def main(run: float) -> None:
     """Print a table for each transport."""
-    print(f"a model of {run * 1e3:g} ms, {LOAD:.0%} of the capacity; simulated, not measured")
-    print("          nodes  capacity/s  answered/s   p50 ms   p99 ms | a node dies:  p99 ms  failed  controller")
-    for name, costs in COSTS.items():
+    print(f"simulated, not measured: a model of {run * 1e3:g} ms, {LOAD:.0%} of the capacity")
+    for name, costs in MEASURED.items():
+        if not run:
+            alone = 1e3 * np.mean(Simulation(1, costs, run, rate=5).run().latencies)
+            print(f"{name}, one client, one node: {alone:.2f} ms; measured {costs.latency} ms")
+        print(
+            "nodes  capacity/s  answered/s  p50 ms  p99 ms | one dies: p99 ms  failed | controller"
+        )
         for nodes in NODES:
             capacity = nodes / max(costs.proxy, costs.replica + run)
-            whole, broken = (
-                Simulation(nodes, costs, run, LOAD * capacity, dies).run()
-                if nodes > 1 or not dies
-                else None
-                for dies in (False, True)
-            )
-            assert whole is not None
-            p50, p99 = np.percentile(whole.latencies, [50, 99]) * 1e3
-            lost = (
-                "nothing is left".rjust(30)
-                if broken is None
-                else f"{np.percentile(broken.latencies, 99) * 1e3:21.0f} {broken.failed:7d}"
-            )
-            controller = CONTROLLER[0] * nodes + CONTROLLER[1] * nodes**2
+            whole = Simulation(nodes, costs, run, LOAD * capacity).run().latencies
+            p50, p99 = np.percentile(whole, [50, 99]) * 1e3
+            lost = "nothing is left".rjust(24)
+            if nodes > 1:
+                broken = Simulation(nodes, costs, run, LOAD * capacity, dies=True).run()
+                lost = f"{np.percentile(broken.latencies, 99) * 1e3:16.0f} {broken.failed:7d}"
             print(
-                f"{name:9} {nodes:5d} {capacity:11.0f} {len(whole.latencies) / (SECONDS - WARM_UP):11.0f} "
-                f"{p50:8.1f} {p99:8.1f} | {lost} {controller:10.0%}"
+                f"{nodes:5d} {capacity:11.0f} {len(whole) / (SECONDS - WARM_UP):11.0f} {p50:7.1f} "
+                f"{p99:7.1f} | {lost} | {CONTROLLER[0] * nodes + CONTROLLER[1] * nodes**2:10.0%}"
             )
 
 

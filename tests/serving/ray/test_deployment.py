@@ -57,27 +57,30 @@ def test_a_replica_answers_grpc(replica):
 
 
 def test_requests_that_ray_hands_over_together_are_one_run(exports, tmp_path):
-    """In place of `@serve.batch`: eight requests of one model, which the engine waits for."""
+    """In place of `@serve.batch`: 32 requests of one model, for which the engine waits for."""
     from gru_serving.ray import Replica
 
     parameters = tmp_path / "batching"
-    parameters.write_text("max_batch_size { value: 8 } batch_timeout_micros { value: 1000000 }")
+    parameters.write_text("max_batch_size { value: 32 } batch_timeout_micros { value: 1000000 }")
     flags = Flags(enable_batching=True, batching_parameters_file=str(parameters))
     base = exports.version("one").parent
     merging = Replica([single_model("one", str(base))], flags)
     context = SimpleNamespace(set_code=None, set_details=None)
 
     async def together():
-        requests = (prediction("a good film " * length) for length in range(1, 9))
+        requests = (prediction("a good film " * length) for length in LENGTHS)
         return await asyncio.gather(*(merging.Predict(each, context) for each in requests))
 
     before = batches(merging)
     answers = asyncio.run(together())
-    assert batches(merging) - before == {"wrapped_run_count": 1, "processed_batch_size_sum": 8}
+    assert batches(merging) - before == {"wrapped_run_count": 1, "processed_batch_size_sum": 32}
     alone = Replica([single_model("one", str(base))], Flags())
-    for length, answer in enumerate(answers, 1):
+    for length, answer in zip(LENGTHS[:4], answers, strict=False):
         _, _, expected = called(alone, "Predict", prediction("a good film " * length))
         assert scores(answer) == pytest.approx(scores(expected), abs=1e-6)
+
+
+LENGTHS = 8 * (1, 2, 3, 4)
 
 
 def batches(replica):

@@ -86,8 +86,9 @@ def train(
     """
     workers = workers or Workers()
     # A follower of the model shows the names of its layers, which differ in a twin.
-    followed = any(isinstance(each, ModelFollower) for each in followers)
-    sharing = objective.key is not None and workers.count == 1 and not followed
+    # All workers use a twin or none does, as its variables have other shapes.
+    followed = workers.any(any(isinstance(each, ModelFollower) for each in followers))
+    sharing = objective.key is not None and not followed
     with (
         twin_of(model) if sharing else nullcontext() as lent,
         TrainingProgress(
@@ -147,7 +148,7 @@ def _steps(
 
     if objective.key is None:
         return *training(), evaluation()
-    alike = (objective.key, signature)
+    alike = (objective.key, signature, workers.count)
     schedule = (type(rate), *rate.get_config().items()) if varies else None
     optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
     if int(optimizer.iterations):  # of the training before

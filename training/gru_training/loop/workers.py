@@ -92,7 +92,10 @@ class Workers:
 
     def any(self, flag: bool) -> bool:
         """Tell whether the flag is set in any worker."""
-        return flag if self.count == 1 else bool(self._sum(tf.constant(float(flag))))
+        if self.count == 1:
+            return flag
+        with self.needed(None):
+            return bool(self._sum(tf.constant(float(flag))))
 
     def require_same(self, config: TaskConfig, data: str) -> None:
         """Compare the settings and the data of the training with those of the other workers.
@@ -111,7 +114,8 @@ class Workers:
         digests = [zlib.crc32(json.dumps(each, sort_keys=True).encode()) for each in facts.values()]
         (firsts,) = self._of_first([np.array(digests)])
         alike = firsts == digests
-        agreeing = self._sum(tf.constant(alike.astype(np.int64))).numpy()
+        with self.needed(None):
+            agreeing = self._sum(tf.constant(alike.astype(np.float64))).numpy()
         names = [name for name, count in zip(facts, agreeing, strict=True) if count < self.count]
         if names:
             raise ConfigError(
@@ -150,7 +154,7 @@ class Workers:
         """
         try:
             yield
-        except _LOST as error:
+        except (*_LOST, LostWorkerError) as error:
             if self.count == 1:
                 raise
             way_on = checkpoint.way_on if checkpoint else "the first worker says how to go on"
@@ -166,10 +170,7 @@ class Workers:
 
     def _of_first(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the first worker's arrays, whose shapes all workers know."""
-        wide = [
-            value.astype(np.float64 if np.issubdtype(value.dtype, np.floating) else np.int64)
-            for value in values
-        ]
+        wide = [value.astype(np.float64) for value in values]  # sums are of one type
         sums = self._sum(
             [tf.constant(each if self.first else np.zeros_like(each)) for each in wide]
         )
