@@ -11,7 +11,7 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.loop.checkpoint import checkpoint_path
 from tests.serving.ray.cluster import children, two_nodes
-from tests.training.loop.test_workers import TRAIN, assert_same
+from tests.training.loop.every_task import TRAIN, assert_same
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import keras
-import numpy as np
 import pytest
 
 from gru_training.__main__ import main
@@ -21,6 +19,7 @@ from gru_training.task import find_task
 from tests.ports import free_ports
 from tests.serving.ray.cluster import children
 from tests.training.loop import every_task
+from tests.training.loop.every_task import TRAIN, assert_same
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -42,27 +41,6 @@ def start(*command, **environment):
 def place(addresses, number, **others):
     cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": number}}
     return json.dumps({**cluster, **others})
-
-
-def weights(run):
-    """The weights of the run's models, by file and path."""
-    models = {path.name: keras.models.load_model(path) for path in run.glob("*.keras")}
-    return {
-        (name, variable.path): np.asarray(variable)
-        for name, model in models.items()
-        for variable in model.weights
-    }
-
-
-def assert_same(run, expected, task):
-    found, wanted = weights(run), weights(expected)
-    assert found.keys() == wanted.keys()
-    for key, value in wanted.items():
-        np.testing.assert_allclose(found[key], value, rtol=1e-3, atol=2e-5, err_msg=str(key))
-    pair = [find_task(task).open_run(each).history for each in (run, expected)]
-    for epoch, expected_epoch in zip(*pair, strict=True):
-        for part in ("train", "validation"):
-            assert epoch[part] == pytest.approx(expected_epoch[part], rel=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +71,6 @@ def test_workers_train_every_task_as_one_does(tmp_path, trained_by_one, count):
         assert_same(tmp_path / "worker0" / task, trained_by_one / "runs" / task, task)
         for number in range(1, count):
             assert not list((tmp_path / f"worker{number}").glob(f"*{task}*"))
-
-
-TRAIN = ["sentiment", "--name", "run", "--set", "reviews=400", "--units", "5", "--dropout", "0",
-         "--set", "word_dropout=0", "--epochs", "60", "--patience", "60"]  # fmt: skip
 
 
 @pytest.mark.long
