@@ -70,19 +70,19 @@ def publish(version: Path, base: Path, number: int) -> None:
     aside.rename(base / str(number))
 
 
-def await_version(url: str, number: int) -> None:
+def await_version(url: str, number: int, model: str = NAME) -> None:
     """Wait until a version is available."""
     deadline = time.monotonic() + PATIENCE
     with connect(url, retries=0) as client:
-        while not _serves(client, number):
+        while not _serves(client, number, model):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"version {number} was not served within {PATIENCE:.0f} s")
             time.sleep(0.05)
 
 
-def _serves(client: Client, number: int) -> bool:
+def _serves(client: Client, number: int, model: str) -> bool:
     with contextlib.suppress(ServingError):
         return any(
-            one.version == number and one.state == "AVAILABLE" for one in client.status(NAME)
+            one.version == number and one.state == "AVAILABLE" for one in client.status(model)
         )
     return False

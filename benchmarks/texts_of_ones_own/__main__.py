@@ -29,7 +29,7 @@ from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import SentimentData, load_data
 from gru_training.sentiment.evaluation.baselines import ngram_regression
-from gru_training.sentiment.initial_weights import NewWeights
+from gru_training.sentiment.initial_weights import InitialWeights
 from gru_training.sentiment.measures import f1, micro_f1
 from gru_training.sentiment.pipeline import prepare, train_sentiment
 from gru_training.sentiment.run import SentimentRun
@@ -126,13 +126,13 @@ def _kept(place: Path, kind: str, measure: Callable[[], dict[str, Any]]) -> dict
 def _regression(config: SentimentConfig, data: SentimentData, folder: Path) -> dict[str, float]:
     """F1 of the n-gram regression alone, and the processor time of its fit."""
     config, data = for_unequal_classes(config, data)
-    texts, target = prepare(data, config, NewWeights(config), folder), make_target(data, config)
+    texts, target = prepare(data, config, InitialWeights(config), folder), make_target(data, config)
     begun = time.process_time()
     fitted = target.fit_ngrams(
         texts.rows["train"], texts.rows["validation"], texts.words.vocabulary.tokens
     )
     seconds = time.process_time() - begun
-    found = ngram_regression(fitted, target, texts.rows["validation"], texts.rows["test"])
+    found = ngram_regression(target, fitted, texts.rows["validation"], texts.rows["test"])
     said = found.test_predictions
     if said.ndim == 1:
         said = said[:, np.newaxis] == np.arange(len(data.classes))

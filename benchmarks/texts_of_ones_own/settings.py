@@ -28,7 +28,7 @@ from gru_training.command_settings import task_settings
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.data import load_data
-from gru_training.sentiment.initial_weights import NewWeights
+from gru_training.sentiment.initial_weights import InitialWeights
 from gru_training.sentiment.measures import f1
 from gru_training.sentiment.network.model import predict_logits
 from gru_training.sentiment.pipeline import fit_network, fitted_shares, prepare
@@ -90,7 +90,7 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     keras.utils.set_random_seed(seed)
     config = replace(config, run=replace(config.run, runs_dir=folder))
     config, data = for_unequal_classes(config, load_data(config))
-    initial = NewWeights(config)
+    initial = InitialWeights(config)
     texts = prepare(data, config, initial, folder)
     target, rows = make_target(data, config), texts.rows
     learned = training_rows(target, rows["train"], rows["validation"], None, config.soft)

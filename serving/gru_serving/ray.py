@@ -172,6 +172,11 @@ def deployment(
     models = [single_model(path.name, str(path))] if path.is_dir() else read_model_config(str(path))
     if not models:
         raise InvalidArgument(f"{path}: expected a model_config_list with a model; got none")
+    if shadowed := [model.name for model in models if model.shadow is not None]:
+        raise InvalidArgument(
+            f"{path}: expected no shadow, as replicas of Ray Serve compare no versions; take it "
+            f"out of the model {shadowed[0]}"
+        )
     defaults = {
         "max_ongoing_requests": MAX_REQUESTS,
         "graceful_shutdown_timeout_s": flags.drain_seconds,

@@ -159,6 +159,60 @@ def test_without_what_cannot_be_used_the_check_says_how_to_go_on(tmp_path, capsy
     assert main(shlex.split(line)) == 0
 
 
+WORDS = ("the parcel came late {}", "refund {} was never paid", "cannot sign in {} again")
+TABLES_OF_OTHERS = {
+    # as the SMS spam collection is passed around
+    "sms": ("v1,v2,,,", "{label},{text},,,", ["--text-column", "v2", "--label-column", "v1"]),
+    "questions": ("qid,question_text,target", "q{i},{text},{label}",
+                  ["--text-column", "question_text"]),
+    "tweets": ("id,airline_sentiment,airline_sentiment_confidence,airline,text",
+               "{i},{label},0.{i},one,{text}", ["--label-column", "airline_sentiment"]),
+    "two": ("nr,what they wrote,desk", "{i},{text},{label}",
+            ["--text-column", "what they wrote", "--label-column", "desk"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES_OF_OTHERS)
+def test_columns_of_texts_and_classes_are_found_by_what_they_hold(tmp_path, capsys, name):
+    header, row, flags = TABLES_OF_OTHERS[name]
+    rows = [
+        row.format(i=i, text=WORDS[i % 3].format(i), label=("late", "pay", "login")[i % 3])
+        for i in range(30)
+    ]
+    path = write(tmp_path / "t.csv", "\n".join([header, *rows]) + "\n")
+    assert main(["check", path]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == f"next    gru-train sentiment --data {path} {shlex.join(flags)}"
+    assert "30 texts in 3 classes" in out
+    error = error_of(["sentiment", "--data", path], capsys)
+    assert f"which {shlex.join(flags[:2])} reads" in error  # a training is not begun on a guess
+    assert main(["check", path, *flags, "--task", "sentiment"]) == 0
+
+
+def test_columns_that_may_both_be_it_are_not_chosen(tmp_path, capsys):
+    rows = [f"{WORDS[i % 3].format(i)},{WORDS[i % 2].format(i)},{i % 3}" for i in range(30)]
+    path = write(tmp_path / "t.csv", "\n".join(["question,answer,target", *rows]) + "\n")
+    assert "name one with --text-column\n" in error_of(["sentiment", "--data", path], capsys)
+    rows = [f"{WORDS[i % 3].format(i)},{i % 3},{i % 2 + 5}" for i in range(30)]
+    path = write(tmp_path / "t.csv", "\n".join(["text,desk,office", *rows]) + "\n")
+    assert "name one with --label-column\n" in error_of(["sentiment", "--data", path], capsys)
+
+
+def test_quantities_are_no_classes(tmp_path, capsys):
+    rows = [f"{WORDS[i % 3].format(i)},{i * 1.7:.2f}" for i in range(30)]
+    path = write(tmp_path / "t.csv", "\n".join(["text,score", *rows]) + "\n")
+    assert main(["check", path]) == 2
+    out = capsys.readouterr().out
+    assert "if they are quantities, --target-type number learns them" in out
+    assert main(["check", path, "--target-type", "number"]) == 0
+    assert "30 texts with a number each" in capsys.readouterr().out
+    path = write(tmp_path / "c.csv", Path(path).read_text().replace(",", ";").replace(".", ","))
+    assert main(["check", path, "--target-type", "number"]) == 2
+    assert "got 0,00; write decimal points, not commas" in capsys.readouterr().out
+    assert main(["check", path, "--target-type", "number", "--drop-bad"]) == 2
+    assert "expected different numbers, got no row with one" in capsys.readouterr().out
+
+
 def error_of(arguments, capsys):
     assert main(arguments) == 2
     return capsys.readouterr().err

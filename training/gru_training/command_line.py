@@ -403,13 +403,16 @@ def _check(flags: Sequence[str], names: Collection[str]) -> _Checked:
         reason, given = "", list(flags)
         try:
             settings = task_settings(task, flags, "gru-train check DATA", shown=not guessed)
-            try:
-                found = task.read(settings)
-            except ForeignDataError as error:
-                if not error.flags:
-                    raise
-                reason, given = f", as {error.reason}", [*flags, *error.flags]
-                found = task.read(task_settings(task, given, "gru-train check DATA"))
+            while True:
+                try:
+                    found = task.read(settings)
+                    break
+                except ForeignDataError as error:
+                    if not error.flags or {*error.flags} <= {*given}:
+                        raise
+                    reason += f" and {error.reason}" if reason else f", as {error.reason}"
+                    given += error.flags
+                    settings = task_settings(task, given, "gru-train check DATA")
         except ForeignDataError as error:
             foreign[name] = error
             continue

@@ -5,25 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from gru_serving.client import ClientOptions
 from gru_serving.commands.connection_arguments import (
     add_connection_arguments,
     connect_as_told,
+    connection_options,
     exit_status,
 )
 from gru_serving.commands.files.outcome_table import read_outcomes
 from gru_serving.commands.terminal import NO_ANSWER, WRONG, command_parser, run_command, safe_text
 from gru_serving.config.model_config_edit import RolloutError
 from gru_serving.errors import InterfaceChangeError, InvalidArgument, ServingError
-from gru_serving.release.gates import LiveGates, VersionGates
+from gru_serving.release.gates import LiveGates, ShadowGate, VersionGates
 from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP, check_interface
 from gru_serving.release.rollout import Rollout
 from gru_serving.release.rollout_history import Move
+from gru_serving.telemetry.metrics import DEFAULT_PATH
 
-_GATES = ("golden", "latency", "drift", "outcomes")
+_GATES = ("golden", "latency", "shadow", "drift", "outcomes")
 _LIVE_GATES = ("drift", "outcomes")
 
 
@@ -31,9 +35,9 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --gate and its options."""
     group = parser.add_argument_group(
         "gates",
-        "golden and latency are checked on the loaded version before the label moves. drift and "
-        "outcomes are watched in the prediction log after it has moved; where one does not pass, "
-        "or Ctrl-C ends the watch, the label is put back.",
+        "golden, latency and shadow are checked on the loaded version before the label moves. "
+        "drift and outcomes are watched in the prediction log after it has moved; where one does "
+        "not pass, or Ctrl-C ends the watch, the label is put back.",
     )
     group.add_argument(
         "--gate",
@@ -41,7 +45,8 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=_GATES,
         dest="gates",
-        help="golden: it answers as at export. latency: it is not slower. drift: nothing shifts "
+        help="golden: it answers as at export. latency: it is not slower. shadow: as a shadow of "
+        "the version before, it has given the same answers. drift: nothing shifts "
         "that had not with the version before. outcomes: enough answers are right",
     )
     group.add_argument(
@@ -51,6 +56,29 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIMES",
         help="for latency: time of a golden request, over that of the version before (default: "
         "%(default)s)",
+    )
+    group.add_argument(
+        "--metrics",
+        metavar="URL",
+        help="for shadow: the server's page of metrics (default: that of --url, if it is for REST)",
+    )
+    for name, kind, default, metavar, what in (
+        ("least-compared", int, 1000, "N", "compared requests needed to judge"),
+        ("most-disagreed", float, 0.01, "SHARE", "share of them with another answer"),
+        ("most-failed", float, 0.001, "SHARE", "share of requests that it did not answer"),
+    ):
+        group.add_argument(
+            f"--{name}",
+            type=kind,
+            default=default,
+            metavar=metavar,
+            help=f"for shadow: {what} (default: %(default)s)",
+        )
+    group.add_argument(
+        "--most-shadow-latency",
+        type=float,
+        metavar="TIMES",
+        help="for shadow: median time of a run, over that of the version before (default: any)",
     )
     group.add_argument(
         "--logs", type=Path, metavar="DIR", help="for drift and outcomes: the server's log"
@@ -123,8 +151,16 @@ def promotion(
         "golden" in arguments.gates,
         arguments.most_latency if "latency" in arguments.gates else None,
     )
-    if gates != VersionGates():
-        rollout = replace(rollout, check=lambda moves: gates.check(rollout, moves))
+    asked: list[VersionGates | ShadowGate] = [gates] if gates != VersionGates() else []
+    if "shadow" in arguments.gates:
+        asked.append(_shadow(arguments))
+    unchecked = rollout
+
+    def check(moves: Sequence[Move]) -> None:
+        for gate in asked:
+            gate.check(unchecked, moves)
+
+    rollout = replace(rollout, check=check)
     if live is None:
         return rollout.move({label: version}, "promote", retire=True)
     known = live.known(rollout, label)
@@ -142,6 +178,44 @@ def _watch(rollout: Rollout, live: LiveGates, move: Move, known: frozenset[str])
         back = "removed" if move.before is None else f"back at version {move.before}"
         rollout.say(f"label {move.label} is {back}")
         raise
+
+
+def _shadow(arguments: argparse.Namespace) -> ShadowGate:
+    url = arguments.metrics
+    if url is None and arguments.url.startswith(("http://", "https://")):
+        url = arguments.url.rstrip("/") + DEFAULT_PATH
+    if url is None or not url.startswith(("http://", "https://")):
+        raise InvalidArgument(
+            "--gate shadow: expected --metrics, the URL of the server's page of metrics, such as "
+            f"http://localhost:8501{DEFAULT_PATH}; got {url!r}"
+        )
+    if arguments.least_compared < 1 or not (
+        0 <= arguments.most_disagreed <= 1 and 0 <= arguments.most_failed <= 1
+    ):
+        raise InvalidArgument(
+            "--least-compared: expected a number from 1; --most-disagreed and --most-failed: "
+            "shares from 0 to 1"
+        )
+
+    def read_page() -> str:
+        # httpx is slow to import.
+        from gru_serving.client.rest.client import RestMessage
+        from gru_serving.client.rest.connection import RestConnection
+
+        parts = urlsplit(url)
+        server = f"{parts.scheme}://{parts.netloc}"
+        options = ClientOptions(**connection_options(arguments))
+        with closing(RestConnection(server, options)) as connection:
+            message = RestMessage("GET", parts.path or DEFAULT_PATH)
+            return connection.send(message, arguments.timeout).decode("utf-8", "replace")
+
+    return ShadowGate(
+        read_page,
+        arguments.least_compared,
+        arguments.most_disagreed,
+        arguments.most_failed,
+        arguments.most_shadow_latency,
+    )
 
 
 def _live(arguments: argparse.Namespace) -> LiveGates | None:
@@ -191,6 +265,9 @@ def promote(argv: Sequence[str]) -> int:
   gru-serve promote --config models.config --model sentiment --gate golden --gate latency
   gru-serve promote --config models.config --model sentiment --gate golden --gate drift \\
       --logs logs --watch 600        # put back where a gate does not pass
+  gru-serve promote --config models.config --model sentiment --gate shadow \\
+      --url grpc://localhost:8500 \\
+      --metrics http://localhost:8501/monitoring/prometheus/metrics
 """,
     )
     parser.add_argument("--label", default="stable", help="label to move (default: stable)")

@@ -44,6 +44,21 @@ class VersionPolicy:
 
 
 @dataclass(frozen=True)
+class ShadowTarget:
+    """The version that is also asked what a model is asked, for a comparison of the answers.
+
+    Attributes:
+        version: Number of the version.
+        share: Share of the requests that are compared, 0 to 1.
+        tolerance: Largest difference of numbers that count as equal; None for that of `diff`.
+    """
+
+    version: int
+    share: float
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
 class ServedModel:
     """One model to serve.
 
@@ -53,6 +68,7 @@ class ServedModel:
         policy: Policy that chooses the versions.
         labels: Version numbers by label.
         logging: Configuration of the prediction log; None where the configuration does not say.
+        shadow: Version whose answers are compared with those that clients get; None for none.
     """
 
     name: str
@@ -60,6 +76,7 @@ class ServedModel:
     policy: VersionPolicy = field(default_factory=VersionPolicy)
     labels: Mapping[str, int] = field(default_factory=dict)
     logging: LoggingConfig | None = None
+    shadow: ShadowTarget | None = None
 
 
 def read_text_proto(path: str, message: MessageT) -> MessageT:
@@ -133,7 +150,10 @@ def served_models(
             )
         listed.add(entry.name)
     models = [
-        single_model(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
+        replace(
+            single_model(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels)),
+            shadow=_shadow(entry),
+        )
         for entry in entries
     ]
     for entry in entries:
@@ -177,6 +197,35 @@ def _with_logging(model: ServedModel, entry: ModelConfig, may_log: bool) -> Serv
         raise InvalidArgument("No request-logger-creator provided.")
     _check_logging(entry.name, entry.logging_config)
     return replace(model, logging=entry.logging_config)
+
+
+def _shadow(entry: ModelConfig) -> ShadowTarget | None:
+    """Return the shadow of a model.
+
+    Raises:
+        InvalidArgument: The addition does not name one version of the model, or a figure is wrong.
+    """
+    if not entry.HasField("shadow"):
+        return None
+    shadow, where = entry.shadow, f"shadow of model {entry.name}"
+    kind = shadow.WhichOneof("target")
+    if kind is None:
+        raise InvalidArgument(f"{where}: expected a version or a label; got neither")
+    if kind == "label" and shadow.label not in entry.version_labels:
+        raise InvalidArgument(
+            f"{where}: expected one of the version_labels {sorted(entry.version_labels)}; got the "
+            f'label "{shadow.label}"'
+        )
+    version = entry.version_labels[shadow.label] if kind == "label" else shadow.version
+    if version < 0:
+        raise InvalidArgument(f"{where}: expected a version from 0; got {version}")
+    if not (shadow.HasField("share") and 0 <= shadow.share <= 1):
+        got = shadow.share if shadow.HasField("share") else "none"
+        raise InvalidArgument(f"{where}: expected a share of the requests, 0 to 1; got {got}")
+    tolerance = shadow.tolerance if shadow.HasField("tolerance") else None
+    if tolerance is not None and not tolerance >= 0:  # NaN is not
+        raise InvalidArgument(f"{where}: expected a tolerance from 0; got {tolerance}")
+    return ShadowTarget(version, shadow.share, tolerance)
 
 
 def _check_platform(entry: ModelConfig, known: bool) -> None:

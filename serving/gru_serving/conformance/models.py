@@ -166,7 +166,7 @@ def save_echo(directory: Path) -> None:
     tf.saved_model.save(module, str(directory), signatures=functions)
 
 
-def save_half_plus_two(directory: Path) -> None:
+def save_half_plus_two(directory: Path, factor: float = 0.5) -> None:
     """Save a TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
 
     The signatures that take examples share their input tensor.
@@ -174,7 +174,7 @@ def save_half_plus_two(directory: Path) -> None:
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [None, 1], name="x")
-        half = v1.get_variable("a", initializer=0.5, use_resource=False)
+        half = v1.get_variable("a", initializer=factor, use_resource=False)
         two = v1.get_variable("b", initializer=2.0, use_resource=False)
         y = tf.add(tf.multiply(half, x), two, name="y")
         serialized = v1.placeholder(tf.string, [None], name="tf_example")

@@ -41,6 +41,11 @@ class Classification:
     labels: np.ndarray | None
     scores: np.ndarray | None
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what the signature has of `classes` and `scores`."""
+        both = {CLASSES: self.labels, SCORES: self.scores}
+        return {name: array for name, array in both.items() if array is not None}
+
     def rows(self) -> list[list[tuple[bytes, float]]]:
         """(label, score) per class, per example."""
         known = self.labels if self.labels is not None else self.scores

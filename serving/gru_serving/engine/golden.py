@@ -151,7 +151,7 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
             wanted, got = to_array(values), answers[name]
             if wanted.shape != got.shape:
                 raise WrongAnswerError(f"{where}: expected shape {wanted.shape}, got {got.shape}")
-            differing, difference = _compare(wanted, got, tolerance)
+            differing, gap = compare(wanted, got, tolerance)
             if differing.any():
                 row = int(np.argwhere(differing)[0][0])
                 shown = (_short(side[row]) for side in (wanted, got))
@@ -159,7 +159,7 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
                     f"{where}, row {row}: expected {next(shown)} within {tolerance:g}, "
                     f"got {next(shown)}"
                 )
-            largest[signature] = max(largest.get(signature, 0.0), difference)
+            largest[signature] = max(largest.get(signature, 0.0), float(gap.max(initial=0)))
         rows += row_count(request)
     return Verdict(len(golden), rows, max(largest.values(), default=0.0), largest)
 
@@ -223,25 +223,29 @@ def local_engine(predictor: Any) -> Engine:
             return outputs
         examples = decode_input(encode_input(example_values(request["examples"])))
         if method == "classify":
-            result = classify(predictor, name, examples).run()
-            both = {"classes": result.labels, "scores": result.scores}
-            return {key: array for key, array in both.items() if array is not None}
+            return classify(predictor, name, examples).run().arrays()
         return {"outputs": regress(predictor, name, examples).run()}
 
     return ask
 
 
-def _compare(
+def compare(
     wanted: npt.NDArray[Any], got: npt.NDArray[Any], tolerance: float
-) -> tuple[npt.NDArray[Any], float]:
-    """Mark the elements of two arrays that differ by more than the tolerance.
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Compare two arrays of one shape.
 
-    Also return the largest difference.
+    Args:
+        wanted: Array of texts (object) or numbers.
+        got: Array of the same shape.
+        tolerance: Largest difference of numbers that count as equal, as in `replay`.
+
+    Returns:
+        Whether each element differs, and by how much; texts by nothing.
     """
     if wanted.dtype.kind == "O" or got.dtype.kind == "O":
-        return np.asarray(wanted != got), 0.0
+        return np.asarray(wanted != got), np.zeros(wanted.shape)
     gap = difference(wanted, got)
-    return ~(gap <= tolerance), float(gap.max(initial=0))
+    return ~(gap <= tolerance), gap
 
 
 def difference(wanted: npt.NDArray[Any], got: npt.NDArray[Any]) -> npt.NDArray[Any]:

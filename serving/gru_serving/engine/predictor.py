@@ -237,8 +237,17 @@ class Predictor:
         Raises:
             ServingError: The request cannot be answered; the message is TF Serving's.
         """
+        return self.prepare_checked(inputs, signature_name, output_filter).run(timeout_ms)
+
+    def prepare_checked(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        signature_name: str = "",
+        output_filter: Collection[str] = (),
+    ) -> PreparedRun[dict[str, np.ndarray]]:
+        """Prepare the run of `predict` after `check_inputs`."""
         self.check_inputs(self.find_signature(signature_name), inputs.keys())
-        return self.prepare(inputs, signature_name, output_filter).run(timeout_ms)
+        return self.prepare(inputs, signature_name, output_filter)
 
     def prepare(
         self,

@@ -216,6 +216,7 @@ class VersionLoader:
         """Drop the metrics of a version that no longer serves."""
         self._runtimes.pop(directory, None)
         self._metrics.forget(model_name=model, version=str(version))
+        self._metrics.forget(model_name=model, shadow_version=str(version))
         self._metrics.forget(model_path=str(directory))
 
     def _session(self, directory: Path, watch: LoadWatch) -> Opened:

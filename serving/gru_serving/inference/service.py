@@ -17,6 +17,7 @@ from gru_serving.codecs.inference_messages import Answering
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.engine.worker_threads import WorkerThreads
+from gru_serving.inference.shadow import Shadow
 from gru_serving.inference.turns import LONG_BYTES, Turn, Turns
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
@@ -65,11 +66,13 @@ class Work(Generic[AnswerT]):
         encode: Function that makes the bytes of the answer.
         messages: Function that makes request and response as messages for the prediction log, of
             the answer and its bytes.
+        prepare: Function that prepares the same run of another version.
     """
 
     run: PreparedRun[AnswerT]
     encode: Callable[[AnswerT], bytes]
     messages: Callable[[AnswerT, bytes], tuple[bytes, bytes]]
+    prepare: Callable[[Predictor], PreparedRun[AnswerT]]
 
 
 class LoopLimits(NamedTuple):
@@ -135,15 +138,20 @@ class _Answer(NamedTuple):
     job: _Job
     outputs: Any
     size: int
+    seconds: float
+    shadow: Shadow | None
 
     def write(self) -> bytes:
-        """Encode the answer."""
-        (request, work, _, record), outputs, size = self
+        """Encode the answer, and offer the request to the shadow of its version."""
+        (request, work, _, record), outputs, size, seconds, shadow = self
         with record.phase("encode"):
             body = work.encode(outputs)
         record.exchange = Exchange(
             request.kind, lambda: work.messages(outputs, body), request.size + size + len(body)
         )
+        if shadow is not None and record.version is not None:
+            kept = request.size + size
+            shadow.offer(record.model, record.version, work.prepare, outputs, seconds, kept)
         return body
 
 
@@ -167,6 +175,7 @@ class Inference:
         threads: Threads in which models run, and large requests are read and answered.
         turns: Turns for long requests and answers; shared with other transports.
         metrics: Metrics that count the runs.
+        shadow: Comparison with other versions; None for none.
 
     Attributes:
         repository: Models, as given.
@@ -180,11 +189,13 @@ class Inference:
         threads: WorkerThreads,
         turns: Turns | None = None,
         metrics: Metrics | None = None,
+        shadow: Shadow | None = None,
     ) -> None:
         self.repository = repository
         self.threads = threads
         self.turns = turns or Turns()
         self._metrics = metrics or Metrics()
+        self._shadow = shadow
 
     async def answer(self, request: Request[Any], record: RequestRecord) -> bytes:
         """Answer a request: parse, find the version, decode, run, encode.
@@ -271,6 +282,7 @@ class Inference:
 
     def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:
         """Count a successful run, and release the version."""
+        seconds = time.perf_counter() - started
         if job.request.api:
             self._metrics.ran(job.record.model, job.request.api, started)
         else:
@@ -280,7 +292,7 @@ class Inference:
         if isinstance(outputs, Mapping):
             for array in outputs.values():
                 size += array.nbytes
-        return _Answer(job, outputs, size)
+        return _Answer(job, outputs, size, seconds, self._shadow)
 
     def metadata(self, target: Target, record: RequestRecord) -> Metadata:
         """Return the signatures of a version.

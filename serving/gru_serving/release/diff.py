@@ -16,7 +16,7 @@ from gru_serving.engine.golden import (
     Request,
     VerificationError,
     check_tolerance,
-    difference,
+    compare,
     local_engine,
     naming,
     read_golden,
@@ -106,13 +106,9 @@ class _Tally:
             self.differing += old.size
             self.shapes_differ = True
             return np.ones(old.shape, bool)
-        if old.dtype == object:
-            differing: _Array = np.asarray(old != new)
-        else:
-            gap = difference(old, new)
-            differing = ~(gap <= tolerance)
-            self.largest = max(self.largest, float(gap.max(initial=0)))
-            self.total += float(gap.sum())
+        differing, gap = compare(old, new, tolerance)
+        self.largest = max(self.largest, float(gap.max(initial=0)))
+        self.total += float(gap.sum())
         self.differing += int(differing.sum())
         return differing
 

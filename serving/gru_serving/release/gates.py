@@ -1,10 +1,10 @@
-"""The gates of a promotion: golden answers and speed before it, the prediction log after it."""
+"""The gates of a promotion: golden answers, speed and shadow traffic before, the log after it."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +104,111 @@ def _medians(engines: Sequence[Engine], request: Request) -> list[float]:
             ask(request)
             times.append(time.perf_counter() - began)
     return [statistics.median(times[_FIRST:]) for times in seconds]
+
+
+@dataclass(frozen=True)
+class ShadowGate:
+    """Judges a version by the requests that it was asked as a shadow.
+
+    Attributes:
+        read_page: Function that reads the server's page of metrics.
+        least: Number of compared requests without which nothing can be said.
+        most_disagreed: Greatest share of compared requests with another answer.
+        most_failed: Greatest share of requests that the shadow did not answer.
+        most_latency: Greatest ratio of the median time of a run to that of the version before; None
+            for any.
+    """
+
+    read_page: Callable[[], str]
+    least: int = 1000
+    most_disagreed: float = 0.01
+    most_failed: float = 0.001
+    most_latency: float | None = None
+
+    def check(self, rollout: Rollout, moves: Sequence[Move]) -> None:
+        """Judge the versions to which labels move.
+
+        Raises:
+            GateError: A version does not pass, or too few of its answers were compared.
+            ServingError: The page cannot be read.
+        """
+        for move in moves:
+            if move.after is not None:
+                self._judge(rollout, move)
+
+    def _judge(self, rollout: Rollout, move: Move) -> None:
+        # In the extras of servers; those of clients do without.
+        from prometheus_client.parser import text_string_to_metric_families
+
+        if move.before is None:
+            raise GateError(
+                f"shadow: the label {move.label} points to no version whose answers those of "
+                f"version {move.after} were compared with; leave out --gate shadow the first time"
+            )
+        counts: dict[str, float] = {}
+        buckets: dict[str, list[tuple[float, float]]] = {"live": [], "shadow": []}
+        pair = {
+            "model_name": rollout.model,
+            "version": str(move.before),
+            "shadow_version": str(move.after),
+        }
+        for family in text_string_to_metric_families(self.read_page()):
+            for sample in family.samples:
+                labels = sample.labels
+                if not pair.items() <= labels.items():
+                    continue
+                if "outcome" in labels:
+                    counts[labels["outcome"]] = sample.value
+                elif "answering" in labels and "le" in labels:
+                    buckets[labels["answering"]].append((float(labels["le"]), sample.value))
+        compared = counts.get("agreed", 0) + counts.get("disagreed", 0)
+        disagreed, failed = counts.get("disagreed", 0), counts.get("failed", 0)
+        said = (
+            f"shadow: version {move.after} was compared with version {move.before} in "
+            f"{compared:,.0f} requests, disagreed in {disagreed:,.0f} and failed in {failed:,.0f}"
+        )
+        if failed > self.most_failed * (compared + failed):
+            raise GateError(
+                f"{said}; expected at most {self.most_failed:.2%} to fail. The server's log says "
+                "why they do"
+            )
+        if compared < self.least:
+            shed, absent = counts.get("shed", 0), counts.get("absent", 0)
+            raise GateError(
+                f"{said} ({shed:,.0f} were shed, and {absent:,.0f} came while it was not loaded); "
+                f"expected at least {self.least:,} compared. Put "
+                f"shadow {{ version: {move.after} share: 1 }} into the model's part of "
+                f"{rollout.path}, reload it, and promote when version {move.before} has answered "
+                "that many"
+            )
+        if disagreed > self.most_disagreed * compared:
+            raise GateError(
+                f"{said}; expected at most {self.most_disagreed:.2%} to disagree. gru-serve diff "
+                "shows where the two versions differ; a tolerance in the shadow's configuration "
+                "allows for small differences of numbers"
+            )
+        live, shadow = (_median(buckets[side]) / 1e3 for side in ("live", "shadow"))
+        said += f"; a run took {shadow:.3f} ms in the median, and {live:.3f} ms of version "
+        said += f"{move.before}"
+        if self.most_latency is not None and shadow > self.most_latency * live:
+            raise GateError(f"{said}; expected at most {self.most_latency:g} times as long")
+        rollout.say(said)
+
+
+def _median(buckets: Sequence[tuple[float, float]]) -> float:
+    """Estimate the median of a histogram, as Prometheus' `histogram_quantile` does.
+
+    Args:
+        buckets: Upper bound and cumulative count of each bucket, with that of infinity.
+    """
+    before, below = 0.0, 0.0
+    half = max((count for _, count in buckets), default=0.0) / 2
+    for bound, count in sorted(buckets):
+        if count >= half and count > below:
+            share = (half - below) / (count - below)
+            return before + share * (bound - before) if bound < float("inf") else before
+        before, below = bound, count
+    return before
 
 
 @dataclass(frozen=True)

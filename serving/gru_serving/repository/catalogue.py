@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gru_serving.config.files import ServedModel
+from gru_serving.config.files import ServedModel, ShadowTarget
 from gru_serving.engine.predictor import Predictor
 from gru_serving.errors import (
     Code,
@@ -407,6 +407,18 @@ class Catalogue(ABC):
         """Return the `logging_config` of a model; None if it has none."""
         model = self.models.get(name)
         return None if model is None else model.config.logging
+
+    def shadow(self, name: str) -> ShadowTarget | None:
+        """Return the version that is also asked what a model is asked; None for none."""
+        model = self.models.get(name)
+        return None if model is None else model.config.shadow
+
+    def leases(self) -> int:
+        """Count the requests that hold a version."""
+        with self.changed:
+            return sum(
+                version.in_use for model in self.models.values() for version in model.known.values()
+            )
 
     def interrupt(self) -> None:
         """End the runs in progress, just before the end of the process.

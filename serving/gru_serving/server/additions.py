@@ -50,6 +50,7 @@ class Additions:
         self.observers: list[Callable[[RequestRecord], None]] = []
         self._playground = flags.enable_playground
         self._cors = cors_headers(flags)
+        self._sizes = bool(flags.access_log)
         self._hosts = Hosts(flags)
         self._loggers: list[AccessLog | PredictionLogger] = []
         if metrics is not None:
@@ -84,7 +85,7 @@ class Additions:
         app = self._hosts.wrap(app, self.refusals)
         if not self.observers:
             return app
-        return Observed(app, self.observers, self.identities, self.in_progress)
+        return Observed(app, self.observers, self.identities, self.in_progress, self._sizes)
 
     def close(self) -> None:
         """Flush the logs, and send the last traces."""

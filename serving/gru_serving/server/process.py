@@ -28,6 +28,7 @@ from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.errors import ServingError
 from gru_serving.inference.service import Inference
+from gru_serving.inference.shadow import Shadow
 from gru_serving.inference.turns import Turns
 from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
@@ -298,6 +299,9 @@ class Server:
         with (
             WorkerThreads(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,
             WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
+            Shadow(
+                repository, self._metrics, max(1, schedulable_cpus() // flags.workers)
+            ) as shadow,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             trimming = asyncio.ensure_future(give_back_memory())
@@ -305,10 +309,10 @@ class Server:
             feeding = asyncio.ensure_future(feed_watchdog())
             try:
                 metrics = self._metrics
-                inference = Inference(repository, grpc_threads, turns, metrics)
+                inference = Inference(repository, grpc_threads, turns, metrics, shadow)
                 await grpc.start(inference, metrics, budget, additions)
                 if rest is not None:
-                    inference = Inference(repository, rest_threads, turns, metrics)
+                    inference = Inference(repository, rest_threads, turns, metrics, shadow)
                     await rest.start(inference, metrics, metrics_path, budget, additions)
                 self._opened()
                 await self._stop.wait()

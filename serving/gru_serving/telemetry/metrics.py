@@ -23,6 +23,8 @@ DEFAULT_PATH = "/monitoring/prometheus/metrics"
 MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
 QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
 BATCH_SIZES = tuple(2.0**n for n in range(14))
+SHADOW_MICROSECONDS = tuple(10 * 1.25**n for n in range(62))
+DIFFERENCES = tuple(10.0**n for n in range(-9, 3))
 EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
 OTHERS = "(others)"
 _MAX_BAD_NAMES, _MAX_NAME_CHARACTERS = 1000, 256
@@ -291,6 +293,14 @@ class Metrics:
             "gru_serve:signature_check_count", ("model_path", "outcome")
         )
         self.in_progress = Gauge("gru_serve:requests_in_progress", ("entrypoint",))
+        pair = ("model_name", "version", "shadow_version")
+        self.shadow_count = Counter("gru_serve:shadow_count", (*pair, "outcome"))
+        self.shadow_latency = Histogram(
+            "gru_serve:shadow_latency", (*pair, "answering"), SHADOW_MICROSECONDS, digits=17
+        )
+        self.shadow_difference = Histogram(
+            "gru_serve:shadow_difference", pair, DIFFERENCES, digits=17
+        )
         self.process: ProcessFigures | None = None
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 

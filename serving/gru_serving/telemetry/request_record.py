@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from gru_serving.telemetry.tracing import RequestTrace
@@ -37,8 +38,8 @@ class RequestRecord:
     Attributes:
         transport: "REST" or "GRPC".
         method: HTTP verb, or full name of the gRPC method.
-        route: Path with query of a REST request; empty for gRPC.
-        client: Address of the peer.
+        target: Path with query of a REST request, as it came; empty for gRPC.
+        peer: Host and port of a REST client, or what gRPC calls its own; None where unknown.
         model: Model name, as in the request.
         version: Number of the version that answered; None where none was found.
         signature: Name of the signature that answered; empty if the request named none.
@@ -56,8 +57,8 @@ class RequestRecord:
 
     transport: str
     method: str
-    route: str = ""
-    client: str = ""
+    target: bytes = b""
+    peer: tuple[str, int] | str | None = None
     model: str = ""
     version: int | None = None
     signature: str = ""
@@ -72,6 +73,19 @@ class RequestRecord:
     trace: RequestTrace | None = None
     began: float = field(default_factory=time.time)
     _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def route(self) -> str:
+        """Path with query of a REST request; empty for gRPC."""
+        return self.target.decode("utf-8", "replace")
+
+    @property
+    def client(self) -> str:
+        """Address of the client, "127.0.0.1:1234"; empty where it is not known."""
+        if not isinstance(self.peer, str):
+            return "{}:{}".format(*self.peer) if self.peer else ""
+        kind, _, address = unquote(self.peer).partition(":")
+        return address if kind in ("ipv4", "ipv6") else f"{kind}:{address}"
 
     @property
     def trace_id(self) -> str:

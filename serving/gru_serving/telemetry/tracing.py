@@ -34,6 +34,8 @@ _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]*)?"
 )
 _DRAWN = 64
+# As the specification of OpenTelemetry has samplers describe themselves.
+_RATIO = re.compile(r"(?:ParentBased\{root:)?TraceIdRatioBased\{([^{}]+)\}")
 _FAULTS = {
     *(Code.UNKNOWN.name, Code.DEADLINE_EXCEEDED.name, Code.UNIMPLEMENTED.name),
     *(Code.INTERNAL.name, Code.UNAVAILABLE.name, Code.DATA_LOSS.name),
@@ -42,6 +44,9 @@ _FAULTS = {
 
 class Identities:
     """Gives each request an id and its place in a trace.
+
+    Ids of requests that bring none are drawn for many in a row: one by one, their code is no longer
+    in the processor's caches, and takes several times as long.
 
     Args:
         tracing: Traces of the requests; None to hand on what clients send.
@@ -52,34 +57,43 @@ class Identities:
 
     def __init__(self, tracing: Tracing | None = None) -> None:
         self._tracing = tracing
+        self._drawn: list[tuple[str, int]] = []
         self.names = {REQUEST_ID, TRACEPARENT, *(() if tracing is None else tracing.fields)}
 
-    def note(self, record: RequestRecord, given: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Fill in id and trace of a record.
+    def note(self, record: RequestRecord, given: Mapping[str, str]) -> None:
+        """Fill in id and trace of a record, which the answer has as headers or metadata.
 
         Args:
             record: Record of a request that begins.
             given: The headers or metadata that `names` lists, as far as the request has them.
-
-        Returns:
-            The headers or metadata of the answer.
         """
-        # Health checks and metrics, beside the API, are too many to trace; calls have no route.
-        if self._tracing is not None and (
-            record.route[:4].lower() == "/v1/" or record.transport == "GRPC"
-        ):
-            self._tracing.begin(record, given)
-        name = ""
-        if given:
+        if not self._drawn:
+            self._drawn = [(_new_request_id(), self._new_root()) for _ in range(_DRAWN)]
+        record.request_id, root = self._drawn.pop()
+        if root and not given:
+            self._begin(record, given, root)
+        elif given:
             name = given.get(REQUEST_ID, "")
+            if _ID.fullmatch(name):
+                record.request_id = name
+            self._begin(record, given, root)
             parent = given.get(TRACEPARENT, "")
             if record.trace is None and _TRACEPARENT.fullmatch(parent):
                 record.traceparent = parent
-        record.request_id = name if _ID.fullmatch(name) else f"{random.getrandbits(128):032x}"
-        answer = [(REQUEST_ID, record.request_id)]
-        if record.traceparent:
-            answer.append((TRACEPARENT, record.traceparent))
-        return answer
+
+    def _new_root(self) -> int:
+        return 0 if self._tracing is None else self._tracing.new_root()
+
+    def _begin(self, record: RequestRecord, given: Mapping[str, str], root: int) -> None:
+        # Health checks and metrics, beside the API, are too many to trace; calls have no route.
+        if self._tracing is not None and (
+            record.target[:4].lower() == b"/v1/" or record.transport == "GRPC"
+        ):
+            self._tracing.begin(record, given, root)
+
+
+def _new_request_id() -> str:
+    return f"{random.getrandbits(128):032x}"
 
 
 class RequestTrace:
@@ -207,6 +221,7 @@ class Tracing:
     def __init__(self, provider: TracerProvider | None = None) -> None:
         from opentelemetry import propagate
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+        from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
         from opentelemetry.trace import NoOpTracer, SpanKind, get_current_span
 
         class OneTrace(RandomIdGenerator):
@@ -224,28 +239,29 @@ class Tracing:
         self._is_off = isinstance(self._tracer, NoOpTracer)  # OTEL_SDK_DISABLED
         self._new_id = self._provider.id_generator.generate_trace_id
         self._decide: Any = self._provider.sampler.should_sample
-        self._drawn: list[int] = []
+        ratio = _RATIO.match(self._provider.sampler.get_description())
+        self._bound = None if ratio is None else TraceIdRatioBased(float(ratio[1])).bound
+        self._bits = TraceIdRatioBased.TRACE_ID_LIMIT
         self._extract, self._current = propagate.extract, get_current_span
         self._kind = SpanKind.SERVER
         self._context = _no_context()
         self.fields = frozenset(propagate.get_global_textmap().fields)
 
-    def begin(self, record: RequestRecord, given: Mapping[str, str]) -> None:
+    def begin(self, record: RequestRecord, given: Mapping[str, str], root: int) -> None:
         """Begin the span of a request that is to be sampled, and note it in the record.
 
         Args:
             record: Record of the request.
             given: Headers of the request, those of `fields` among them.
+            root: Trace id of a request that belongs to no trace yet; 0 where it is not sampled.
         """
-        if self._is_off:
-            return
-        context = self._context
-        if given and not self.fields.isdisjoint(given):
+        context, trace_id = self._context, root
+        if not self.fields.isdisjoint(given):
             context = self._extract(given, context)
             trace_id = self._current(context).get_span_context().trace_id or self._new_id()
             if not self._samples(context, trace_id):
                 return
-        elif not (trace_id := self._next_root()):
+        if self._is_off or not trace_id:
             return
         tracer: Any = copy(self._tracer)
         tracer.id_generator = self._one_trace(trace_id)
@@ -256,18 +272,20 @@ class Tracing:
         record.traceparent = f"00-{place.trace_id:032x}-{place.span_id:016x}-{flags:02x}"
         record.trace = RequestTrace(tracer, span)
 
-    def _next_root(self) -> int:
-        """Return the trace id of the next request that belongs to no trace yet.
+    def new_root(self) -> int:
+        """Return the trace id of a request that belongs to no trace yet; 0 if it is not sampled.
 
-        0 if it is not sampled.
-
-        The sampler is asked for many requests in a row: for each in turn, that would take several
-        times as long as its own work, and a span that drops itself longer still.
+        A sampler by ratio compares the id with a bound, which is done here: asked for each request,
+        it would take ten times as long.
         """
-        if not self._drawn:
-            ids = [self._new_id() for _ in range(_DRAWN)]
-            self._drawn = [one if self._samples(self._context, one) else 0 for one in ids]
-        return self._drawn.pop()
+        if self._is_off:
+            return 0
+        trace_id = self._new_id()
+        if self._bound is None:
+            sampled = self._samples(self._context, trace_id)
+        else:
+            sampled = trace_id & self._bits < self._bound
+        return trace_id if sampled else 0
 
     def _samples(self, context: Context, trace_id: int) -> bool:
         decided = self._decide(context, trace_id, "request", self._kind)

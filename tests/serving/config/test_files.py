@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gru_serving.config import files as config_files
-from gru_serving.config.files import ServedModel, VersionPolicy, read_model_config
+from gru_serving.config.files import ServedModel, ShadowTarget, VersionPolicy, read_model_config
 from gru_serving.errors import InvalidArgument, NotFound
 from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
 from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
@@ -44,6 +44,43 @@ def test_models(write):
         ServedModel("c", Path("/m/c"), VersionPolicy("all")),
         ServedModel("d", Path("/m/d"), VersionPolicy("latest", 1)),
     ]
+
+
+LABELS = 'version_labels { key: "canary" value: 4 }'
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("", None),
+        ("shadow { version: 2 share: 0.5 }", ShadowTarget(2, 0.5)),
+        ("shadow { version: 2 share: 0 tolerance: 0 }", ShadowTarget(2, 0.0, 0.0)),
+        (f'{LABELS} shadow {{ label: "canary" share: 1 }}', ShadowTarget(4, 1.0)),
+    ],
+)
+def test_shadow(write, fields, expected):
+    (model,) = read_model_config(write(one(f'name: "m" base_path: "/m" {TF} {fields}')))
+    assert model.shadow == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("share: 1", "expected a version or a label; got neither"),
+        ('share: 1 label: "beta"', "expected one of the version_labels ['canary']; got the label"),
+        ("share: 1 version: -2", "expected a version from 0; got -2"),
+        ("version: 2", "expected a share of the requests, 0 to 1; got none"),
+        ("version: 2 share: 1.5", "expected a share of the requests, 0 to 1; got 1.5"),
+        ("version: 2 share: nan", "expected a share of the requests, 0 to 1; got nan"),
+        ("version: 2 share: 1 tolerance: -1", "expected a tolerance from 0; got -1"),
+        ("version: 2 share: 1 tolerance: nan", "expected a tolerance from 0; got nan"),
+    ],
+)
+def test_shadow_refused(write, fields, said):
+    text = one(f'name: "m" base_path: "/m" {TF} {LABELS} shadow {{ {fields} }}')
+    with pytest.raises(InvalidArgument, match="shadow of model m: ") as error:
+        read_model_config(write(text))
+    assert said in error.value.message
 
 
 def one(fields):

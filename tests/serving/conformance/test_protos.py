@@ -22,7 +22,9 @@ WITHOUT_PEER = {
     "profiler_service_pb2",
     "saved_model_config_pb2",
     "request_identity_pb2",  # this server's own
+    "shadow_config_pb2",
 }
+ADDED = {"tensorflow.serving.ModelConfig": {"shadow"}}
 LEFT_OUT = {
     "tensorflow.serving.SessionRunRequest": {"options"},
     "tensorflow.serving.SessionRunResponse": {"metadata"},
@@ -73,7 +75,10 @@ def shape_of(message):
 def compare(mine, peer):
     expected = shape_of(peer)
     left_out = {expected.pop(name)[3] for name in LEFT_OUT.get(mine.full_name, ())}
-    assert shape_of(mine) == expected, mine.full_name
+    found = shape_of(mine)
+    numbers = {found.pop(name)[0] for name in ADDED.get(mine.full_name, ())}
+    assert all(number > 1000 for number in numbers)  # far from those that upstream may come to use
+    assert found == expected, mine.full_name
     assert set(mine.nested_types_by_name) == {
         name for name, one in peer.nested_types_by_name.items() if one.full_name not in left_out
     }
@@ -113,6 +118,20 @@ def test_upstream_reads_what_we_write(peer_pool):
     request.model_spec.version.value = 3
     request.inputs["x"].float_val.extend([1.5, -2.0])
     assert str(peer.PredictRequest.FromString(request.SerializeToString())) == str(request)
+
+
+def test_upstream_refuses_our_addition_in_a_file_and_skips_it_in_a_message(peer_pool):
+    from tensorflow_serving.config import model_server_config_pb2 as peer
+
+    from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
+
+    text = 'model_config_list { config { name: "m" shadow { version: 2 share: 1 } } }'
+    with pytest.raises(text_format.ParseError, match='no field named "shadow"'):
+        text_format.Parse(text, peer.ModelServerConfig())
+    message = text_format.Parse(text, ModelServerConfig(), descriptor_pool=pool.POOL)
+    read = peer.ModelServerConfig.FromString(message.SerializeToString())
+    assert read.model_config_list.config[0].name == "m"
+    assert read.SerializeToString() == message.SerializeToString()
 
 
 def test_any_names_the_upstream_type():

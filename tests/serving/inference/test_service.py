@@ -77,7 +77,7 @@ class Steps(Request):
     def decode(self, content, predictor, by):
         assert isinstance(predictor, Model)
         self._note("decode")
-        return Work(self, self.encode, lambda *answer: (b"request", answer[-1]))
+        return Work(self, self.encode, lambda *answer: (b"request", answer[-1]), lambda _: self)
 
     def run(self, timeout_ms):
         self._note("run")

@@ -118,3 +118,14 @@ def test_a_configuration_without_models_is_refused(tmp_path):
     (tmp_path / "models.config").write_text("model_config_list {}")
     with pytest.raises(InvalidArgument, match="expected a model_config_list with a model"):
         deployment(tmp_path / "models.config")
+
+
+def test_a_configuration_with_a_shadow_is_refused(tmp_path):
+    from gru_serving.ray import deployment
+
+    (tmp_path / "models.config").write_text(
+        'model_config_list { config { name: "m" base_path: "/m" model_platform: "tensorflow" '
+        "shadow { version: 2 share: 1 } } }"
+    )
+    with pytest.raises(InvalidArgument, match=r"expected no shadow.* take it out of the model m"):
+        deployment(tmp_path / "models.config")

@@ -14,13 +14,16 @@ import numpy as np
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio, TraceIdRatioBased
 from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
 from gru_serving.server.grpc.services import PredictionService
 from gru_serving.server.rest.app import Api
 from gru_serving.server.rest.guards import Observed
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.tracing import Identities
+from gru_serving.telemetry.tracing import Identities, Tracing
 from keras_gru.convert.onnx_graph import OnnxGraph
 from tests.serving.messages import predict
 from tests.serving.server.ended_server import failure
@@ -252,12 +255,37 @@ def test_the_variables_choose_protocol_and_sampler(models, tmp_path):
     assert {"decode", "queue", "run", "encode"} < {span.name for span in receiver.spans}
 
 
+class Renamed(TraceIdRatioBased):
+    """A sampler of somebody's own, with rules that its description does not tell."""
+
+    def get_description(self):
+        return "of one's own"
+
+
 def test_an_exporter_that_is_none_ends_the_start(models):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_TRACES_EXPORTER", "nix")
         base = models / "affine"
         out = failure("--model_name=m", f"--model_base_path={base}", "--tracing")
     assert "INVALID_ARGUMENT: --tracing, by the OTEL_* variables: Requested component 'nix'" in out
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("kind", [ParentBasedTraceIdRatio, TraceIdRatioBased, Renamed])
+def test_roots_are_sampled_as_the_sampler_says(kind, rate):
+    drawn = []
+
+    class Recorded(RandomIdGenerator):
+        def generate_trace_id(self):
+            drawn.append(super().generate_trace_id())
+            return drawn[-1]
+
+    sampler = kind(rate)
+    tracing = Tracing(TracerProvider(sampler=sampler, id_generator=Recorded()))
+    found = [tracing.new_root() for _ in range(300)]
+    expected = [sampler.should_sample(None, one, "").decision.is_sampled() for one in drawn]
+    assert found == [one if good else 0 for one, good in zip(drawn, expected, strict=True)]
+    assert {bool(one) for one in found} == ({bool(rate)} if rate in (0, 1) else {True, False})
 
 
 class Broken:

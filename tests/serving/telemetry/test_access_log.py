@@ -27,11 +27,11 @@ def test_line(tmp_path):
     log = AccessLog(str(path))
     log(
         record(
-            route='/v1/models/"m"\n:predict',
+            target=b'/v1/models/"m"\n:predict',
             model="m",
             version=3,
             signature="s",
-            client="1.2.3.4:5",
+            peer=("1.2.3.4", 5),
             http_status=200,
             request_bytes=7,
             response_bytes=9,
@@ -67,7 +67,13 @@ def test_line(tmp_path):
 def test_names_that_are_not_utf8_leave_lines_that_strict_parsers_read(tmp_path):
     path = tmp_path / "log"
     log = AccessLog(str(path))
-    log(record(model=b"m\xff".decode("utf-8", "surrogateescape"), signature="\ud800", route="ü"))
+    log(
+        record(
+            model=b"m\xff".decode("utf-8", "surrogateescape"),
+            signature="\ud800",
+            target="ü".encode(),
+        )
+    )
     log.close()
     (line,) = path.read_bytes().splitlines()
     read = orjson.loads(line)

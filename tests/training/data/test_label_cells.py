@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gru_training.data.label_cells import LabelCells, names_in, several
+from gru_training.data.label_cells import LabelCells
 from gru_training.data.problems import Problems
-from gru_training.data.text_files import read_text_rows
+from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError, ForeignDataError
-from gru_training.estimators.text_source import Columns, text_source
+from gru_training.estimators.text_source import text_source
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import check_sentiment
 from tests.training.sentiment.reading import load_sentiment_data
@@ -28,19 +28,19 @@ def read(label, labels, nested=()):
 
 def test_several_labels_in_one_cell():
     by_comma = LabelCells("labels", separator=",")
-    assert names_in(read(" billing, bug ,billing", by_comma)) == ("billing", "bug")
-    assert names_in(read("", by_comma)) == ()
-    assert names_in(read("['a', 'b; c']", LabelCells("labels"))) == ("a", "b; c")
-    assert names_in(read('["x", 3]', LabelCells("labels"), ["label"])) == ("x", "3")
+    assert read(" billing, bug ,billing", by_comma) == ("billing", "bug")
+    assert read("", by_comma) == ()
+    assert read("['a', 'b; c']", LabelCells("labels")) == ("a", "b; c")
+    assert read('["x", 3]', LabelCells("labels"), ["label"]) == ("x", "3")
     with pytest.raises(ValueError, match="expected a list of labels in column 'label', got"):
         read('[["a"]]', LabelCells("labels"), ["label"])
     with pytest.raises(ValueError, match="the label is missing"):
         read(None, LabelCells("labels"))
-    assert names_in(several(["b", "a", "b"])) == ("b", "a")
+    assert read("b,a,b", by_comma) == ("b", "a")
 
 
 def test_numbers():
-    assert read(" 4.5 ", LabelCells("number")) == "4.5"
+    assert read(" 4.5 ", LabelCells("number")) == ("4.5",)
     for bad in ("five", "nan", "inf"):
         with pytest.raises(ValueError, match=f"expected a number in column 'label', got {bad}"):
             read(bad, LabelCells("number"))
@@ -111,10 +111,10 @@ NAMES = ("ok", "bad", "other")
 def read_columns(path):
     labels = LabelCells("labels", NAMES)
     problems = Problems(str(path))
-    rows, _ = read_text_rows(path, "text", None, problems, labels, {})
+    rows, _ = read_text_file(path, "text", None, problems, labels, {})
     problems.close_rows()
     problems.raise_errors()
-    return [set(names_in(row.label)) for row in rows], problems.notes
+    return [set(row.labels) for row in rows], problems.notes
 
 
 def named(meant):
@@ -172,8 +172,8 @@ def test_yes_and_no_as_frames_and_json_hold_them(tmp_path, meant, data):
         frame.to_json(path := tmp_path / "a.jsonl", orient="records", lines=True)
         assert read_columns(path)[0] == named(meant)
         for table in (frame, pl.from_pandas(frame)):
-            source = text_source(table, None, Columns("text", list(NAMES)))
-            assert [set(names_in(row.label)) for row in source.table.rows] == named(meant)
+            source = text_source(table, text="text", label=list(NAMES))
+            assert [set(row.labels) for row in source.table.rows] == named(meant)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_what_is_neither_yes_nor_no_names_the_cell(tmp_path, rows, message):
         assert not check_sentiment(SentimentConfig(data=replace(config, drop_bad=True))).errors
     frame = pd.read_csv(config.data, dtype=str)
     with pytest.raises(DataError, match=r"data, row \d+: expected"):
-        text_source(frame, None, Columns("text", ["urgent", "billing"]))
+        text_source(frame, text="text", label=["urgent", "billing"])
 
 
 def test_codes_of_topics_are_names(tmp_path):
@@ -221,7 +221,7 @@ def test_a_label_on_every_row_or_on_none_is_said(tmp_path):
     assert any(note.startswith("every row has the label 'urgent' (30 rows)") for note in notes)
     assert any(note.startswith("no row has the label 'billing'") for note in notes)
     frame = pd.read_csv(config.data)
-    table = text_source(frame, None, Columns("text", ["urgent", "billing"])).table
+    table = text_source(frame, text="text", label=["urgent", "billing"]).table
     data = load_sentiment_data(SentimentDataConfig(), 0, table)
     assert [note for note in data.notes if "label" in note] == [n for n in notes if "label" in n]
 
@@ -275,7 +275,7 @@ def test_labels_as_annotation_tools_write_them(tmp_path, tool, several):
     expected = {f"text {i}": set(names) for i, names in enumerate(meant)}
     note = "each list of labels holds one, which is read as the class of the row"
     texts = list(expected)
-    source = text_source(texts, [form(names) for names in meant], Columns())
+    source = text_source(texts, [form(names) for names in meant])
     for data in (
         load_sentiment_data(config, 0),
         load_sentiment_data(SentimentDataConfig(), 0, source.table),
@@ -315,7 +315,7 @@ def test_lists_that_hold_no_labels_are_refused_with_the_way_out(tmp_path, label,
     assert re.search(message, "\n".join(found.errors))
     assert not found.remedies  # no row would be left
     with pytest.raises(DataError, match="expected labels for each text, got"):
-        text_source([f"text {i}" for i in range(9)], [label] * 9, Columns())
+        text_source([f"text {i}" for i in range(9)], [label] * 9)
 
 
 def test_what_argilla_holds_back_is_no_label(tmp_path):
@@ -384,9 +384,9 @@ def test_columns_of_yes_and_no_without_a_label_column_are_told(tmp_path, way):
     with pytest.raises(
         DataError, match=r"which label=\['bad', 'ok', 'other'\] and target_type=\"c"
     ):
-        text_source(frame, None, Columns())
-    source = text_source(frame, None, Columns(label=list(NAMES)), settings=config_of("class"))
-    assert [row.label for row in source.table.rows] == names
+        text_source(frame)
+    source = text_source(frame, None, config_of("class"), label=list(NAMES))
+    assert [row.labels for row in source.table.rows] == [(name,) for name in names]
     assert source.table.kind == "class"
 
 

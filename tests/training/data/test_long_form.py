@@ -90,6 +90,25 @@ def test_a_time_that_a_series_has_twice_is_named(tmp_path):
     check(series)
 
 
+def test_a_row_without_the_name_of_its_series_or_without_a_time_is_named(tmp_path):
+    path = tmp_path / "sales.csv"
+    for column, said in (("unique_id", "expected the name of a series"), ("ds", "expected a time")):
+        frame = table().astype(object)
+        extra = frame.iloc[[2]].copy()
+        extra[column] = None
+        frame = pd.concat([frame, extra], ignore_index=True)
+        frame.to_csv(path, index=False)
+        with pytest.raises(DataError, match=rf"line {len(frame) + 1}.*: {said}"):
+            read_series(path)
+        check(read_series(path, problems=Problems(str(path), drop_bad=True)))
+        problems = Problems("table", unit="row")
+        series_of_frame(frame, None, None, problems)
+        assert [f"row {len(frame) - 1}" in each and said in each for each in problems.errors] == [
+            True
+        ]
+        check(series_of_frame(frame, None, None, Problems("table", drop_bad=True)))
+
+
 def test_a_cell_that_is_no_number_is_named(tmp_path):
     frame = table().astype({"y": object})
     frame.iloc[3, 2] = "many"

@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.data.even_series import ExpectedSeries
+from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
+from gru_training.data.series_frame import series_of_frame
 from gru_training.errors import DataError
 
 
@@ -35,6 +38,79 @@ def test_the_time_column_need_not_be_first(tmp_path):
         read_series(write(tmp_path, text), time_column="y")
 
 
+DATED = pd.DataFrame(
+    {
+        "id": range(1, 31),
+        "order_date": pd.date_range("2022-01-01", periods=30).strftime("%Y-%m-%d"),
+        "region": ["north", "south"] * 15,
+        "sales": np.arange(30.0) % 7,
+    }
+)
+
+
+def both_ways(tmp_path, table):
+    """Read a table from a file and from memory, which must agree."""
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    file = read_series(path)
+    frame = series_of_frame(table, None, None, Problems("table"))
+    assert (file.columns, file.frequency, file.notes) == (
+        frame.columns, frame.frequency, frame.notes,
+    )  # fmt: skip
+    np.testing.assert_array_equal(file.values, frame.values)
+    np.testing.assert_array_equal(file.times, frame.times)
+    return file
+
+
+@pytest.mark.parametrize(
+    "order", [["id", "order_date", "region", "sales"], ["sales", "order_date"]]
+)
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%d %b %Y"])
+def test_dates_are_the_times_wherever_they_stand_and_whatever_they_are_called(
+    tmp_path, order, form
+):
+    table = DATED.assign(order_date=pd.to_datetime(DATED["order_date"]).dt.strftime(form))
+    series = both_ways(tmp_path, table[order])
+    assert (series.columns, series.frequency) == (("sales",), "D")
+    assert str(series.times[0])[:10] == "2022-01-01"
+    assert "times are those of the column 'order_date' (--time-column names another)" in (
+        series.notes
+    )
+    assert ("columns of row numbers that are not read: id" in series.notes) == ("id" in order)
+
+
+def test_columns_that_do_not_count_the_rows_are_read_whatever_they_are_called(tmp_path):
+    table = DATED[["order_date", "id"]].assign(id=DATED["id"] ** 2)
+    assert both_ways(tmp_path, table).columns == ("id",)
+    assert both_ways(tmp_path, DATED[["order_date", "id"]]).columns == ("id",)  # there is no other
+
+
+def test_two_columns_of_dates_must_be_told_apart(tmp_path):
+    table = DATED.assign(shipped=DATED["order_date"])
+    message = "got 'order_date', 'shipped'; choose one, such as --time-column order_date"
+    with pytest.raises(DataError, match=message):
+        both_ways(tmp_path, table)
+    path = tmp_path / "t.csv"
+    assert read_series(path, time_column="order_date").columns == ("sales",)
+    assert both_ways(tmp_path, table.drop(columns="id")).columns == ("sales",)  # the first is taken
+
+
+@pytest.mark.parametrize(
+    "months", [["2000-01", "2000-02", "2000-03", "2000-04"], range(1990, 1999)]
+)
+def test_a_table_with_a_row_for_each_series_must_be_turned_around(tmp_path, months):
+    table = pd.DataFrame(1.5, ["a", "b"], [str(month) for month in months])
+    path = tmp_path / "wide.csv"
+    table.to_csv(path, index_label="series")
+    with pytest.raises(DataError, match="got columns called") as raised:
+        read_series(path)
+    with pytest.raises(DataError, match="turn the table around"):
+        series_of_frame(pd.read_csv(path), None, None, Problems("table"))
+    advice = str(raised.value).rpartition("such as ")[2]
+    exec(advice, {"pandas": pd, "FILE": path, "OTHER": tmp_path / "turned.csv"})
+    assert read_series(tmp_path / "turned.csv").columns == ("a", "b")
+
+
 def test_missing_cells_and_times_become_nan_and_are_reported(tmp_path):
     text = "date,a\n2020-01-01,1\n2020-01-02,\n2020-01-03,NA\n2020-01-06,4\n2020-01-07,5\n"
     series = read_series(write(tmp_path, text))
@@ -54,6 +130,10 @@ def test_headers_of_windows_are_read_and_said(tmp_path):
         ("date,a\n2020-01-01,1\n", "at least 3 rows, got 1"),
         ("date,a\n2020-01-01,1\n2020-01-02,x1\n2020-01-03,2\n",
          r"s\.csv, line 3, column 'a': expected a number or an empty cell, got 'x1'"),
+        ("date,a\n2020-01-01,1\n2020-01-02,(20)\n2020-01-03,2\n",
+         r"got '\(20\)'; write numbers without units or percent signs, and negative ones with"),
+        ("date,a\n2020-01-01,1\n2020-01-02,20 %\n2020-01-03,2\n", "got '20 %'; write numbers"),
+        ("date,a\n2020-01-01,1\n2020-01-02,€20\n2020-01-03,2\n", "got '€20'; write numbers"),
         ("date,a\n2020-01-01,1\n2020-01-02,inf\n2020-01-03,2\n", "line 3, column 'a'"),
         ("date,a\n2020-01-01,1\n2020-01-02,1_0\n2020-01-03,2\n", "got '1_0'"),
         ("date,a\n2020-01-01,1\n2020-01-03,2\n2020-01-02,3\n", "line 4, column 'date'.*sort"),
@@ -124,3 +204,24 @@ def test_files_with_long_gaps_are_read(tmp_path):
     times = parts[0].append(parts[1])
     text = "date,a\n" + "".join(f"{time},{row % 7}\n" for row, time in enumerate(times))
     assert len(read_series(write(tmp_path, text))) == 366 * 24 * 60 + 30_000
+
+
+def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
+    days = pd.date_range("2022-01-03", periods=20)
+    table = pd.DataFrame({"date": days, "a": np.arange(20.0)})
+    daily, path = ExpectedSeries(("a",), "D"), tmp_path / "t.csv"
+
+    def both(rows, expected):
+        rows.to_csv(path, index=False)
+        series_of_frame(rows, None, None, Problems("t"), expected)
+        return read_series(path, expected=expected)
+
+    for step, spacing in ((2, "2D"), (7, "W-MON")):
+        weekly = pd.DataFrame({"date": days[0] + step * (days - days[0]), "a": np.arange(20.0)})
+        with pytest.raises(DataError, match=rf"expected rows every D, .* every {spacing};"):
+            both(weekly, daily)
+    numbered = pd.DataFrame({"t": range(0, 40, 2), "a": np.arange(20.0)})
+    with pytest.raises(DataError, match=r"expected rows every step, .* got rows every 2 steps"):
+        both(numbered, ExpectedSeries(("a",), "ns", numbered=True))
+    for kept in ([0, 1, 3, 5, 7], [0, 2, 5, 9, 12], [0, 7, 14]):  # gaps, or too few rows to tell
+        assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1

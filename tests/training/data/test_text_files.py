@@ -26,6 +26,14 @@ TSV = 'label\tsentence\npos\tGood, really.\nneg\t"He said ""no""."\npos\t"Line o
 JSONL = "".join(json.dumps({"id": 1, "text": t, "class": c}) + "\n" for t, c in ROWS)
 
 
+def read(path, *columns):
+    return read_text_file(path, *columns)[0]
+
+
+def pairs(rows):
+    return [(row.text, *row.labels) for row in rows]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -38,7 +46,7 @@ JSONL = "".join(json.dumps({"id": 1, "text": t, "class": c}) + "\n" for t, c in 
     ],
 )
 def test_reads_each_format(tmp_path, name, content):
-    assert [row[:2] for row in read_text_file(write(tmp_path / name, content))] == ROWS
+    assert pairs(read(write(tmp_path / name, content))) == ROWS
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
@@ -51,18 +59,18 @@ def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
                          for t, k in ((text, "long"), ("x", "short"))),
     }[suffix]  # fmt: skip
     expected = [(text, "long"), ("x", "short")]
-    rows = read_text_file(write(tmp_path / f"a.{suffix}", content))
-    assert [row[:2] for row in rows] == expected
+    rows = read(write(tmp_path / f"a.{suffix}", content))
+    assert pairs(rows) == expected
 
 
 def test_named_columns_win_over_known_names(tmp_path):
     path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
-    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2, {})]
+    assert read(path, "body", "kind") == [("hello", ("greeting",), 2, {})]
 
 
 def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
     path = write(tmp_path / "a.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": true}\n')
-    assert [row.label for row in read_text_file(path)] == ["1", "true"]
+    assert [row.labels for row in read(path)] == [("1",), ("true",)]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +100,14 @@ def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
 )
 def test_says_what_is_wrong_and_where(tmp_path, name, content, message):
     with pytest.raises(DataError, match=message) as caught:
-        read_text_file(write(tmp_path / name, content))
+        read(write(tmp_path / name, content))
     assert "\n" not in str(caught.value)
 
 
 def test_names_the_columns_when_a_wanted_one_is_absent(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\na,b\n")
     with pytest.raises(DataError, match=r"no column 'body'; its columns are \['text', 'label'\]"):
-        read_text_file(path, "body")
+        read(path, "body")
 
 
 def zeros_that_unpack_to(path, size):
@@ -146,16 +154,16 @@ def test_a_gzip_file_may_unpack_to_many_times_its_size(tmp_path):
 
 def test_missing_file(tmp_path):
     with pytest.raises(DataError, match=r"cannot read .*none\.csv: there is no such file"):
-        read_text_file(tmp_path / "none.csv")
+        read(tmp_path / "none.csv")
 
 
 def test_damaged_gzip(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(CSV.encode() * 99, mtime=0)[:-30])
     with pytest.raises(DataError, match="not a complete gzip file"):
-        read_text_file(path)
+        read(path)
 
 
 def test_blank_lines_before_the_header_and_between_rows_are_skipped(tmp_path):
     path = write(tmp_path / "a.csv", "\n\ntext,label\n\nhello,1\n")
-    assert [row[:3] for row in read_text_file(path)] == [("hello", "1", 5)]
+    assert [row[:3] for row in read(path)] == [("hello", ("1",), 5)]

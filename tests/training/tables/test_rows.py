@@ -22,7 +22,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.text import SETTINGS
-from gru_training.estimators.text_source import Columns, text_source
+from gru_training.estimators.text_source import text_source
 from gru_training.language.config import LanguageDataConfig
 from gru_training.language.data import read_documents
 from gru_training.scoring.file_job import FileJob
@@ -100,7 +100,7 @@ def test_check_counts_the_same_rows(path):
 
 
 def test_an_estimator_reads_the_same_rows(path):
-    source = text_source(str(path), None, Columns())
+    source = text_source(str(path))
     config = SETTINGS.config(SETTINGS.with_defaults({}, "T"), data=source.settings)
     rows = read_labelled_files(config.data, Problems(str(path)))
     assert [row.text for row in rows.train] == [text for text, *_ in ROWS]
@@ -425,3 +425,18 @@ def test_numbers_that_are_not_clear_are_refused(separator, cells, message):
         numbers.read(cell)
     with pytest.raises(ValueError, match=re.escape(message)):
         numbers.read(last)
+
+
+def test_several_columns_without_a_name_are_left_out(tmp_path):
+    content = b"v1,v2,, ,\nham,hello there,,,\nspam,win,a,b,c\n"
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    for rows in (read_rows(path), read_stream("t", io.BufferedReader(io.BytesIO(content)))):
+        assert rows.columns == ["v1", "v2"]
+        assert [cells for _, cells in rows.rows] == [
+            {"v1": "ham", "v2": "hello there"},
+            {"v1": "spam", "v2": "win"},
+        ]
+        assert "columns without a name are not read: 3 of 5" in rows.form.notes
+    path.write_bytes(b",text,label\n0,a,b\n")  # one alone, as pandas writes an index, is kept
+    assert read_rows(path).columns == ["", "text", "label"]

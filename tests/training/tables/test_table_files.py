@@ -201,6 +201,7 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"a,b\n1,2\n3\n", "t.csv, line 3: expected 2 cells as in the header, got 1"),
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
+        ("t.csv", b"0,0,so much to say here\n1,2,more\n", "here']; is that a row? The first line"),
         ("t.csv", b"a,b\n\xc3\xa4,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte"),
         ("t.csv", b"a\n1\n\x00\n", "t.csv, line 3: a NUL character; is this a text file?"),
         ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-4], "is not a complete gzip file"),

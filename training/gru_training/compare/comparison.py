@@ -1,8 +1,8 @@
 """The comparison of several models on the same test rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from statsmodels.stats.contingency_tables import mcnemar
@@ -179,30 +179,26 @@ def _tested(
     contenders: Sequence[Contender], models: Sequence[Answers], higher_is_better: bool
 ) -> list[Contender]:
     """Add p-values and verdicts to the runs after the first."""
-    tests: list[dict[str, Any]] = []
     first = models[0].measures[0].name
-    for contender, answers in zip(contenders[1:], models[1:], strict=False):
+    tested = []
+    for contender, answers in zip(contenders[1 : len(models)], models[1:], strict=True):
         p_value, counts = contender.measures[first].p_value, None
         if answers.right is not None and models[0].right is not None:
             counts = mcnemar_test(answers.right, models[0].right)
             p_value = counts.p_value
-        tests.append({"mcnemar": counts, "p_value": p_value})
-    known = [test for test in tests if test["p_value"] is not None]
-    if known:
-        adjusted = multipletests([test["p_value"] for test in known], method="holm")[1]
-        for test, value in zip(known, adjusted, strict=True):
-            test["adjusted"] = float(value)
-    done = [contenders[0]]
-    for contender, test in zip(contenders[1:], tests, strict=False):
-        difference = contender.measures[first].difference
+        tested.append(replace(contender, mcnemar=counts, p_value=p_value))
+    known = [each.p_value for each in tested if each.p_value is not None]
+    adjusted = iter(multipletests(known, method="holm")[1].tolist() if known else ())
+    for number, each in enumerate(tested):
+        if each.p_value is None:
+            continue
+        value, difference = next(adjusted), each.measures[first].difference
         assert difference is not None
-        better = (difference.value > 0) == higher_is_better
-        verdict = ""
-        if "adjusted" in test:
-            sure = test["adjusted"] < 1 - LEVEL
-            verdict = ("better" if better else "worse") if sure else "no difference shown"
-        done.append(Contender(contender.name, True, contender.measures, **test, verdict=verdict))
-    return [*done, *contenders[len(done) :]]
+        verdict = "no difference shown"
+        if value < 1 - LEVEL:
+            verdict = "better" if (difference.value > 0) == higher_is_better else "worse"
+        tested[number] = replace(each, adjusted=value, verdict=verdict)
+    return [contenders[0], *tested, *contenders[len(models) :]]
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -301,10 +301,8 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
             _draw_far(axes, row, found.value * scale, found.value > high, colour)
             continue
         if found.low is not None and found.high is not None:
-            axes.plot(
-                [max(found.low, low) * scale, min(found.high, high) * scale], [row, row],
-                color=colour, linewidth=2,
-            )  # fmt: skip
+            ends = np.clip([found.low, found.high], low, high) * scale
+            axes.plot(ends.tolist(), [row, row], color=colour, linewidth=2)
         axes.plot(found.value * scale, row, "o" if each.is_run else "s", color=colour, markersize=6)
     axes.set_xlim(low * scale, high * scale)
     arrow = "better →" if comparison.higher_is_better[name] else "← better"
@@ -335,11 +333,8 @@ def _limits(
 
 
 def _ends(estimates: Sequence[Estimate | None]) -> list[float]:
-    ends = []
-    for each in estimates:
-        if each is not None:
-            ends += [end for end in (each.low, each.value, each.high) if end is not None]
-    return ends
+    ends = [end for each in estimates if each for end in (each.low, each.value, each.high)]
+    return [end for end in ends if end is not None]
 
 
 def _draw_far(axes: Axes, row: int, value: float, right: bool, colour: str) -> None:

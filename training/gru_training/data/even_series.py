@@ -15,6 +15,7 @@ from gru_training.data.time_axis import (
     complete,
     gaps,
     in_order,
+    infer_frequency,
     month_starts,
     parse_times,
     time_text,
@@ -29,6 +30,8 @@ from gru_training.data.time_options import (
 from gru_training.errors import DataError
 
 FEWEST_ROWS = 3
+_FEWEST_SPACED = 4
+"""Number of rows from which on their spacing must be that of the series that they continue."""
 
 
 class ExpectedSeries(NamedTuple):
@@ -190,6 +193,16 @@ def evenly_spaced(
     if not most_fit:
         found.raise_errors()
     holes = gaps(axis)
+    if expected is not None and len(times) >= _FEWEST_SPACED:
+        steps = {length for _, length in holes}
+        if len(holes) == fits.sum() - 1 and len(steps) == 1:
+            wanted, got = axis.frequency, infer_frequency(times)
+            if expected.numbered:
+                wanted, got = "step", got.replace("ns", " steps")
+            raise DataError(
+                f"{source}: expected rows every {wanted}, as in the series that they continue, "
+                f"got rows every {got}; give them that spacing, or train on such rows"
+            )
     if holes:
         notes.append(_gap_note(axis, holes))
     if missing and not rows.panel:

@@ -10,14 +10,8 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from gru_training.data.label_cells import (
-    TargetKind,
-    is_number,
-    listed_names,
-    read_literal,
-    several,
-)
-from gru_training.data.text_files import LabelledRow, find_column, find_label_column
+from gru_training.data.label_cells import TargetKind, is_number, listed_names, read_literal
+from gru_training.data.text_files import find_column, find_label_column
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.text_columns import TEXT_COLUMNS
 
@@ -123,53 +117,31 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
     return [_text(value, row, f"{what}, column {name!r}") for row, value in enumerate(values)]
 
 
-def labelled_rows(
-    texts: Sequence[str],
-    labels: Sequence[Any],
-    what: str,
-    kind: TargetKind = "class",
-    separator: str | None = None,
-) -> list[LabelledRow]:
-    """Return texts with their labels, like the rows of a file; rows are numbered from 0.
-
-    Raises:
-        DataError: The numbers of texts and labels differ.
-    """
-    if len(texts) != len(labels):
-        raise DataError(
-            f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
-        )
-    return [
-        LabelledRow(text, label_name(label, kind, separator), row)
-        for row, (text, label) in enumerate(zip(texts, labels, strict=True))
-    ]
-
-
-def label_name(label: Any, kind: TargetKind = "class", separator: str | None = None) -> str:
-    """Return the name of the class of this label; empty if the label is missing.
-
-    For several labels it is their names, and for a number its digits, as in
-    `gru_training.data.label_cells`.
+def label_names(
+    label: Any, kind: TargetKind = "class", separator: str | None = None
+) -> tuple[str, ...]:
+    """Return the names of a label, as `LabelCells.read` does; none if it is missing.
 
     Raises:
         DataError: The label is of another kind.
     """
-    names = listed_labels(label)
+    missing, names = _is_missing(label), listed_labels(label)
     if kind == "labels":
         if names is None and isinstance(label, str) and separator is not None:
             names = label.split(separator)
-        items = names if names is not None else () if _is_missing(label) else (label,)
-        return several(name for item in items if (name := str(item).strip()))
-    if kind == "number" and not _is_missing(label) and not is_number(str(label)):
+        items = names if names is not None else [] if missing else [label]
+        return tuple(dict.fromkeys(name for item in items if (name := str(item).strip())))
+    if kind == "number" and not missing and not is_number(str(label)):
         raise DataError(f"expected a number for each text, got {label!r:.60}")
     if names is None:
-        return "" if _is_missing(label) else str(label).strip()
+        name = "" if missing else str(label).strip()
+        return (name,) if name else ()
     if len(names) > 1:
         raise DataError(
             f"expected one label for each text, got {label!r:.60}; --target-type labels reads any "
             "number of labels"
         )
-    return names[0] if names else ""
+    return tuple(names)
 
 
 def listed_labels(label: Any) -> list[str] | None:

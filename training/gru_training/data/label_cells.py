@@ -1,7 +1,7 @@
 """The labels of a text, read from the cells of its row.
 
-A label is one class, any number of labels, or a number. Labels travel as one text each: the name of
-the class, the number, or the names of several labels as a JSON list (`several`, `names_in`).
+A text has one class, any number of labels, or a number; these are the names that are read, of which
+a number is one.
 """
 
 import ast
@@ -47,16 +47,6 @@ _ONE_IN_COLUMNS = (
 )
 _MIN_LIST_SHARE = 0.5
 Cells = Mapping[str, str | None]
-
-
-def several(names: Iterable[str]) -> str:
-    """Write the names of a text's labels as one text, each once."""
-    return json.dumps(list(dict.fromkeys(names)), ensure_ascii=False)
-
-
-def names_in(label: str) -> tuple[str, ...]:
-    """Read the names that `several` wrote."""
-    return tuple(json.loads(label))
 
 
 @dataclass(frozen=True)
@@ -114,8 +104,8 @@ class LabelCells:
             sum(bool(yes_or_no(row.get(name) or "")) for name in self.columns) == 1 for row in rows
         )
 
-    def read(self, cells: Cells, nested: frozenset[str], column: str) -> str:
-        """Return the label of a row.
+    def read(self, cells: Cells, nested: frozenset[str], column: str) -> tuple[str, ...]:
+        """Return the class, the labels or the number of a row, each label once.
 
         Args:
             cells: Cells of the row by column.
@@ -128,7 +118,7 @@ class LabelCells:
         if self.columns:
             names = self._of_columns(cells, nested)
             if self.kind != "class":
-                return several(names)
+                return _each_once(names)
             found = ", ".join(map(repr, names)) or "none"
             return _only_one(names, f"one of --label-columns {' '.join(self.columns)}", found)
         cell = cells.get(column)
@@ -136,11 +126,15 @@ class LabelCells:
             raise ValueError(f"the label is missing (column {column!r})")
         if self.kind == "number":
             if not is_number(cell):
-                raise ValueError(f"expected a number in column {column!r}, got {cell.strip():.40}")
-            return cell.strip()
+                comma = "" if _number(cell) is None else "; write decimal points, not commas"
+                raise ValueError(
+                    f"expected a number in column {column!r}, got {cell.strip():.40}{comma}"
+                )
+            return (cell.strip(),)
         value = _list_in(cells, nested, column)
         if value is None:
-            return several(self._parts(cell.strip())) if self.kind == "labels" else cell.strip()
+            labels = self.kind == "labels"
+            return _each_once(self._parts(cell.strip())) if labels else (cell.strip(),)
         try:
             names = listed_names(value)
         except ValueError as error:
@@ -149,7 +143,7 @@ class LabelCells:
                 f"expected {what} in column {column!r}, got {cell:.40}{error}"
             ) from None
         if self.kind == "labels":
-            return several(names)
+            return _each_once(names)
         if not names:
             raise ValueError(f"the label is missing (column {column!r})")
         return _only_one(names, f"one label in column {column!r}", f"{cell:.40}")
@@ -267,10 +261,14 @@ def _count_of_names(value: Any) -> int | None:
         return None
 
 
-def _only_one(names: Sequence[str], what: str, found: str) -> str:
+def _each_once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _only_one(names: Sequence[str], what: str, found: str) -> tuple[str, ...]:
     """Return the only label of a row that must have one class."""
     if len(names) == 1:
-        return names[0]
+        return tuple(names)
     raise ValueError(
         f"expected {what}, got {found}; --target-type labels reads any number of labels"
     )

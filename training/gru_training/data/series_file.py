@@ -1,12 +1,13 @@
-"""Series from tables in files."""
+"""Series from tables in files, and the rules for tables of series of any kind."""
 
 import math
+import re
 from array import array
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,12 @@ from gru_training.data.even_series import (
 from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
-from gru_training.data.time_axis import TimeCells, infer_frequency, parse_times
+from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.numbers import MISSING, Numbers
-from gru_training.tables.rows import cell_text, read_rows
+from gru_training.tables.rows import Rows, cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 _MAX_DISTINCT_SHARE = 0.7
@@ -37,19 +38,18 @@ time.
 
 MONTHLY = "value"
 """Column of values of a table with a column for each month."""
-MONTHS_NOTE = "the columns of months are the steps of one series"
 _PARTS = ("year", "month", "day", "hour", "minute")
+PROBE_ROWS = 50
+"""Number of rows in which a column of times is looked for that no usual name tells."""
+_FEWEST_TIMES = 4
+"""Number of columns called by times from which a table is taken for one with a row per series."""
+_YEAR = re.compile(r"(18|19|20|21)\d\d")
+_ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
+"""Names, in small letters, of columns that may count the rows."""
 
 
-def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
-    """Find the columns that hold the parts of a time: year and month, or date and time.
-
-    () without any.
-
-    Args:
-        names: Names of all columns.
-        time_column: Column of times that was asked for, which leaves no parts.
-    """
+def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
+    """Find the columns that hold the parts of a time: year and month, or date and time."""
     known = {name.strip().lower(): name for name in names}
     if time_column is not None or not known.keys().isdisjoint(("datetime", "timestamp", "ds")):
         return ()
@@ -64,12 +64,8 @@ def time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def month_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Find year and months of a table with a row for each year; () for any other table.
-
-    Args:
-        names: Names of all columns.
-    """
+def _month_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Find year and months of a table with a row for each year; () for any other table."""
     known = {name.strip().lower()[:3]: name for name in names}
     if len(names) != len(known) or set(known) != {"yea", *_MONTHS}:
         return ()
@@ -83,7 +79,7 @@ def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]
 
 
 def joined_time(parts: Sequence[str]) -> str:
-    """Join the cells of the columns of `time_parts` to a time."""
+    """Join the cells of the parts of a time, see `SeriesColumns.parts`."""
     cells = [part.strip().removesuffix(".0") for part in parts]
     if not all(cells):
         return ""
@@ -96,6 +92,39 @@ def joined_time(parts: Sequence[str]) -> str:
     day, hour, minute = [*rest, *("01", "00", "00")[len(rest) :]]
     text = f"{year}-{month:0>2}-{day:0>2}"
     return f"{text} {hour:0>2}:{minute:0>2}" if len(rest) > 1 else text
+
+
+def _dated_column(
+    source: str, names: Sequence[str], cells: Mapping[str, Sequence[str]]
+) -> tuple[str | None, list[str]]:
+    """Find the column of times by what it holds, where no usual name tells it, with a note.
+
+    None where a name does, and where the first column holds times or no column does.
+    """
+    if not {name.strip().lower() for name in names}.isdisjoint(TIME_COLUMNS):
+        return None, []
+    headings = names[1:]
+    if len(headings) >= _FEWEST_TIMES and (
+        are_times(headings) or all(map(_YEAR.fullmatch, headings))
+    ):
+        raise DataError(
+            f"{source}: expected a row for each time and a column for each series, got columns "
+            f"called {headings[0]!r} to {headings[-1]!r}; turn the table around, such as "
+            "pandas.read_csv(FILE, index_col=0).T.to_csv(OTHER)"
+        )
+    dated = []
+    for name in names:
+        texts = [text for text in cells.get(name, ()) if text.strip().lower() not in MISSING]
+        if are_times(texts):
+            dated.append(name)
+    if not dated or dated[0] == names[0]:
+        return None, []
+    if len(dated) > 1:
+        raise DataError(
+            f"{source}: expected one column of times, got {', '.join(map(repr, dated))}; "
+            f"choose one, such as --time-column {dated[0]}"
+        )
+    return dated[0], [f"times are those of the column {dated[0]!r} (--time-column names another)"]
 
 
 def read_series(
@@ -120,7 +149,7 @@ def read_series(
     Args:
         path: The file.
         time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
-            any case), or else the first.
+            any case), or else the one that holds dates, or the first.
         time_format: Format as for `strptime`; guessed by default.
         keep_rows: Whether to keep the rows as they are, whatever their times, as published results
             on public data sets do.
@@ -137,13 +166,17 @@ def read_series(
         DataError: The file is not like this; names line and column.
     """
     found = problems or Problems(str(path))
-    rows, notes = _read_rows(path, time_column, found, expected, long, given, options, read)
+    table = read_rows(path, given, found.bad_row, bounded=True)
+    found.unit, notes = table.form.unit, list(table.form.notes)
+    cells = _read_cells(table, time_column, found, expected, long, notes)
+    rows, more = in_wide_form(*cells, found, expected, long, options, read)
+    notes += more
     name = path.name.split(".")[0]
     if keep_rows:
         found.close_rows()
         found.raise_errors()
-        cells = TimeCells(str(path), rows.time, rows.texts, rows.lines, found.unit)
-        times = parse_times(cells, time_format).times
+        clock = TimeCells(str(path), rows.time, rows.texts, rows.lines, found.unit)
+        times = parse_times(clock, time_format).times
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
     series = evenly_spaced(rows, name, time_format, found, expected, options)
@@ -152,95 +185,213 @@ def read_series(
     return replace(series, notes=(*notes, *series.notes))
 
 
-def _read_rows(
-    path: Path,
+class SeriesColumns(NamedTuple):
+    """The columns of a table of series by their meaning."""
+
+    months: tuple[str, ...] = ()
+    """Columns of year and months of a table with a row for each year."""
+    parts: tuple[str, ...] = ()
+    """Columns that hold the parts of a time."""
+    time: str = ""
+    """Column of times, or the joined names of `parts`."""
+    numbers: tuple[str, ...] = ()
+    id: str | None = None
+    """Column with the name of the series, of a table in long form."""
+
+
+def find_series_columns(
+    source: str,
+    names: Sequence[str],
     time_column: str | None,
-    problems: Problems,
     expected: ExpectedSeries | None,
     long: LongColumns,
-    given: TextFormat,
-    options: TimeOptions,
-    required: Collection[str],
-) -> tuple[SeriesRows, list[str]]:
-    table = read_rows(path, given, problems.bad_row, bounded=True)
-    problems.unit = table.form.unit
-    notes = list(table.form.notes)
-    names, rows = table.with_columns()
-    if months := month_columns(names):
-        names, rows = [months[0], MONTHLY], _each_month(rows, months)
-        notes.append(MONTHS_NOTE)
-    parts = time_parts(names, time_column)
-    if parts:
+    notes: list[str],
+    first: Mapping[str, Sequence[str]],
+) -> SeriesColumns:
+    """Find the columns of times, of numbers and, in long form, of ids.
+
+    Args:
+        source: Name of the table, for messages.
+        names: Names of all columns.
+        time_column: Column of times; None to find it.
+        expected: The series that the table must continue.
+        long: The columns of a table in long form.
+        notes: List that receives notes on the others.
+        first: The cells of the first `PROBE_ROWS` rows by column.
+
+    Raises:
+        ForeignDataError: No column holds numbers, or one is missing; names it.
+        DataError: Several columns hold times, or the names of the columns are times; names them.
+    """
+    if months := _month_columns(names):
+        names = [months[0], MONTHLY]
+        notes.append("the columns of months are the steps of one series")
+    if parts := _time_parts(names, time_column):
         time_column = " ".join(parts)
         notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
         names = [time_column, *(name for name in names if name not in parts)]
-    # Cells are stored by column: as rows of dicts, a table would take ten times the memory.
-    texts, lines, numbers = list[str](), array("q"), array("d")
-    bad = defaultdict[str, list[tuple[int, str]]](list)
-    ids, read = list[str](), Numbers(table.form.separator)
-    time, columns, id_column = "", tuple[str, ...](), None
-    if names:
-        time, columns, id_column, extra = _columns(str(path), names, time_column, expected, long)
+    elif time_column is None:
+        time_column, more = _dated_column(source, names, first)
+        notes += more
+    time = time_column or long.time_of(names, TIME_COLUMNS)
+    found = long.found(source, time, names) if time in names else None
+    if found is None:
+        time, numbers, extra = _wide_columns(source, names, time_column, expected)
+        name = None
         notes += extra
-        if not columns:
-            raise ForeignDataError(
-                f"{path}: expected columns of numbers beside the times {time!r}, got none"
-            )
-    for place, cells in rows:
-        if parts:
-            texts.append(joined_time([cell_text(cells.get(part)) or "" for part in parts]))
-        else:
-            texts.append(cell_text(cells.get(time)) or "")
-        lines.append(place)
-        if id_column is not None:
-            ids.append((cell_text(cells.get(id_column)) or "").strip())
-        for name in columns:
-            try:
-                numbers.append(read.read(cells.get(name)))
-            except ValueError as error:
-                bad[name].append((place, str(error)))
-                numbers.append(math.nan)
-    notes += [note] if (note := read.note()) else []
+    else:
+        name, numbers, others = found
+        notes += [f"columns that are not read: {', '.join(others)}"] if others else []
+    if not numbers:
+        raise ForeignDataError(
+            f"{source}: expected columns of numbers beside the times {time!r}, got none"
+        )
+    return SeriesColumns(months, parts, time, numbers, name)
+
+
+Unread = dict[str, list[tuple[int, str]]]
+"""Place and problem of the cells that are no numbers, by column."""
+
+
+def in_wide_form(
+    rows: SeriesRows,
+    ids: Sequence[str] | None,
+    bad: Unread,
+    problems: Problems,
+    expected: ExpectedSeries | None,
+    long: LongColumns,
+    options: TimeOptions,
+    required: Collection[str],
+) -> tuple[SeriesRows, list[str]]:
+    """Bring the rows of a table into wide form, with a column for each series.
+
+    Args:
+        rows: Rows as they stand, NaN for cells that cannot be read.
+        ids: Name of the series of each row, of a table in long form.
+        bad: Cells that cannot be read.
+        problems: Collector of cells that cannot be used.
+        expected: The series that the table must continue.
+        long: The columns of a table in long form.
+        options: Treatment of times, which may be repeated.
+        required: Columns that must be read; another one that holds words alone is left out.
+
+    Returns:
+        Rows, and notes on columns.
+
+    Raises:
+        DataError: There are too few rows, no numbers, or several rows for a time.
+    """
+    source, notes = problems.source, list[str]()
+    columns, texts, values = rows.columns, rows.texts, rows.values
     fewest = 1 if expected else FEWEST_ROWS
     if len(texts) < fewest:
         problems.close_rows()
         problems.raise_errors()
-        raise DataError(f"{path}: expected at least {fewest} rows, got {len(texts)}")
-    values = np.array(numbers).reshape(len(texts), len(columns))
+        raise DataError(f"{source}: expected at least {fewest} rows, got {len(texts)}")
     empty = np.isnan(values).all(axis=0)
     words = [name for name, lacks in zip(columns, empty, strict=True) if lacks and bad[name]]
     repeated = options.duplicates == "error" and options.resample == "none"
     repeated = repeated and len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts)
-    if expected is None and id_column is None and not repeated and len(words) < len(columns):
-        unread = [name for name in words if name not in required]
-        kept = [number for number, name in enumerate(columns) if name not in unread]
-        columns, values = tuple(columns[number] for number in kept), values[:, kept]
-        notes += unread_words(unread)
-        for name in unread:
-            del bad[name]
+    if expected is None and ids is None and not repeated and len(words) < len(columns):
+        columns, values, notes = _without_unread(columns, values, words, required)
+        bad = {name: wrong for name, wrong in bad.items() if name in columns}
     for name, wrong in bad.items():
         for place, message in wrong:
             problems.bad_cell(place, name, message)
     if any(bad.values()) and np.isnan(values).all():
         problems.drop_bad = False
         problems.close_rows()
-        raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
-    if id_column is not None:
-        times, firsts, found, wide = widened(texts, lines, ids, values, problems)
+        raise ForeignDataError(str(DataProblemsError(source, problems.errors)))
+    if ids is not None:
+        kept = [row for row, name in enumerate(ids) if name]
+        for row in sorted(set(range(len(ids))).difference(kept)):
+            message = "expected the name of a series, got an empty cell"
+            problems.bad_row("series", rows.lines[row], message)
+        times, firsts, named, wide = widened(
+            [texts[row] for row in kept],
+            [rows.lines[row] for row in kept],
+            [ids[row] for row in kept],
+            values[kept],
+            problems,
+        )
         if expected is None and long.valued:
-            long.require_targets(str(path), found, columns[0])
-        series, ordered, more = as_expected(found, wide, long, expected)
-        return SeriesRows(time, series, times, firsts, ordered, True, long.inputs), notes + more
+            long.require_targets(source, named, columns[0])
+        series, ordered, more = as_expected(named, wide, long, expected)
+        notes += more
+        return SeriesRows(
+            rows.time, series, times, firsts, ordered, True, long.inputs, rows.zone
+        ), notes
     if words and repeated:
         problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
-            f"{path}: expected a column for each series and a row for each time, got several rows "
-            f"for a time, told apart by {words[0]!r}; for a table in long form name the columns: "
-            f"--id-column {words[0]} --value-column NAME; or --duplicates mean, if "
+            f"{source}: expected a column for each series and a row for each time, got several "
+            f"rows for a time, told apart by {words[0]!r}; for a table in long form name the "
+            f"columns: --id-column {words[0]} --value-column NAME; or --duplicates mean, if "
             "times are repeated"
         )
     columns, values = with_absent(columns, values, expected)
-    return SeriesRows(time, columns, texts, lines, values), notes
+    return rows._replace(columns=columns, values=values), notes
+
+
+def _without_unread(
+    columns: Sequence[str], values: np.ndarray, words: Collection[str], required: Collection[str]
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """Leave out the columns of words, and those that count the rows, such as `id`, with notes."""
+    counts = [
+        name
+        for name, column in zip(columns, values.T, strict=True)
+        if name.strip().lower() in _ROW_NUMBERS and len(column) > 1 and (np.diff(column) == 1).all()
+    ]
+    if {*words, *counts} >= {*columns}:
+        counts = []
+    notes, left = [], set[str]()
+    for kind, names in (("words that are", words), ("row numbers that are", counts)):
+        if unread := [name for name in names if name not in required]:
+            shown = ", ".join(name or "one without a name" for name in unread)
+            notes.append(f"columns of {kind} not read: {shown}")
+            left.update(unread)
+    kept = [number for number, name in enumerate(columns) if name not in left]
+    return tuple(columns[number] for number in kept), values[:, kept], notes
+
+
+def _read_cells(
+    table: Rows,
+    time_column: str | None,
+    problems: Problems,
+    expected: ExpectedSeries | None,
+    long: LongColumns,
+    notes: list[str],
+) -> tuple[SeriesRows, list[str] | None, Unread]:
+    """Read the rows of a file by column: as rows of dicts, they would take ten times the memory."""
+    names, rows = table.with_columns()
+    rows = iter(rows)
+    head = list(islice(rows, PROBE_ROWS))
+    first = {name: [cell_text(cells.get(name)) or "" for _, cells in head] for name in names}
+    rows = chain(head, rows)
+    found, source = SeriesColumns(), problems.source
+    if names:
+        found = find_series_columns(source, names, time_column, expected, long, notes, first)
+    if found.months:
+        rows = _each_month(rows, found.months)
+    texts, lines, numbers, ids = list[str](), array("q"), array("d"), list[str]()
+    bad: Unread = {name: [] for name in found.numbers}
+    read = Numbers(table.form.separator)
+    for place, cells in rows:
+        parts = [cell_text(cells.get(part)) or "" for part in found.parts or (found.time,)]
+        texts.append(joined_time(parts) if found.parts else parts[0])
+        lines.append(place)
+        if found.id is not None:
+            ids.append((cell_text(cells.get(found.id)) or "").strip())
+        for name in found.numbers:
+            try:
+                numbers.append(read.read(cells.get(name)))
+            except ValueError as error:
+                bad[name].append((place, str(error)))
+                numbers.append(math.nan)
+    notes += [note] if (note := read.note()) else []
+    values = np.array(numbers).reshape(len(texts), len(found.numbers))
+    rows_read = SeriesRows(found.time, found.numbers, texts, lines, values)
+    return rows_read, None if found.id is None else ids, bad
 
 
 def _each_month(
@@ -255,46 +406,13 @@ def _each_month(
                 yield place, {year: time, MONTHLY: cell}
 
 
-def unread_words(names: Sequence[str]) -> list[str]:
-    """Write a note on columns of words that are not read, if there are any."""
-    return [f"columns of words that are not read: {', '.join(names)}"] if names else []
-
-
-def _columns(
-    source: str,
-    names: Sequence[str],
-    time_column: str | None,
-    expected: ExpectedSeries | None,
-    long: LongColumns,
-) -> tuple[str, tuple[str, ...], str | None, list[str]]:
-    """Find the columns of times, of numbers and, in long form, of ids, with notes on the others."""
-    time = time_column or long.time_of(names, TIME_COLUMNS)
-    found = long.found(source, time, names) if time in names else None
-    if found is None:
-        time, columns, notes = series_columns(source, names, time_column, expected)
-        return time, columns, None, notes
-    name, values, others = found
-    notes = [f"columns that are not read: {', '.join(others)}"] if others else []
-    return time, values, name, notes
-
-
-def series_columns(
+def _wide_columns(
     source: str, names: Sequence[str], time_column: str | None, expected: ExpectedSeries | None
 ) -> tuple[str, tuple[str, ...], list[str]]:
-    """Find the column of times and those of numbers, with notes on the others.
+    """Find the column of times, those of numbers without absent ones, and notes on the others.
 
-    Args:
-        source: Name of the table, for messages.
-        names: Names of all columns.
-        time_column: The one with the times; by default one named in `TIME_COLUMNS`, or else the
-            first that is not expected to hold numbers.
-        expected: The series that they must continue.
-
-    Returns:
-        Column of times; columns of numbers, without expected ones that are absent; notes.
-
-    Raises:
-        DataError: A column is missing; names it.
+    By default the times are in a column named in `TIME_COLUMNS`, or else in the first that is not
+    expected to hold numbers.
     """
     wanted = expected.columns if expected else ()
     others = [name for name in names if name not in wanted]

@@ -6,27 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gru_training.data.even_series import (
-    ExpectedSeries,
-    SeriesRows,
-    as_expected,
-    evenly_spaced,
-    with_absent,
-)
+from gru_training.data.even_series import ExpectedSeries, SeriesRows, evenly_spaced
 from gru_training.data.frames import as_frame
 from gru_training.data.long_form import BY_NAME, ID_COLUMNS, LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.data.series_file import (
     MONTHLY,
-    MONTHS_NOTE,
+    PROBE_ROWS,
     TIME_COLUMNS,
+    Unread,
     by_month,
+    find_series_columns,
+    in_wide_form,
     joined_time,
-    month_columns,
-    series_columns,
-    time_parts,
-    unread_words,
 )
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError
@@ -59,24 +52,31 @@ def series_of_frame(
     Raises:
         DataError: The table is not like this; names the column.
     """
-    table, said = _pandas(data), list[str]()
-    if months := month_columns([str(name) for name in table.columns]):
-        year, *of_year = months
+    table, notes = _pandas(data), list[str]()
+    table.columns = pd.Index([str(name) for name in table.columns])
+    first = {str(name): _texts(column) for name, column in table.head(PROBE_ROWS).items()}
+    found = find_series_columns(
+        problems.source, list(first), time_column, expected, long, notes, first
+    )
+    if found.months:
+        year, *of_year = found.months
         years = zip(_texts(table[year]), table[of_year].to_numpy().tolist(), strict=True)
         cells = [pair for text, row in years for pair in by_month(text, row) if pd.notna(pair[1])]
         table = pd.DataFrame(cells, columns=[year, MONTHLY])
-        said.append(MONTHS_NOTE)
-    if parts := time_parts([str(name) for name in table.columns], time_column):
-        time_column = " ".join(parts)
-        said.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
-        texts = [_texts(table[part]) for part in parts]
-        table = table.drop(columns=list(parts))
-        table[time_column] = [joined_time(each) for each in zip(*texts, strict=True)]
-    rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
-        table, problems, time_column, expected, long
-    )
+    texts, zone = _texts(table[(found.parts or (found.time,))[0]]), None
+    if found.parts:
+        parts = [texts, *(_texts(table[part]) for part in found.parts[1:])]
+        texts = [joined_time(each) for each in zip(*parts, strict=True)]
+    else:
+        zone = _zone(table[found.time])
+    bad: Unread = {name: [] for name in found.numbers}
+    values = np.column_stack([_numbers(table[name], bad[name]) for name in found.numbers])
+    ids = None if found.id is None else _texts(table[found.id])
+    lines, required = range(len(texts)), (*long.targets, *long.inputs)
+    read = SeriesRows(found.time, found.numbers, texts, lines, values, zone=zone)
+    rows, more = in_wide_form(read, ids, bad, problems, expected, long, options, required)
     series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
-    return replace(series, notes=(*said, *notes, *series.notes))
+    return replace(series, notes=(*notes, *more, *series.notes))
 
 
 def _pandas(data: Any) -> pd.DataFrame:
@@ -114,71 +114,11 @@ def _counts(table: pd.DataFrame) -> bool:
     return bool(whole and first.is_monotonic_increasing and first.diff().nunique() == 1)
 
 
-def _wide_rows(
-    table: pd.DataFrame,
-    problems: Problems,
-    time_column: str | None,
-    expected: ExpectedSeries | None,
-    long: LongColumns,
-) -> tuple[SeriesRows, list[str]]:
-    names = [str(name) for name in table.columns]
-    time, columns, notes = series_columns(problems.source, names, time_column, expected)
-    table.columns = pd.Index(names)
-    if not columns:
-        raise DataError(
-            f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
-        )
-    if expected is None:
-        words = [name for name in columns if _only_words(table[name])]
-        unread = [name for name in words if name not in (*long.targets, *long.inputs)]
-        if len(unread) < len(columns):
-            columns = tuple(name for name in columns if name not in unread)
-            notes += unread_words(unread)
-    values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
-    columns, values = with_absent(columns, values, expected)
-    texts = _texts(table[time])
-    zone = _zone(table[time])
-    return SeriesRows(time, columns, texts, range(len(texts)), values, zone=zone), notes
-
-
-def _long_rows(
-    table: pd.DataFrame,
-    problems: Problems,
-    time_column: str | None,
-    expected: ExpectedSeries | None,
-    long: LongColumns,
-) -> tuple[SeriesRows, list[str]] | None:
-    """Read the rows of a table in long form, with a column for each series; None for any other."""
-    names = [str(name) for name in table.columns]
-    time = time_column or long.time_of(names, TIME_COLUMNS)
-    found = long.found(problems.source, time, names)
-    if found is None or time not in names:
-        return None
-    table.columns = pd.Index(names)
-    name, read, _ = found
-    repeated = table[table.duplicated([name, time])]
-    if len(repeated):
-        first = repeated.iloc[0]
-        raise DataError(
-            f"{problems.source}: expected each time of a series once, got "
-            f"{first[time]} of {first[name]!r} again"
-        )
-    values = np.column_stack([_numbers(table[each], each, problems) for each in read])
-    rows, at = pd.factorize(table[time], sort=True)
-    columns, ids = pd.factorize(table[name], sort=True)
-    wide = np.full((len(at), len(ids), len(read)), np.nan)
-    timed = (rows >= 0) & (columns >= 0)
-    wide[rows[timed], columns[timed]] = values[timed]
-    if expected is None and long.valued:
-        long.require_targets(problems.source, [str(each) for each in ids], read[0])
-    called, flat, notes = as_expected([str(each) for each in ids], wide, long, expected)
-    texts = _texts(pd.Series(at))
-    lines, zone = range(len(texts)), _zone(table[time])
-    return SeriesRows(time, called, texts, lines, flat, True, long.inputs, zone), notes
-
-
-def _texts(times: pd.Series) -> list[str]:
-    return ["" if pd.isna(value) else str(value) for value in times]
+def _texts(cells: pd.Series) -> list[str]:
+    """Write cells as texts, of which equal ones are the same object."""
+    codes, different = pd.factorize(cells)
+    texts = np.array([*map(str, different), ""], object)
+    return list(texts[codes])
 
 
 def _zone(times: pd.Series) -> str | None:
@@ -188,18 +128,12 @@ def _zone(times: pd.Series) -> str | None:
     return str(times.dt.tz).removeprefix("UTC") or "UTC"  # +05:30 of UTC+05:30
 
 
-def _only_words(column: pd.Series) -> bool:
-    numbers = pd.to_numeric(column, errors="coerce")
-    return bool(numbers.isna().all() and column.notna().any())
-
-
-def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
-    """Return the values as float64, with NaN for missing ones."""
+def _numbers(column: pd.Series, bad: list[tuple[int, str]]) -> np.ndarray:
+    """Return the values as float64, with NaN for missing ones and those in `bad`."""
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
-    for row in np.flatnonzero(wrong):
-        cell = column.iloc[row]
-        problems.bad_cell(int(row), name, f"expected a finite number, got {cell!r:.40}")
+    for row in np.flatnonzero(wrong).tolist():
+        bad.append((row, f"expected a finite number, got {column.iloc[row]!r:.40}"))
     values = np.array(numbers.to_numpy(np.float64, na_value=np.nan))
     values[np.asarray(wrong)] = np.nan
     return values

@@ -3,7 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ _MOST_CLASSES, _ROWS_EACH = 50, 3
 """Most different values, and fewest rows per value on average, of a column that is taken for
 classes.
 """
+_PROBE_ROWS, _WORDS = 200, 3
+"""Rows in which a column of texts is looked for, and the fewest words of its median cell."""
 _LABEL_STUDIO = frozenset(("annotations", "data"))
 """Columns of Label Studio's complete record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -30,11 +34,11 @@ _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
 class LabelledRow(NamedTuple):
-    """One text with its label."""
+    """One text with its labels."""
 
     text: str
-    label: str
-    """Label in the form of `gru_training.data.label_cells`, normally the name of a class."""
+    labels: tuple[str, ...]
+    """Class, each of the labels, or digits of the number; none where the class is missing."""
     line: int = 0
     """Line or row of the text, see `gru_training.tables.rows.Row`; 0 for a row without a file."""
     further: Mapping[str, str | None] = _NOTHING
@@ -46,11 +50,10 @@ def read_text_file(
     text_column: str | None = None,
     label_column: str | None = None,
     problems: Problems | None = None,
-    *,
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
     given: TextFormat = DETECTED_FORMAT,
-) -> list[LabelledRow]:
+) -> tuple[list[LabelledRow], LabelCells]:
     """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
     Args:
@@ -59,37 +62,26 @@ def read_text_file(
             (in any case).
         label_column: Name of the column with the label; by default one named in `LABEL_COLUMNS` (in
             any case).
-        problems: Collector of rows that cannot be used, which are left out; by default they raise.
-        labels: Columns and format of the labels; of a kind that is known.
+        problems: Collector of rows that cannot be used, which are left out, and of notes; by
+            default they raise.
+        labels: Columns and format of the labels.
         further: Other columns to keep, by what they mean.
         given: Format of the text, as far as it is known.
+
+    Returns:
+        Rows, and how their labels turned out to be written.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
         DataError: The file cannot be read, has no such columns, or, without `problems`, a row
             lacks text or label.
     """
-    found = problems or Problems(str(path))
-    rows, _ = read_text_rows(path, text_column, label_column, found, labels, further, given)
     if problems is None:
-        found.close_rows()
-        found.raise_errors()
-    return rows
-
-
-def read_text_rows(
-    path: Path,
-    text_column: str | None,
-    label_column: str | None,
-    problems: Problems,
-    labels: LabelCells,
-    further: Mapping[str, str],
-    given: TextFormat = DETECTED_FORMAT,
-) -> tuple[list[LabelledRow], LabelCells]:
-    """Read like `read_text_file`; also returns how the labels turned out to be written.
-
-    Problems count in the units of the file, and get a note on what was assumed about it.
-    """
+        raised = Problems(str(path))
+        result = read_text_file(path, text_column, label_column, raised, labels, further, given)
+        raised.close_rows()
+        raised.raise_errors()
+        return result
     opened = read_rows(path, given, problems.bad_row, bounded=True)
     problems.unit = opened.form.unit
     for note in opened.form.notes:
@@ -97,9 +89,9 @@ def read_text_rows(
     columns, read = opened.with_columns()
     text_key = label_key = ""
     if columns:
-        text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+        unread = (cells for _, cells in read)
+        text_key = _find_text_column(path, columns, text_column, unread)
         if not labels.columns:
-            unread = (cells for _, cells in read)
             label_key = find_label_column(path, columns, label_column, unread, text_key)
         for name in (*labels.columns, *further.values()):
             find_column(path, columns, name, (), "label")
@@ -119,14 +111,14 @@ def read_text_rows(
             if answered:
                 _require_accepted(cells[_ANSWER], label_key)
             text = _text_of(cells, nested, text_key)
-            label = labels.read(cells, nested, label_key)
-            _require_unicode(text)
-            _require_unicode(label)
+            found = labels.read(cells, nested, label_key)
+            for each in (text, *found):
+                _require_unicode(each)
         except ValueError as error:
             problems.bad_row(str(error).partition(",")[0], place, str(error))
             continue
         kept = {meaning: cells.get(name) for meaning, name in further.items()} or _NOTHING
-        rows.append(LabelledRow(text, label, place, kept))
+        rows.append(LabelledRow(text, found, place, kept))
     if not rows and not problems.bad_rows:
         raise DataError(f"{path} has no rows")
     return rows, labels
@@ -208,6 +200,29 @@ def find_column(
     )
 
 
+def _find_text_column(
+    source: Path, columns: Sequence[str], wanted: str | None, rows: Iterable[Mapping[str, Any]]
+) -> str:
+    """Find the column of the texts like `find_column`; the error names the only one of words."""
+    try:
+        return find_column(source, columns, wanted, TEXT_COLUMNS, "text")
+    except ForeignDataError as error:
+        if wanted is not None:
+            raise
+        table = list(islice(rows, _PROBE_ROWS))
+        wordy = [
+            name
+            for name in columns
+            if table
+            and median(len((cell_text(row.get(name)) or "").split()) for row in table) >= _WORDS
+        ]
+        if len(wordy) != 1:
+            raise
+        flags, reason = ("--text-column", wordy[0]), f"the column {wordy[0]!r} holds words"
+        message = f"{error}; {reason}, which {shlex.join(flags)} reads"
+        raise ForeignDataError(message, flags, reason) from None
+
+
 def find_label_column(
     source: Path | str,
     columns: Sequence[str],
@@ -247,19 +262,28 @@ def find_label_column(
 def _flags_of(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]], text_column: str
 ) -> tuple[tuple[str, ...], str]:
-    """Suggest flags that read columns of yes and no, or the only other column, with the reason."""
+    """Suggest flags that read columns of yes and no, or the only one of classes, with the reason.
+
+    Of several columns that may hold classes, it is one that has a usual name as a part of its own.
+    """
     flags = label_flags(columns, rows)
     names = [flag for flag in flags if flag in columns]
     if names:
         each = ", to one of them in each row" if "class" in flags else ""
         says = "say" if len(names) > 1 else "says"
         return flags, f"{_listed(names)} {says} yes or no{each}"
-    others = [name for name in columns if name != text_column]
-    if len(others) == 1:
-        values = {str(row.get(others[0]) or "") for row in rows} - {""}
-        if 1 < len(values) <= min(_MOST_CLASSES, len(rows) / _ROWS_EACH):
-            reason = f"{_listed(others)} holds {len(values)} different values"
-            return ("--label-column", others[0]), reason
+    candidates = {}
+    for name in columns:
+        values = {str(row.get(name) or "") for row in rows} - {""}
+        if name != text_column and 1 < len(values) <= min(_MOST_CLASSES, len(rows) / _ROWS_EACH):
+            candidates[name] = len(values)
+    called = [
+        name for name in candidates if set(re.split(r"\W|_", name.lower())) & {*LABEL_COLUMNS}
+    ]
+    for names in (called, [*candidates]):
+        if len(names) == 1:
+            reason = f"{_listed(names)} holds {candidates[names[0]]} different values"
+            return ("--label-column", names[0]), reason
     return (), ""
 
 

@@ -39,6 +39,9 @@ _YEARS, _LONGEST = (1677, 2262), 290
 _MONTH_LENGTH = len("2005-01")
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
+_PLAIN_NUMBER = re.compile(
+    r"\s*[+-]?(\d*|\d{1,3}([., \u00a0\u202f']\d{3})+)([.,]\d+)?([eE][+-]?\d+)?\s*"
+)
 _SPACING = re.compile(r"(\d*)([A-Za-z]+)(?:-([A-Z]{3}))?")
 
 _FREQUENCY_WORDS = {
@@ -223,6 +226,13 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
         naive[yearless] = np.datetime64("NaT")
         found.append(naive)
     return found, None
+
+
+def are_times(texts: Sequence[str]) -> bool:
+    """Tell whether texts, which are not all plain numbers, can all be read as times."""
+    if not texts or all(map(_PLAIN_NUMBER.fullmatch, texts)):
+        return False
+    return any(not np.isnat(times).any() for times in _readings(texts, None)[0])
 
 
 def _ascends(times: np.ndarray) -> bool:

@@ -18,7 +18,6 @@ from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
 from gru_training.estimators.settings import Settings, in_python, takes
 from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
 from gru_training.forecasting.presets import PRESETS
-from gru_training.task import interrupted_training
 from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class Forecaster(RunEstimator):
             series = (
                 read_series(config.data)
                 if table is None
-                else trained_series(table, times, config.data)
+                else _trained_series(table, times, config.data)
             )
             self._search(config, series, search, progress)
         return self.fit(data, time=time, time_format=time_format, progress=progress)
@@ -175,11 +174,7 @@ class Forecaster(RunEstimator):
         Raises:
             CheckpointError: There is no checkpoint, or the data are others.
         """
-        _, config, given = interrupted_training(Path(path), [cls._task])
-        if given is not None and data is None:
-            raise DataError(f"{path} was begun with data given in memory; give them again")
-        if given is None and data is not None:
-            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        config, given = cls._interrupted(path, data)
         with in_python():
             estimator = cls(**cls._settings.values(config))
             return estimator._train_on(config, progress, data, Times.of_run(given), resume=True)
@@ -232,7 +227,7 @@ class Forecaster(RunEstimator):
 
         run = self._run()
         with in_python():
-            recent = recent_rows(run, data, future)
+            recent = _recent_rows(run, data, future)
             load_tensorflow()
             if "predictor" not in self._loaded:
                 self._loaded["predictor"] = served_predictor(run)
@@ -285,7 +280,7 @@ class Forecaster(RunEstimator):
                 run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start,
                 adaptive=adaptive,
             )  # fmt: skip
-            like_run = tested_rows(run, data, self._series)
+            like_run = _tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
         return fold_table(found, run.levels, like_run.plain)
 
@@ -301,7 +296,7 @@ class Forecaster(RunEstimator):
         if table is None:
             self._series = None
             return self._train(config, progress, resume)
-        series = trained_series(table, times, config.data)
+        series = _trained_series(table, times, config.data)
         given = {"time": times.column, "time_format": times.format}
         self._train(config, progress, resume, series, given)
         self._series = series
@@ -313,84 +308,39 @@ class Forecaster(RunEstimator):
         return train_forecasting
 
 
-def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
-    """Read the series to train on, with calendar columns if the settings ask for them.
-
-    Raises:
-        DataError: The table cannot be used.
-    """
+def _trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
+    """Read the series to train on, with calendar columns if the settings ask for them."""
     from gru_training.forecasting.sets import as_wanted
 
     problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
     return as_wanted(_read(table, times, settings, problems), settings)
 
 
-def newer_series(
-    name: str,
-    table: Any,
-    times: Times,
-    settings: SeriesConfig,
-    expected: ExpectedSeries,
-    long: LongColumns | None = None,
-) -> Series:
-    """Read newer rows of the series of a run, or its known inputs.
-
-    Args:
-        name: Name of the table in messages.
-        table: Table of pandas, Polars or PyArrow.
-        times: Column and format of the run's times.
-        settings: Settings of the run's data.
-        expected: Columns and spacing of the run's series.
-        long: The columns of a table in long form; by default those of the run.
-
-    Raises:
-        DataError: The table has other columns, or cannot be used.
-    """
-    return _read(table, times, settings, Problems(name, unit="row"), expected, long)
-
-
-def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
-    """Return the steps from which a forecast begins, and the known inputs after them.
-
-    Args:
-        run: Complete run.
-        data: Newer values, a table or the path of a file; None: the end of the run's own series.
-        future: Known inputs likewise; None: those that come with the values.
-
-    Raises:
-        DataError: The rows do not fit the run, or are too few.
-    """
+def _recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
+    """Return the steps from which a forecast begins, and the known inputs after them."""
     from gru_training.forecasting import future as of_run
 
-    reading = Times.of_run(run.given), run.config.data
+    def newer(name: str, table: Any, *expected: Any) -> Series:
+        problems, settings = Problems(name, unit="row"), run.config.data
+        return _read(table, Times.of_run(run.given), settings, problems, *expected)
+
     if data is None:
         recent = of_run.recent_of_run(run)
     elif isinstance(data, str | os.PathLike):
         recent = of_run.recent_of_file(run, Path(data))
     else:
-        newer = newer_series("data", data, *reading, of_run.expected_series(run))
-        recent = of_run.recent_of_series(run, newer)
+        rows = newer("data", data, of_run.expected_series(run))
+        recent = of_run.recent_of_series(run, rows)
     if isinstance(future, str | os.PathLike):
         recent = of_run.with_future_file(run, recent, Path(future))
     elif future is not None:
-        expected = of_run.expected_future(run), of_run.future_form(run)
-        recent = of_run.with_future(
-            run, recent, newer_series("future", future, *reading, *expected)
-        )
+        known = newer("future", future, of_run.expected_future(run), of_run.future_form(run))
+        recent = of_run.with_future(run, recent, known)
     return of_run.checked(run, recent)
 
 
-def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
-    """Return the series on which a run is tested, with its scale and its borders.
-
-    Args:
-        run: Complete run.
-        data: A table or the path of a file; None: as it was trained on.
-        series: Series that the run was trained on, where that is at hand.
-
-    Raises:
-        TrainingError: The data are not those of the run.
-    """
+def _tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
+    """Return the series on which a run is tested: `data`, or `series` as it was trained on."""
     from gru_training.forecasting.backtest import data_of_run
     from gru_training.forecasting.data import prepare, read_series
 
@@ -399,7 +349,7 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
         settings = replace(settings, data=Path(data))
         series = read_series(settings)
     elif data is not None:
-        series = trained_series(data, Times.of_run(run.given), settings)
+        series = _trained_series(data, Times.of_run(run.given), settings)
     elif series is None and run.given is not None:
         raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
     return data_of_run(run, prepare(series or read_series(settings), settings))

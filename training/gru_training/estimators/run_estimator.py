@@ -26,6 +26,7 @@ from sklearn.exceptions import NotFittedError
 from gru_training import quiet
 from gru_training.config import RunConfig
 from gru_training.errors import (
+    DataError,
     InterruptedRun,
     InterruptedWork,
     RunDirectoryError,
@@ -33,7 +34,7 @@ from gru_training.errors import (
 )
 from gru_training.estimators.settings import Settings
 from gru_training.runs.directory import RunDirectory, TaskRun, free_name
-from gru_training.task import find_task, read_data
+from gru_training.task import find_task, interrupted_training, read_data
 from gru_training.tune.command import TuneConfig, conclude, tune
 
 _EXPORT_LINE_START = "exported "
@@ -46,12 +47,8 @@ def load_tensorflow() -> None:
     quiet.load_tensorflow()
 
 
-def progress_console(progress: bool | None) -> Console:
-    """Make the console of a training.
-
-    Args:
-        progress: Whether progress is shown; None: only in a terminal or a notebook.
-    """
+def _progress_console(progress: bool | None) -> Console:
+    """Make the console of a training; None shows progress in a terminal or a notebook only."""
     console = Console(soft_wrap=True, markup=False, highlight=False)
     shown = console.is_terminal or console.is_jupyter if progress is None else progress
     return console if shown else Console(quiet=True)
@@ -111,7 +108,7 @@ class RunEstimator(BaseEstimator):
     @property
     def size_(self) -> int:
         """The bytes of the run's files, which a pickle of this estimator contains."""
-        return sum(map(len, run_files(self._run()).values()))
+        return sum(map(len, _run_files(self._run()).values()))
 
     def _set(self, given: dict[str, Any]) -> None:
         for name, value in self._settings.with_defaults(given, type(self).__name__).items():
@@ -152,6 +149,16 @@ class RunEstimator(BaseEstimator):
         estimator = cls(**{**values, "runs_dir": None, "name": None})
         estimator._fitted(found)
         return estimator
+
+    @classmethod
+    def _interrupted(cls, path: str | os.PathLike[str], data: Any) -> tuple[Any, Any]:
+        """Return the settings of a training to continue, and the record of its data in memory."""
+        _, config, given = interrupted_training(Path(path), [cls._task])
+        if given is not None and data is None:
+            raise DataError(f"{path} was begun with data given in memory; give them again")
+        if given is None and data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        return config, given
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Copy the run directory to another place.
@@ -208,20 +215,13 @@ class RunEstimator(BaseEstimator):
         search: TuneConfig,
         progress: bool | None,
     ) -> None:
-        """Search for settings, and apply the resulting ones.
-
-        Args:
-            config: Settings to begin with; those that are not the defaults stay as they are.
-            data: Data from `Task.read`.
-            search: Settings of the search.
-            progress: Whether to show progress; None: only in a terminal or a notebook.
-        """
+        """Search for settings other than those that are not the defaults, and apply the result."""
         if search.study is not None or self._kept_in is not None:
             folder = search.study or config.run.runs_dir / f"tune-{self._task}"
             self._search_in(folder, config, data, search, progress)
             self.study_ = folder
             return
-        aside = temporary_folder()
+        aside = _temporary_folder()
         try:
             config = replace(config, run=replace(config.run, runs_dir=aside))
             self._search_in(aside / f"tune-{self._task}", config, data, search, progress)
@@ -233,7 +233,7 @@ class RunEstimator(BaseEstimator):
     def _search_in(
         self, folder: Path, config: Any, data: Any, search: TuneConfig, progress: bool | None
     ) -> None:
-        console = progress_console(progress)
+        console = _progress_console(progress)
         values, defaults = (
             self._settings.values(each) for each in (config, self._settings.config_type())
         )
@@ -291,17 +291,10 @@ class RunEstimator(BaseEstimator):
     ) -> Self:
         """Train and store the run, in a temporary folder unless it is to be kept.
 
-        Args:
-            config: Settings of the training.
-            progress: Whether to show progress; None: only in a terminal or a notebook.
-            resume: Whether to continue from a checkpoint.
-            data: Data that were given in memory, as the task reads them; None: as the settings say.
-            given: Record of data that were given in memory, for `config.json`.
-
-        Raises:
-            TrainingError: Settings, data or folder cannot be used; nothing is left behind.
+        `data` are those given in memory, as the task reads them, and `given` their record in
+        `config.json`. If it fails, nothing is left behind.
         """
-        console = progress_console(progress)
+        console = _progress_console(progress)
         config.run.require_tracker()
         if data is None:
             data = read_data(find_task(self._task), config, console)
@@ -319,7 +312,7 @@ class RunEstimator(BaseEstimator):
                 config = replace(config, run=replace(config.run, name=name))
             run = train(config, console, resume, data, given, later)
         else:
-            folder = temporary_folder()
+            folder = _temporary_folder()
             place = replace(config.run, runs_dir=folder)
             if place.track in ("tensorboard", "wandb") and place.track_to is None:
                 tracked = RunConfig().runs_dir  # what a tracker writes is to stay
@@ -336,7 +329,7 @@ class RunEstimator(BaseEstimator):
             if run is None:
                 shutil.rmtree(folder, ignore_errors=True)
             else:
-                remove_with(run, folder)
+                _remove_with(run, folder)
         if run is None:
             raise TrainingError("this process of several wrote no run; the first one has it")
         self._fitted(run)
@@ -368,54 +361,42 @@ class RunEstimator(BaseEstimator):
         state = {k: v for k, v in super().__getstate__().items() if k not in self._shared}
         run = state.pop("run_", None)
         if run is not None:
-            state["_run_files"] = run.path.name, run_files(run)
+            state["_run_files"] = run.path.name, _run_files(run)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         settings = {name: value for name, value in state.items() if name != "_run_files"}
         super().__setstate__(settings)
         if "_run_files" in state:
-            path = written_run(*state["_run_files"])
+            path = _written_run(*state["_run_files"])
             try:
                 run = find_task(self._task).open_run(path)
                 self._fitted(run)
             except BaseException:
                 shutil.rmtree(path.parent, ignore_errors=True)
                 raise
-            remove_with(run, path.parent)
+            _remove_with(run, path.parent)
 
 
-def temporary_folder() -> Path:
-    """Make a folder in the system's folder of temporary files.
-
-    Raises:
-        RunDirectoryError: The folder cannot be written to.
-    """
+def _temporary_folder() -> Path:
+    """Make a folder in the system's folder of temporary files."""
     try:
         return Path(tempfile.mkdtemp(prefix="keras-gru-"))
     except OSError as error:
         raise _unwritable(error) from error
 
 
-def remove_with(owner: object, folder: Path) -> None:
-    """Remove a folder when an object is collected, or at the end of this process.
+def _remove_with(owner: object, folder: Path) -> None:
+    """Remove a folder when its owner is collected, or at the end of this process.
 
     Unlike `weakref.finalize`, this also works at the end of worker processes, and never acts in a
     process that was forked from this one.
-
-    Args:
-        owner: Object that the folder belongs to.
-        folder: Folder to remove.
     """
     Finalize(owner, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=0)
 
 
-def run_files(run: RunDirectory) -> dict[str, bytes]:
-    """Read all files of a run by name, its report among them.
-
-    Raises:
-        RunDirectoryError: A file cannot be read.
-    """
+def _run_files(run: RunDirectory) -> dict[str, bytes]:
+    """Read all files of a run by name, its report among them."""
     run.write_report()
     try:
         files = sorted(path for path in run.path.iterdir() if path.is_file())
@@ -427,20 +408,9 @@ def run_files(run: RunDirectory) -> dict[str, bytes]:
         ) from error
 
 
-def written_run(name: str, files: Mapping[str, bytes]) -> Path:
-    """Write the files of a run to a temporary folder of its own.
-
-    Args:
-        name: Name of the run's directory.
-        files: Contents by file name, as of `run_files`.
-
-    Returns:
-        The run directory, inside the temporary folder.
-
-    Raises:
-        RunDirectoryError: The files cannot be written; nothing is left behind.
-    """
-    folder = temporary_folder()
+def _written_run(name: str, files: Mapping[str, bytes]) -> Path:
+    """Write the files of a run to a temporary folder of its own; none is left on an error."""
+    folder = _temporary_folder()
     path = folder / name
     try:
         path.mkdir()

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gru_training.config import from_dict, preset, sections, to_dict
-from gru_training.data.frames import label_name
 from gru_training.errors import ConfigError, TrainingError
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -157,7 +156,7 @@ def _argument(flag: str) -> str:
 def _plain(value: Any) -> Any:
     """Convert a value to JSON's types; class weights become a text, as on the command line."""
     if isinstance(value, Mapping):
-        return json.dumps({label_name(key): _plain(weight) for key, weight in value.items()})
+        return json.dumps({str(key).strip(): _plain(weight) for key, weight in value.items()})
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, np.generic):

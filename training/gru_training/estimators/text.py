@@ -3,32 +3,23 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_name, texts_of
-from gru_training.data.label_cells import names_in
+from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_names, texts_of
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
 from gru_training.estimators.settings import Settings, in_python, takes
-from gru_training.estimators.text_source import (
-    Columns,
-    LabelSettings,
-    TextSource,
-    labelled,
-    row_weights,
-    text_source,
-)
+from gru_training.estimators.text_source import TextSource, labelled, row_weights, text_source
 from gru_training.scoring.class_columns import class_columns
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import PRESETS, SentimentConfig
 from gru_training.sentiment.task import TASK
-from gru_training.task import interrupted_training
 from gru_training.tune.command import TuneConfig
 
 if TYPE_CHECKING:
@@ -64,6 +55,7 @@ class TextEstimator(RunEstimator):
     _task = "sentiment"
     _settings = SETTINGS
     _shared = frozenset({"_loaded"})
+    _estimates_numbers: ClassVar[bool] = False
 
     def __init__(self, **settings: Any):
         self._set(settings)
@@ -186,16 +178,12 @@ class TextEstimator(RunEstimator):
             CheckpointError: There is no checkpoint, or the data are others.
         """
         soft = rows.pop("soft", None)
-        _, config, given = interrupted_training(Path(path), [cls._task])
+        config, given = cls._interrupted(path, data)
         table = None
         if given is not None:
-            if data is None:
-                raise DataError(f"{path} was begun with data given in memory; give them again")
             for name in ("text", "label"):
                 rows[name] = rows.get(name) or given.get(name)
-            table = _text_source(data, y, settings=config.data, **rows).table
-        elif data is not None:
-            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+            table = text_source(data, y, config.data, **rows).table
         with in_python():
             return cls(**cls._settings.values(config))._train_on(
                 config, table, progress, True, soft
@@ -203,18 +191,19 @@ class TextEstimator(RunEstimator):
 
     def _source(self, data: Any, y: Any, **rows: Any) -> TextSource:
         """Read the rows to learn from, as given by the arguments of `fit`."""
-        return _text_source(data, y, settings=cast(LabelSettings, self), **rows)
+        return text_source(data, y, self, **rows)
 
-    def _columns(self, data: Any, text: str | None, label: Any = None) -> Columns:
+    def _columns(self, data: Any, text: str | None, label: Any = None) -> tuple[Any, Any]:
         """Choose the columns: those requested, or those of the training if they exist."""
         run = self._run()
         frame = as_frame(data)
         there = [] if frame is None else frame.columns
         settings = run.config.data
         known = run.given or {"text": settings.text_column, "label": settings.label_column}
-        return Columns(
+        of = known["label"] if isinstance(known["label"], list) else [known["label"]]
+        return (
             text or (known["text"] if known["text"] in there else None),
-            label or (known["label"] if _all_in(known["label"], there) else None),
+            label or (known["label"] if of and set(of) <= set(there) else None),
         )
 
     def _train_on(
@@ -239,6 +228,35 @@ class TextEstimator(RunEstimator):
 
         return train_sentiment
 
+    def score(
+        self,
+        data: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+    ) -> float:
+        """Compute the share of rows with the right label or labels, or the R² of numbers.
+
+        scikit-learn's tools call it.
+
+        Args:
+            data: A table, or texts.
+            y: The labels or numbers, where they are not a column of `data`.
+            sample_weight: One weight per row; by default 1 each.
+            text: The column of texts; by default that of the training.
+            label: The column of labels or numbers; likewise.
+        """
+        with in_python():
+            texts, labels = labelled(data, y, *self._columns(data, text, label))
+            weights = None if sample_weight is None else row_weights(sample_weight, len(texts))
+        return self._score(texts, labels, weights)
+
+    def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
+        """Compare the answers to texts with what is right."""
+        raise NotImplementedError
+
     def predict_frame(self, data: Any, *, text: str | None = None) -> Any:
         """Answer texts with a table of labels or numbers, and their certainty.
 
@@ -261,10 +279,19 @@ class TextEstimator(RunEstimator):
         tags.target_tags.required = False  # may be a column of the table
         return tags
 
+    def _fitted(self, run: Any) -> None:
+        kinds = (("classes", "TextClassifier"), ("numbers", "TextRegressor"))
+        if (run.kind == "number") != self._estimates_numbers:
+            (other, owner), (own, _) = kinds if self._estimates_numbers else kinds[::-1]
+            raise RunDirectoryError(
+                f"{run.path}: expected a run of {own}, got one of {other}; use {owner} or load_run"
+            )
+        super()._fitted(run)
+
     def _texts(self, data: Any, text: str | None) -> list[str]:
         """Return the texts of a table, or texts themselves."""
         with in_python():
-            return texts_of(data, self._columns(data, text).text)
+            return texts_of(data, self._columns(data, text)[0])
 
     def _answers(self, texts: list[str]) -> pa.Table:
         """Name the columns of a scored file."""
@@ -284,27 +311,6 @@ class TextEstimator(RunEstimator):
             )
             for name in answers.column_names
         }
-
-
-def _text_source(
-    data: Any,
-    y: Any,
-    *,
-    settings: LabelSettings,
-    text: str | None = None,
-    label: str | list[str] | None = None,
-    sample_weight: Any = None,
-    validation: Any = None,
-    test: Any = None,
-) -> TextSource:
-    """Read the rows to learn from, as given by the arguments of `TextEstimator.fit`."""
-    return text_source(data, y, Columns(text, label), validation, test, settings, sample_weight)
-
-
-def _all_in(column: Any, columns: list[str]) -> bool:
-    """Tell whether a column, or all of several, exist."""
-    names = column if isinstance(column, list) else [column]
-    return bool(names) and all(name in columns for name in names)
 
 
 @takes(SETTINGS)
@@ -366,27 +372,9 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         scores = self._scores(self._texts(data, text))
         return np.ascontiguousarray(scores[:, self._places])
 
-    def score(
-        self,
-        data: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        text: str | None = None,
-        label: str | list[str] | None = None,
-    ) -> float:
-        """Compute the share of rows with the right label or labels, for scikit-learn's tools.
+    score = TextEstimator.score  # not that of ClassifierMixin
 
-        Args:
-            data: A table, or texts.
-            y: The labels, where they are not a column of `data`.
-            sample_weight: One weight per row in that share; by default 1 each.
-            text: The column of texts; by default that of the training.
-            label: The column of labels; likewise.
-        """
-        with in_python():
-            texts, labels = labelled(data, y, self._columns(data, text, label))
-            weights = None if sample_weight is None else row_weights(sample_weight, len(texts))
+    def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
         pairs = zip(self._named(texts), labels, strict=True)
         right = [set(said) == set(self._names(label)) for said, label in pairs]
         return float(np.average(right, weights=weights))
@@ -415,7 +403,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
         classes = self._run().classes
         with in_python():
-            texts, labels = labelled(data, y, self._columns(data, text, label))
+            texts, labels = labelled(data, y, *self._columns(data, text, label))
         names = [self._names(label) for label in labels]
         unknown = sorted({name for row in names for name in row} - set(classes))
         if unknown or not names:
@@ -443,11 +431,6 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return build_text_model(self._run())
 
     def _fitted(self, run: Any) -> None:
-        if run.kind == "number":
-            raise RunDirectoryError(
-                f"{run.path}: expected a run of classes, got one of numbers; use TextRegressor or "
-                "load_run"
-            )
         super()._fitted(run)
         given = run.given or {}
         kind = given.get("labels", "text")
@@ -485,10 +468,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return [(name,) for name in answers.column("label").to_pylist()]
 
     def _names(self, label: Any) -> tuple[str, ...]:
-        """Return the classes or labels of a row."""
+        """Return the classes or labels of a row; an empty name for a missing class."""
         if self._run().kind == "labels":
-            return names_in(label_name(label, "labels"))
-        return (label_name(label),)
+            return label_names(label, "labels")
+        return label_names(label) or ("",)
 
 
 @takes(SETTINGS, target_type="number")
@@ -505,6 +488,8 @@ class TextRegressor(RegressorMixin, TextEstimator):
         >>> regressor = TextRegressor(epochs=5).fit(reviews, text="body", label="stars")
         >>> regressor.predict_frame(["Two hours I will not get back"])  # value and its intervals
     """
+
+    _estimates_numbers = True
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") not in (None, "number"):
@@ -524,37 +509,11 @@ class TextRegressor(RegressorMixin, TextEstimator):
         values: np.ndarray = self._answers(self._texts(data, text)).column("value").to_numpy()
         return values
 
-    def score(
-        self,
-        data: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        text: str | None = None,
-        label: str | None = None,
-    ) -> float:
-        """Compute R² of the rows, for scikit-learn's tools.
+    score = TextEstimator.score  # not that of RegressorMixin
 
-        Args:
-            data: A table, or texts.
-            y: The numbers, where they are not a column of `data`.
-            sample_weight: One weight per row; by default 1 each.
-            text: The column of texts; by default that of the training.
-            label: The column of numbers; likewise.
-        """
-        with in_python():
-            texts, numbers = labelled(data, y, self._columns(data, text, label))
-            weights = None if sample_weight is None else row_weights(sample_weight, len(texts))
+    def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
         values = self._answers(texts).column("value").to_numpy()
-        return float(r2_score(np.array(numbers, np.float64), values, sample_weight=weights))
-
-    def _fitted(self, run: Any) -> None:
-        if run.kind != "number":
-            raise RunDirectoryError(
-                f"{run.path}: expected a run of numbers, got one of classes; use TextClassifier or "
-                "load_run"
-            )
-        super()._fitted(run)
+        return float(r2_score(np.array(labels, np.float64), values, sample_weight=weights))
 
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
@@ -568,7 +527,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
         from gru_training.sentiment.measures import number_measures
 
         with in_python():
-            texts, numbers = labelled(data, y, self._columns(data, text, label))
+            texts, numbers = labelled(data, y, *self._columns(data, text, label))
         values = np.array(numbers, np.float64)
         answers = self._answers(texts)
         low95, low80, high80, high95 = (answers.column(k).to_numpy() for k in range(1, 5))

@@ -3,8 +3,8 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -16,15 +16,16 @@ from gru_training.data.frames import (
     label_column,
     label_dtype,
     label_kind,
-    labelled_rows,
+    label_names,
     listed_labels,
     text_column,
     texts_of,
 )
-from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind, names_in
+from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind
 from gru_training.data.text_files import LabelledRow
 from gru_training.data.text_table import TextTable
 from gru_training.errors import ConfigError, DataError
+from gru_training.sentiment.config import SentimentDataConfig
 
 
 @dataclass(frozen=True)
@@ -37,82 +38,72 @@ class TextSource:
     """Settings of the data section that follow from the arguments."""
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Names of the columns of a table; None to find them by their usual names."""
-
-    text: str | None = None
-    label: str | list[str] | None = None
-
-
-class LabelSettings(Protocol):
-    """Settings of labels and of the split, from a configuration or an estimator."""
-
-    target_type: Any
-    label_separator: str | None
-    group_column: str | None
-    time_column: str | None
-
-
 def text_source(
     data: Any,
-    labels: Any,
-    columns: Columns,
+    y: Any = None,
+    settings: Any = SentimentDataConfig(),  # noqa: B008  it is frozen
+    *,
+    text: str | None = None,
+    label: str | list[str] | None = None,
+    sample_weight: Any = None,
     validation: Any = None,
     test: Any = None,
-    settings: LabelSettings | None = None,
-    weights: Any = None,
 ) -> TextSource:
     """Read the arguments of a text estimator's `fit`.
 
     Args:
         data: A table, texts, the path of a file or folder, or None: those of the preset, else
             made-up reviews.
-        labels: One label per text, where they are no column of `data`.
-        columns: Columns of a table or file.
+        y: One label per text, where they are no column of `data`.
+        settings: Settings with `target_type`, `label_separator`, `group_column` and `time_column`,
+            of a training or an estimator.
+        text: Column of texts; None: found by its name.
+        label: Column or columns of labels; None: found by its name.
+        sample_weight: One weight per row of data in memory, in the loss; rows of weight 0 are left
+            out.
         validation: A table, a pair of texts and labels, a share of the rows, or None.
         test: Test rows, given in the same ways.
-        settings: How labels are written, and by what rows are split; by default one class each,
-            by chance.
-        weights: One weight per row of data in memory, in the loss; rows of weight 0 are left out.
 
     Raises:
         TrainingError: The arguments do not fit together, or a row cannot be used.
     """
-    shares = {}
-    parts = {}
-    for name, part in (("validation", validation), ("test", test)):
-        if isinstance(part, int | float):
-            shares[f"{name}_fraction"] = float(part)
-        elif part is not None:
-            parts[name] = part
+    held_out = {"validation": validation, "test": test}
+    shares = {
+        f"{name}_fraction": float(part)
+        for name, part in held_out.items()
+        if isinstance(part, int | float)
+    }
+    parts = {
+        name: part
+        for name, part in held_out.items()
+        if part is not None and f"{name}_fraction" not in shares
+    }
     if data is None or isinstance(data, str | os.PathLike):
         in_memory = [part for part in parts.values() if not isinstance(part, str | os.PathLike)]
-        if labels is not None or in_memory or weights is not None:
+        if y is not None or in_memory or sample_weight is not None:
             raise ConfigError(
                 "y, sample_weight, and rows for validation and test, are for data in memory; of a "
                 "file give shares, as validation=0.1, or further files"
             )
-        several = isinstance(columns.label, list)
         named: dict[str, Any] = {
             "data": data,
-            "text_column": columns.text,
-            "label_columns" if several else "label_column": columns.label,
+            "text_column": text,
+            "label_columns" if isinstance(label, list) else "label_column": label,
             **parts,
         }
         given = {name: value for name, value in named.items() if value is not None}
         return TextSource(None, {**shares, **given})
-    rows, found, types, target, notes = _labelled(data, labels, columns, "data", settings)
-    if weights is not None:
-        rows = _weighted(rows, row_weights(weights, len(rows)))
-    held = {
-        name: _labelled(*_pair(part, name), found, name, settings)[0]
+    table = _table(data, y, text, label, "data", settings)
+    if sample_weight is not None:
+        weights = row_weights(sample_weight, len(table.rows))
+        table = replace(table, rows=_weighted(table.rows, weights))
+    columns = table.given["text"], table.given["label"]
+    held: dict[str, Any] = {
+        name: _table(*_pair(part, name), *columns, name, settings).rows
         for name, part in parts.items()
     }
-    given = {"text": found.text, "label": found.label, **types}
-    parts_given = held.get("validation"), held.get("test")
-    table = TextTable(rows, *parts_given, kind=target, notes=notes, given=given)
-    return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
+    named = {"data": None, "text_column": None, "label_column": None}
+    return TextSource(replace(table, **held), {**shares, **named})
 
 
 def row_weights(weights: Any, rows: int) -> np.ndarray:
@@ -145,23 +136,36 @@ def row_weights(weights: Any, rows: int) -> np.ndarray:
     return numbers
 
 
-def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[Any]]:
+def labelled(
+    data: Any, y: Any, text: str | None, label: str | list[str] | None
+) -> tuple[list[str], list[Any]]:
     """Read texts and their labels from a table, or from separate texts and labels.
+
+    Args:
+        data: Table or texts.
+        y: One label per text, where they are no column of `data`.
+        text: Column of texts; None: found by its name.
+        label: Column or columns of labels; None: found by its name.
 
     Raises:
         DataError: There is no such column, or a value is no text.
     """
     frame = as_frame(data)
-    if labels is not None:
-        texts, values = texts_of(data, columns.text), _values_of(labels, "y")
-        if len(texts) != len(values):
-            raise DataError(
-                f"y: expected a label for each of {len(texts):,} texts, got {len(values):,}"
-            )
-        return texts, values
-    if frame is None:
+    if y is None and frame is None:
         raise ConfigError("y: expected the labels, or a table with a column of them as data")
-    return texts_of(data, columns.text), _label_values(frame, columns.label, "data").values
+    texts = texts_of(data, text)
+    if y is None:
+        return texts, _label_values(frame, label, "data").values
+    values = _values_of(y, "y")
+    _require_pairs(texts, values, "y")
+    return texts, values
+
+
+def _require_pairs(texts: Sequence[str], labels: Sequence[Any], what: str) -> None:
+    if len(texts) != len(labels):
+        raise DataError(
+            f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
+        )
 
 
 def _values_of(labels: Any, what: str) -> list[Any]:
@@ -179,7 +183,7 @@ def _values_of(labels: Any, what: str) -> list[Any]:
     return as_values(labels, what)
 
 
-def _weighted(rows: list[LabelledRow], weights: np.ndarray) -> list[LabelledRow]:
+def _weighted(rows: Sequence[LabelledRow], weights: np.ndarray) -> list[LabelledRow]:
     """Select the rows with a weight above zero, and their weights."""
     return [
         row._replace(further={**row.further, "weight": repr(float(weight))})
@@ -202,13 +206,7 @@ class _Labels(NamedTuple):
 def _label_values(
     frame: Any, wanted: str | list[str] | None, what: str, kind: TargetKind | None = None
 ) -> _Labels:
-    """Read the labels in a table.
-
-    Args:
-        frame: The table.
-        wanted: Column or columns; None: found by its name.
-        what: Name of the table in errors.
-        kind: Kind of the labels; None where the rows are to tell it.
+    """Read the labels in the wanted column or columns, or in one found by its name.
 
     Raises:
         DataError: There is no such column, or a cell cannot be read; names its row.
@@ -228,27 +226,25 @@ def _label_values(
     values: list[Any] = []
     for number, row in enumerate(rows):
         try:
-            label = form.read(row, nothing, "")
-            values.append(label if kind == "class" else list(names_in(label)))
+            names = form.read(row, nothing, "")
+            values.append(names[0] if kind == "class" else list(names))
         except ValueError as error:
             raise DataError(f"{what}, row {number}: {error}") from error
     return _Labels(values, wanted, form.notes(rows))
 
 
-def _labelled(
-    data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
-) -> tuple[list[LabelledRow], Columns, dict[str, str], TargetKind, Sequence[str]]:
-    """Read the rows of a part: rows, columns, types and kind of their labels, and notes."""
-    frame = as_frame(data)
-    text, label = column_name(data), None
-    dtype = label_dtype(labels)
-    notes: Sequence[str] = ()
+def _table(
+    data: Any, labels: Any, text: str | None, label: Any, what: str, settings: Any
+) -> TextTable:
+    """Read the rows of a part, and describe their columns and labels as `given`."""
+    frame, notes = as_frame(data), list[str]()
+    dtype, column, label_of = label_dtype(labels), column_name(data), None
     if frame is not None:
-        text = text_column(frame, columns.text, what)
+        column = text_column(frame, text, what)
         if labels is None:
-            wanted = None if settings is None else settings.target_type
-            labels, label, notes = _label_values(frame, columns.label, what, wanted)
-            dtype = label_dtype(frame[label].to_native()) if isinstance(label, str) else "O"
+            labels, label_of, said = _label_values(frame, label, what, settings.target_type)
+            notes += said
+            dtype = label_dtype(frame[label_of].to_native()) if isinstance(label_of, str) else "O"
     if labels is None:
         raise ConfigError(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
@@ -256,21 +252,27 @@ def _labelled(
         )
     values = _values_of(labels, f"labels of {what}")
     given = as_frame(labels)
-    in_columns = isinstance(label, list) or (given is not None and len(given.columns) > 1)
-    target, separator, said = _target(values, settings, in_columns)
-    if target == "class":
+    several = isinstance(label_of, list) or (given is not None and len(given.columns) > 1)
+    kind, remarks = _target(values, settings, several)
+    notes += remarks
+    if kind == "class":
         _require_classes(values, what)
-    rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
-    further = {
-        meaning: name
-        for meaning in ("group", "time")
-        if settings is not None and (name := getattr(settings, f"{meaning}_column")) is not None
-    }
-    if further:
+    texts, separator = texts_of(data, column, what), settings.label_separator
+    _require_pairs(texts, values, what)
+    rows = [
+        LabelledRow(text, label_names(value, kind, separator), row)
+        for row, (text, value) in enumerate(zip(texts, values, strict=True))
+    ]
+    columns = {"group": settings.group_column, "time": settings.time_column}
+    if further := {meaning: name for meaning, name in columns.items() if name is not None}:
         rows = _with_cells(rows, frame, further, what)
-    kind = "text" if target == "labels" else label_kind(values)
-    described = {"labels": kind, "dtype": dtype}
-    return rows, Columns(text, label), described, target, (*notes, *said)
+    known = {
+        "text": column,
+        "label": label_of,
+        "labels": "text" if kind == "labels" else label_kind(values),
+        "dtype": dtype,
+    }
+    return TextTable(rows, kind=kind, notes=notes, given=known)
 
 
 def _require_classes(values: list[Any], what: str) -> None:
@@ -284,21 +286,19 @@ def _require_classes(values: list[Any], what: str) -> None:
 
 
 def _target(
-    values: list[Any], settings: LabelSettings | None, in_columns: bool
-) -> tuple[TargetKind, str | None, tuple[str, ...]]:
-    """Determine the kind of labels, the separator of several in one text, and notes."""
-    wanted = None if settings is None else settings.target_type
-    separator = None if settings is None else settings.label_separator
-    if wanted is not None:
-        return wanted, separator, ()
-    if separator or in_columns:
-        return "labels", separator, ()
+    values: list[Any], settings: Any, in_columns: bool
+) -> tuple[TargetKind, tuple[str, ...]]:
+    """Determine the kind of labels, and notes."""
+    if settings.target_type is not None:
+        return settings.target_type, ()
+    if settings.label_separator or in_columns:
+        return "labels", ()
     lists = [names for value in values if (names := listed_labels(value)) is not None]
     if len(lists) <= len(values) / 2:
-        return "class", separator, ()
+        return "class", ()
     if any(len(names) != 1 for names in lists):
-        return "labels", separator, ()
-    return "class", separator, (ONE_IN_LISTS,)
+        return "labels", ()
+    return "class", (ONE_IN_LISTS,)
 
 
 def _with_cells(

@@ -204,7 +204,7 @@ class SeriesConfig:
     """Your table with a time column: CSV, TSV, JSON lines or list (.gz, .zst), Parquet, Arrow,
     Excel; default: the weekly CO2 series of Mauna Loa."""
     time_column: OptionalName = None
-    """Column with the time; detected if called date, time, timestamp, month, ..."""
+    """Column with the time; detected if called date, time, timestamp, ..., or if it holds dates."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
     """How times are written, such as %d.%m.%Y, or steps, excel, days, s, ms, us or ns for numbers;
     detected where it is unambiguous."""

@@ -39,14 +39,8 @@ class Figures(NamedTuple):
     """
 
 
-def figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
-    """Compute the figures of a part whose tokens have this mean cost.
-
-    Args:
-        nats: Mean over the tokens of the part.
-        part: The documents.
-        read: Documents of all parts, with the vocabulary.
-    """
+def _figures_of(nats: float, part: TokenPart, read: ReadDocuments) -> Figures:
+    """Compute the figures of a part whose tokens cost this many nats on average."""
     bits = nats * part.tokens / math.log(2) + read.spelling.bits_of(part.unknown)
     return Figures(math.exp(nats), bits / part.characters)
 
@@ -69,7 +63,7 @@ def baseline_figures(read: ReadDocuments) -> dict[str, dict[str, Figures]]:
             f"Kneser-Ney {order}-gram": -np.log(kneser_ney.probabilities(rows)).mean(),
         }
         for model, nats in of_part.items():
-            found[model][name] = figures_of(float(nats), part, read)
+            found[model][name] = _figures_of(float(nats), part, read)
     return found
 
 
@@ -240,7 +234,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
         "validation": result.epochs[result.best_epoch - 1].validation["loss"],
         "test": measure.nats(read.test.rows),
     }
-    own = {name: figures_of(each, read.parts()[name], read) for name, each in nats.items()}
+    own = {name: _figures_of(each, read.parts()[name], read) for name, each in nats.items()}
     metrics = {
         "model": as_json(own),
         "baselines": {name: as_json(each) for name, each in found.baselines.items()},

@@ -29,15 +29,20 @@ forecasts.
 MOST_CLASSES = 200
 
 
-def markdown_table(rows: Iterable[Iterable[object]], words: int = 1) -> list[str]:
+def markdown_table(
+    rows: Iterable[Iterable[object]], words: int = 1, text_last: bool = False
+) -> list[str]:
     """Lay out a table of Markdown.
 
     Args:
         rows: Cells of each row, the headings first.
         words: Number of columns at the left that hold words; the others hold numbers.
+        text_last: Whether the last column holds words, too.
     """
     cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
     rule = ["---" if number < words else "---:" for number in range(len(cells[0]))]
+    if text_last:
+        rule[-1] = "---"
     lines = [f"| {' | '.join(row)} |" for row in cells]
     return [lines[0], f"|{'|'.join(rule)}|", *lines[1:]]
 

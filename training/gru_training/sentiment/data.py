@@ -322,8 +322,8 @@ def _class_table(source: SentimentRows) -> DataTable:
 def _number_table(source: SentimentRows) -> DataTable:
     """Tabulate the range of the numbers to estimate."""
     values = np.array([row.label for row in source.all_rows], np.float64)
-    shown = [f"{value:,.4g}" for value in (*np.quantile(values, _QUANTILES), values.mean())]
-    return DataTable(
-        ("number", "least", "5%", "median", "95%", "greatest", "mean"),
-        [(source.classes[0], *shown)],
-    )
+    rows = []
+    if len(values):
+        figures = (*np.quantile(values, _QUANTILES), values.mean())
+        rows.append((source.classes[0], *(f"{value:,.4g}" for value in figures)))
+    return DataTable(("number", "least", "5%", "median", "95%", "greatest", "mean"), rows)

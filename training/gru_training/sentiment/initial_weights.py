@@ -1,6 +1,5 @@
 """The words and weights with which a text classifier begins: new, or of an earlier run."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -25,8 +24,8 @@ from gru_training.words.vocabulary import TokenRows, Vocabulary, index_tokens
 _SOURCE_FILES = ("model.keras", "vocabulary.txt", "classes.json", TEXT_RULES)
 
 
-class InitialWeights(ABC):
-    """The starting point of a training.
+class InitialWeights:
+    """The starting point of a training: words of the training texts, and drawn weights.
 
     Args:
         config: Settings of the training.
@@ -48,11 +47,10 @@ class InitialWeights(ABC):
         """Digests (N,) uint64 of the texts from which the weights have learned."""
         return np.zeros(0, np.uint64)
 
-    @abstractmethod
     def words(
         self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
     ) -> SentimentWords:
-        """Learn the words that the network knows.
+        """Learn the words that the network knows, and vectors if the settings ask for them.
 
         Args:
             data: Rows of the training.
@@ -64,12 +62,16 @@ class InitialWeights(ABC):
         Raises:
             DataError: No word is left, or the texts to pre-train on cannot be used.
         """
+        return sentiment_words(data, self.config, folder, progress, cleaned, reading)
 
-    @abstractmethod
     def set_weights(
-        self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,  # noqa: ARG002
+        target: Target,
+        train: TokenRows,
     ) -> None:
-        """Set the weights of a network.
+        """Set the weights of a network; drawn ones stay, except for the ratios of `--word-ratios`.
 
         Args:
             model: Network of `build_sentiment_model`, of these words and settings.
@@ -77,6 +79,9 @@ class InitialWeights(ABC):
             target: Target of the data.
             train: Rows to learn from.
         """
+        if self.config.model.word_ratios:
+            trained = _trained_words(model.get_layer("embedding"))
+            initialise_words(model, word_ratios(train, target.outputs, trained))
 
     def record(self, words: int, classes: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
         """Describe the origin of the weights, for `metrics.json`.
@@ -94,27 +99,7 @@ def initial_weights(config: SentimentConfig) -> InitialWeights:
     Raises:
         TrainingError: The run of `--warm-start` cannot be loaded, or other settings were asked for.
     """
-    return NewWeights(config) if config.training.warm_start is None else RunWeights(config)
-
-
-class NewWeights(InitialWeights):
-    """Words of the training texts, and drawn weights."""
-
-    def words(
-        self, data: SentimentData, cleaned: bool, reading: Reading, folder: Path, progress: Progress
-    ) -> SentimentWords:
-        """Learn the words of the training texts, and vectors if the settings ask for them."""
-        return sentiment_words(data, self.config, folder, progress, cleaned, reading)
-
-    def set_weights(
-        self, model: keras.Model, vocabulary: Vocabulary, target: Target, train: TokenRows
-    ) -> None:
-        """Keep the weights as they were drawn, except for the ratios of `--word-ratios`."""
-        del vocabulary
-        if self.config.model.word_ratios:
-            layer = model.get_layer("embedding")
-            trained = _trained_words(layer)
-            initialise_words(model, word_ratios(train, target.outputs, trained))
+    return InitialWeights(config) if config.training.warm_start is None else RunWeights(config)
 
 
 class RunWeights(InitialWeights):

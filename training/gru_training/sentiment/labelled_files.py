@@ -2,15 +2,15 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from gru_training.data.label_cells import LabelCells, TargetKind, is_number, names_in, several
+from gru_training.data.label_cells import LabelCells, TargetKind, is_number
 from gru_training.data.label_names import misspellings, separator_of, spellings
 from gru_training.data.problems import Problems, counted, lines_shown
-from gru_training.data.text_files import LabelledRow, read_text_rows
+from gru_training.data.text_files import LabelledRow, read_text_file
 from gru_training.data.text_table import TextTable
 from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentDataConfig
@@ -23,24 +23,16 @@ _MAX_ODD_SHARE = 0.5
 _NO_LABELS = ("nan", "na", "n/a", "null")
 
 
-def usable_rows(
+def _usable_rows(
     rows: list[LabelledRow],
     kind: TargetKind,
     config: SentimentDataConfig,
     problems: Problems,
     fewest: int,
 ) -> list[LabelledRow]:
-    """Drop and merge rows as the settings ask.
-
-    Args:
-        rows: Rows as read, without those that cannot be used.
-        kind: Kind of their labels.
-        config: Settings of the data, with the classes to drop or merge.
-        problems: Collector of all that is wrong with the rows.
-        fewest: Rows that each class needs.
-    """
+    """Drop and merge rows as the settings ask; each class needs `fewest` of them."""
     if kind != "number":
-        rows = _with_one_spelling(rows, kind, config.merge_labels, problems)
+        rows = _with_one_spelling(rows, config.merge_labels, problems)
     _note_texts(rows, config, problems)
     rows = _without_duplicates(rows, kind, config.drop_duplicates, problems)
     if kind == "number":
@@ -51,14 +43,9 @@ def usable_rows(
     return rows
 
 
-def label_counts(rows: Sequence[LabelledRow], kind: TargetKind) -> Counter[str]:
-    """Count rows by class, or by label if a row may have several."""
-    return Counter(name for row in rows for name in label_names(row, kind))
-
-
-def label_names(row: LabelledRow, kind: TargetKind) -> tuple[str, ...]:
-    """Return the class of a row as a list, or its labels."""
-    return names_in(row.label) if kind == "labels" else (row.label,)
+def label_counts(rows: Sequence[LabelledRow]) -> Counter[str]:
+    """Count rows by class or label."""
+    return Counter(name for row in rows for name in row.labels)
 
 
 def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewest: int) -> None:
@@ -75,26 +62,23 @@ def require_targets(rows: Sequence[Row], source: SentimentRows, where: str, fewe
     """
     if source.kind == "number":
         if len({row.label for row in rows}) < 2:
-            raise DataError(f"{where}: expected different numbers, got {len(rows)} rows of one")
+            got = f"{len(rows):,} rows of one" if rows else "no row with one"
+            raise DataError(f"{where}: expected different numbers, got {got}")
         return
     counts = dict.fromkeys(range(len(source.classes)), 0)
     for row in rows:
         for number in numbers_of(row):
             counts[number] += 1
     named = {source.classes[number]: count for number, count in counts.items()}
-    problem = class_problem(named, fewest, source.kind)
+    problem = _class_problem(named, fewest, source.kind)
     if problem:
         raise DataError(f"{where}: {problem}")
 
 
-def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "class") -> str | None:
-    """State why rows of these classes cannot be trained on; None if they can.
-
-    Args:
-        counts: Rows by class.
-        fewest: Rows that each class needs.
-        kind: Labels need not be two.
-    """
+def _class_problem(
+    counts: Mapping[str, int], fewest: int, kind: TargetKind = "class"
+) -> str | None:
+    """State why rows of these classes cannot be trained on; None if they can."""
     what, plural = ("label", "labels") if kind == "labels" else ("class", "classes")
     if len(counts) < (1 if kind == "labels" else 2):
         found = ", ".join(map(repr, counts)) or "none"
@@ -108,12 +92,22 @@ def class_problem(counts: Mapping[str, int], fewest: int, kind: TargetKind = "cl
     if len(small) == 1:
         ((name, count),) = small.items()
         return f"{what} {name!r} has {counted(count, 'row')}, {need}"
-    shown = ", ".join(f"{name!r} {count}" for name, count in list(small.items())[:_NAMES_SHOWN])
-    more = " ..." if len(small) > _NAMES_SHOWN else ""
-    text = f"{len(small):,} of {len(counts):,} {plural} have too few rows ({shown}{more}), {need}"
+    shown = _first(f"{name!r} {count}" for name, count in small.items())
+    text = f"{len(small):,} of {len(counts):,} {plural} have too few rows ({shown}), {need}"
     if len(small) > _MAX_ODD_SHARE * len(counts):
-        text += "; is --label-column the wrong one?"
+        numbers = kind == "class" and all(map(is_number, counts))
+        text += (
+            "; if they are quantities, --target-type number learns them"
+            if numbers
+            else "; is --label-column the wrong one?"
+        )
     return text
+
+
+def _first(names: Iterable[str]) -> str:
+    """List the first few of some names."""
+    listed = list(names)
+    return ", ".join(listed[:_NAMES_SHOWN]) + (" ..." if len(listed) > _NAMES_SHOWN else "")
 
 
 def class_order(labels: set[str]) -> tuple[str, ...]:
@@ -124,21 +118,19 @@ def class_order(labels: set[str]) -> tuple[str, ...]:
     try:
         values = {label: float(label) for label in labels}
     except ValueError:
-        return tuple(sorted(labels))
-    if any(map(math.isnan, values.values())):
+        values = {}
+    if not values or any(map(math.isnan, values.values())):
         return tuple(sorted(labels))
     return tuple(sorted(labels, key=lambda label: (values[label], label)))
 
 
 def _with_one_spelling(
-    rows: list[LabelledRow], kind: TargetKind, merge: bool, problems: Problems
+    rows: list[LabelledRow], merge: bool, problems: Problems
 ) -> list[LabelledRow]:
-    counts = label_counts(rows, kind)
+    counts = label_counts(rows)
     renamed = {}
     for first, *others in spellings(counts):
-        seen = ", ".join(
-            f"{label!r} ({counted(counts[label], 'row')})" for label in (first, *others)
-        )
+        seen = ", ".join(_with_rows(label, counts) for label in (first, *others))
         if merge:
             problems.note(f"labels read as {first!r} (--merge-labels): {seen}")
             renamed.update(dict.fromkeys(others, first))
@@ -149,10 +141,8 @@ def _with_one_spelling(
             )
     if not renamed:
         return rows
-    if kind == "class":
-        return [row._replace(label=renamed.get(row.label, row.label)) for row in rows]
     return [
-        row._replace(label=several(renamed.get(name, name) for name in names_in(row.label)))
+        row._replace(labels=tuple(dict.fromkeys(renamed.get(name, name) for name in row.labels)))
         for row in rows
     ]
 
@@ -163,7 +153,7 @@ def _with_rows(label: str, counts: Mapping[str, int]) -> str:
 
 def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Problems) -> None:
     """Note labels that were probably not intended."""
-    counts = label_counts(rows, kind)
+    counts = label_counts(rows)
     for label, other in misspellings(counts):
         problems.note(
             f"labels that look alike: {_with_rows(label, counts)} may be a misspelling of "
@@ -186,7 +176,7 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
                 f"every row has the label {_with_rows(label, counts)}, so the model cannot learn "
                 "when it does not apply"
             )
-    unlabelled = [row.line for row in rows if kind == "labels" and not names_in(row.label)]
+    unlabelled = [row.line for row in rows if not row.labels]
     if unlabelled:
         problems.note(
             f"{counted(len(unlabelled), 'row')} without any label, "
@@ -206,25 +196,24 @@ def _without_duplicates(
         same[text_key(row.text)].append(number)
     against, again = list[list[int]](), list[int]()
     for group in same.values():
-        if len({frozenset(label_names(rows[number], kind)) for number in group}) > 1:
+        if len({frozenset(rows[number].labels) for number in group}) > 1:
             against.append(group)
         else:
             again += group[1:]
+    done = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
     if again:
-        what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
-            f"{counted(len(again), 'row')} with the text and the label of another, {what}: "
+            f"{counted(len(again), 'row')} with the text and the label of another, {done}: "
             f"{lines_shown([rows[number].line for number in sorted(again)], problems.unit)}"
         )
-    differing = "more than one label" if kind == "class" else "different labels"
     if against:
-        first = against[0]
-        different = {", ".join(label_names(rows[number], kind)) for number in first}
-        labels = " and ".join(map(repr, sorted(different)))
-        what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
+        differing = "more than one label" if kind == "class" else "different labels"
+        first = [rows[number] for number in against[0]]
+        labels = sorted({", ".join(row.labels) for row in first})
         problems.note(
-            f"{counted(len(against), 'text')} with {differing}, {what}; the first, on "
-            f"{lines_shown([rows[number].line for number in first], problems.unit)}: {labels}"
+            f"{counted(len(against), 'text')} with {differing}, {done}; the first, on "
+            f"{lines_shown([row.line for row in first], problems.unit)}: "
+            f"{' and '.join(map(repr, labels))}"
         )
     if not drop:
         return rows
@@ -239,40 +228,31 @@ def _without_small_classes(
     problems: Problems,
     fewest: int,
 ) -> list[LabelledRow]:
-    counts = label_counts(rows, kind)
+    counts = label_counts(rows)
     if not counts:
         if not problems.errors:
             problems.error(f"{problems.source}: no row is left")
         return rows
     small = {label: count for label, count in counts.items() if count < fewest}
     if drop and small:
-        rows = _without_labels(rows, kind, small)
-        shown = ", ".join(map(repr, sorted(small)[:_NAMES_SHOWN]))
-        more = " ..." if len(small) > _NAMES_SHOWN else ""
+        rows = [
+            row._replace(labels=tuple(name for name in row.labels if name not in small))
+            for row in rows
+            if kind == "labels" or row.labels[0] not in small
+        ]
         problems.note(
             f"{counted(len(small), 'class')} with fewer than {fewest} rows dropped, "
-            f"{counted(sum(small.values()), 'row')} in all (--drop-small-classes): {shown}{more}"
+            f"{counted(sum(small.values()), 'row')} in all (--drop-small-classes): "
+            f"{_first(map(repr, sorted(small)))}"
         )
-        counts = label_counts(rows, kind)
-    problem = class_problem(dict(sorted(counts.items())), fewest, kind)
+        counts = label_counts(rows)
+    problem = _class_problem(dict(sorted(counts.items())), fewest, kind)
     if problem:
         droppable = len(counts) - len(small) >= (2 if kind == "class" else 1) and not drop
         problems.error(
             f"{problems.source}: {problem}", "--drop-small-classes" if droppable else None
         )
     return rows
-
-
-def _without_labels(
-    rows: list[LabelledRow], kind: TargetKind, unwanted: Mapping[str, int]
-) -> list[LabelledRow]:
-    """Keep the rows of other classes; with several labels all rows, without these labels."""
-    if kind == "class":
-        return [row for row in rows if row.label not in unwanted]
-    return [
-        row._replace(label=several(name for name in names_in(row.label) if name not in unwanted))
-        for row in rows
-    ]
 
 
 def _note_texts(
@@ -306,7 +286,7 @@ def _note_texts(
 
 def _note_numbers(rows: Sequence[LabelledRow], problems: Problems) -> None:
     """Note numbers to estimate that look like classes."""
-    different = {float(row.label) for row in rows}
+    different = {float(row.labels[0]) for row in rows}
     if len(different) == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(different))
         problems.note(
@@ -363,7 +343,7 @@ def _read(
     found = problems if first else Problems(str(path), config.drop_bad)
     wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
     further = {meaning: column for meaning, column in wanted.items() if column is not None}
-    rows, labels = read_text_rows(
+    rows, labels = read_text_file(
         path, config.text_column, config.label_column, found, labels, further, config.text_format
     )
     rows = _with_tokens(rows, config, found)
@@ -380,7 +360,7 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
     """Read the rows of a table in memory, like `read_labelled_files`."""
 
     def usable(part: Sequence[LabelledRow]) -> list[LabelledRow]:
-        rows = _with_tokens(_with_both(part, problems), config, problems)
+        rows = _with_tokens(_with_both(part, table.kind, problems), config, problems)
         if config.time_column is not None:
             rows = _with_times(rows, Path(table.name), config.time_column, problems)
         return [_placed(row, "row") for row in rows]
@@ -406,11 +386,11 @@ def _labelled(
 ) -> SentimentRows:
     """Convert the rows' labels to numbers of classes; `held` has the held-out rows, if any."""
     given = [part for part in held.values() if part is not None]
-    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
+    rows = _usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
     classes = (
         (config.label_column or _NUMBER,)
         if kind == "number"
-        else tuple(class_order(set(label_counts(rows, kind))))
+        else tuple(class_order(set(label_counts(rows))))
     )
     parts: dict[str, list[Row] | None] = {"validation": None, "test": None}
     for part, path in (("validation", config.validation), ("test", config.test)):
@@ -478,14 +458,19 @@ def _with_times(
     ]
 
 
-def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[LabelledRow]:
-    """Keep the rows with text and label."""
+def _with_both(
+    rows: Sequence[LabelledRow], kind: TargetKind, problems: Problems
+) -> list[LabelledRow]:
+    """Keep the rows with text and label; any number of labels may be none."""
+    kept = []
     for row in rows:
         if not row.text.strip():
             problems.bad_row("text", row.line, "the text is empty")
-        elif not row.label:
+        elif not row.labels and kind != "labels":
             problems.bad_row("label", row.line, "the label is missing")
-    return [row for row in rows if row.text.strip() and row.label]
+        else:
+            kept.append(row)
+    return kept
 
 
 def _with_tokens(
@@ -511,18 +496,16 @@ def _of_known_classes(
     found: Problems,
 ) -> list[LabelledRow]:
     """Keep the rows of a held-out part whose classes occur in the training rows."""
-    known, rows = set(classes), []
-    shown = ", ".join(map(repr, classes[:_NAMES_SHOWN]))
-    more = " ..." if len(classes) > _NAMES_SHOWN else ""
+    known, rows, shown = set(classes), [], _first(map(repr, classes))
     what = "class" if kind == "class" else "label"
     for row in part:
-        unknown = set(label_names(row, kind)) - known
+        unknown = set(row.labels) - known
         if unknown:
             found.unit = (row.further["place"] or "").split()[-2]
             found.bad_row(
                 f"unknown {min(unknown)}",
                 row.line,
-                f"expected a {what} of the training rows, {shown}{more}, got {min(unknown)!r}",
+                f"expected a {what} of the training rows, {shown}, got {min(unknown)!r}",
             )
         else:
             rows.append(row)
@@ -539,8 +522,8 @@ def _of_classes(
 
     def target(row: LabelledRow) -> Target:
         if kind == "number":
-            return float(row.label)
-        found = tuple(numbers[name] for name in label_names(row, kind))
+            return float(row.labels[0])
+        found = tuple(numbers[name] for name in row.labels)
         return found[0] if kind == "class" else found
 
     return [

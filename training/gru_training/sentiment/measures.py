@@ -87,19 +87,14 @@ def mean_average_precision(members: np.ndarray, scores: np.ndarray) -> float:
 
 
 def f1(members: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Compute F1 of each class, (C,), from labels and answers (N, C) bool.
-
-    0 if neither has a row.
-    """
+    """Compute F1 of each class, (C,), from labels and answers (N, C) bool; 0 without any row."""
     hits = (members & predicted).sum(axis=0)
-    total = members.sum(axis=0) + predicted.sum(axis=0)
-    return np.asarray(np.divide(2 * hits, total, out=np.zeros(hits.shape), where=total > 0))
+    return np.asarray(2 * hits / np.maximum(1, members.sum(axis=0) + predicted.sum(axis=0)))
 
 
 def micro_f1(members: np.ndarray, predicted: np.ndarray) -> float:
     """Compute F1 of all labels of all rows together."""
-    total = int(members.sum()) + int(predicted.sum())
-    return 2 * int((members & predicted).sum()) / total if total else 0.0
+    return float(f1(members.reshape(-1, 1), predicted.reshape(-1, 1))[0])
 
 
 def class_measures(labels: np.ndarray, predicted: np.ndarray, classes: int) -> dict[str, float]:

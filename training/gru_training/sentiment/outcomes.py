@@ -1,10 +1,9 @@
 """The answers of a text run to test rows, for comparisons with other runs."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,38 +11,15 @@ import pyarrow as pa
 from gru_training.data.digest import data_digest
 from gru_training.data.label_cells import LabelCells
 from gru_training.data.problems import Problems
-from gru_training.data.text_files import LabelledRow, read_text_file
+from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.outcomes import Answers, Measure, Outcomes, mean_measure
 from gru_training.scoring.engine import score_table
 from gru_training.scoring.scorer import Scorer
+from gru_training.sentiment.run import SentimentRun
 
 
-class LabellingRun(Protocol):
-    """A run whose test rows are texts with one label each."""
-
-    path: Path
-
-    @property
-    def config(self) -> Any:
-        """Settings of the run, in which `data` names the columns."""
-
-    @property
-    def kind(self) -> str:
-        """Kind of the answers: `class`, `labels` or `number`."""
-
-    @property
-    def classes(self) -> Sequence[str]:
-        """Names of the C classes."""
-
-    def test_predictions(self) -> Iterable[Any]:
-        """Return the held-out rows: `text`, `label`, and the `scores` of the C classes."""
-
-    def baseline_predictions(self) -> Mapping[str, np.ndarray]:
-        """Class numbers (N,) that simple models answer, by name."""
-
-
-def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
+def held_out_outcomes(run: SentimentRun, like: SentimentRun) -> Outcomes:
     """Return the outcomes on the run's own test rows, from what it stored; needs no model.
 
     Args:
@@ -65,13 +41,13 @@ def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
     }
     return Outcomes(
         "held-out texts",
-        _keys(LabelledRow(row.text, row.label) for row in rows),
+        _keys((row.text, row.label) for row in rows),
         label_answers(labels, predicted, scores, len(order)),
         baselines,
     )
 
 
-def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Scorer) -> Outcomes:
+def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun, scorer: Scorer) -> Outcomes:
     """Return the outcomes on the rows of a file with the column names of the run's training.
 
     Args:
@@ -88,17 +64,17 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     columns = settings.text_column, settings.label_column
     problems = Problems(str(data))
     labels = LabelCells("class", settings.label_columns)
-    rows = read_text_file(data, *columns, problems, labels=labels, given=settings.text_format)
+    rows, _ = read_text_file(data, *columns, problems, labels, given=settings.text_format)
     problems.close_rows()
     problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}
-    unknown = sorted({row.label for row in rows} - set(numbers))
+    unknown = sorted({row.labels[0] for row in rows} - set(numbers))
     if unknown:
         raise DataError(
             f"{data}: expected the labels {', '.join(like.classes)} of {run.path}, got "
             f"{unknown[0]!r}"
         )
-    truth = np.array([numbers[row.label] for row in rows])
+    truth = np.array([numbers[row.labels[0]] for row in rows])
     texts = pa.table({scorer.inputs[0]: [row.text for row in rows]})
     answers = score_table(scorer, texts)
     scores = np.column_stack([answers.columns[2 + number].to_numpy() for number in order])
@@ -110,14 +86,14 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
         notes += ("was trained on rows of this file, so that it knows some of the answers",)
     return Outcomes(
         "texts",
-        _keys(rows),
+        _keys((row.text, row.labels[0]) for row in rows),
         label_answers(truth, predicted, scores, len(order)),
         {f"always {like.classes[majority]!r}": always},
         notes=notes,
     )
 
 
-def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
+def _class_order(run: SentimentRun, like: SentimentRun) -> list[int]:
     """Return the run's number of each class of the other run."""
     for each in (run, like):
         if each.kind != "class":
@@ -133,12 +109,12 @@ def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
     return [run.classes.index(name) for name in like.classes]
 
 
-def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
-    """Make a key for each row; a repeated row has its number appended."""
+def _keys(rows: Iterable[tuple[str, str]]) -> np.ndarray:
+    """Make a key for each text with its label; a repeated row has its number appended."""
     seen = Counter[str]()
     keys = []
     for row in rows:
-        digest = data_digest((row.text, row.label))
+        digest = data_digest(row)
         seen[digest] += 1
         keys.append(f"{digest} {seen[digest]}")
     return np.array(keys)

@@ -34,7 +34,7 @@ from gru_training.sentiment.evaluation.baselines import fit_baselines
 from gru_training.sentiment.evaluation.calibration import calibrate
 from gru_training.sentiment.evaluation.classifier import Answers, TrainedClassifier
 from gru_training.sentiment.evaluation.report import Stages, write_report
-from gru_training.sentiment.initial_weights import InitialWeights, NewWeights, initial_weights
+from gru_training.sentiment.initial_weights import InitialWeights, initial_weights
 from gru_training.sentiment.measures import LOG_LOSS
 from gru_training.sentiment.network.model import (
     EVALUATION_BATCH,
@@ -446,7 +446,7 @@ def try_settings(
     """
     keras.utils.set_random_seed(config.training.seed)
     config, data = for_unequal_classes(config, data)
-    initial = NewWeights(config)
+    initial = InitialWeights(config)
     texts = prepare(data, config, initial, config.run.runs_dir, parts=("train", "validation"))
     target = make_target(data, config)
     by_loss = measure == LOG_LOSS

@@ -51,17 +51,8 @@ class SoftTable:
     unit: str = "row"
 
 
-def open_soft(path: Path, config: SentimentConfig, problems: Problems) -> SoftTable:
-    """Open the table of `--soft-data`.
-
-    Args:
-        path: A table as `gru_training.tables.rows.read_rows` reads it.
-        config: Settings of the training.
-        problems: Collector of malformed rows.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
+def _open_soft(path: Path, config: SentimentConfig, problems: Problems) -> SoftTable:
+    """Open the table of `--soft-data`, and collect its malformed rows."""
     opened = read_rows(path, config.data.text_format, problems.bad_row, bounded=True)
     for note in opened.form.notes:
         problems.note(note)
@@ -124,7 +115,7 @@ def read_soft(
     found = Problems(table.name if table else str(path), config.data.drop_bad)
     if table is None:
         assert path is not None
-        table = open_soft(path, config, found)
+        table = _open_soft(path, config, found)
     found.unit = table.unit
     texts, values = _rows(table, config, tuple(classes), kind, found)
     found.close_rows(bool(texts))

@@ -21,7 +21,14 @@ from gru_training.sentiment.class_weights import class_weights, label_weights
 from gru_training.sentiment.config import SentimentConfig, SoftConfig
 from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.decision import Scale, negative_log_likelihood
-from gru_training.sentiment.measures import ChosenMetric, chosen_metric, label_log_loss
+from gru_training.sentiment.measures import (
+    ChosenMetric,
+    chosen_metric,
+    class_measures,
+    label_log_loss,
+    labels_agreement,
+    number_measures,
+)
 from gru_training.words.ngrams import FittedNgrams, fit_ngram_numbers, fit_ngrams
 from gru_training.words.vocabulary import TokenRows
 
@@ -70,6 +77,19 @@ class Target(ABC):
     @abstractmethod
     def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
         """Compute the loss of validation rows, which temperature and shares minimise."""
+
+    def measures(self, targets: np.ndarray, answers: np.ndarray) -> dict[str, float]:
+        """Measure answers against targets.
+
+        Args:
+            targets: Targets of N rows.
+            answers: Class numbers (N,), labels (N, C) bool, or numbers (N,).
+        """
+        if self.kind == "labels":
+            return labels_agreement(self.members(targets), answers)
+        if self.kind == "number":
+            return number_measures(targets, answers)
+        return class_measures(targets, answers, self.outputs)
 
     def class_weights(self, rows: TokenRows) -> np.ndarray | None:  # noqa: ARG002
         """Compute the weight of each row by its class, (N,); None for equal weights."""

@@ -12,6 +12,8 @@ _DECIMAL_COMMA = re.compile(
     r"[+-]?(\d*|\d{1,3}(\.\d{3})+|\d{1,3}([ \u00a0\u202f']\d{3})+),\d+([eE][+-]?\d+)?"
 )
 """Pattern of a number with a decimal comma, optionally with separators between thousands."""
+_DECORATED = re.compile(r"\d\s*[)%‰$€£¥]|[($€£¥]\s*[+-]?\d")
+"""Pattern of a number with a sign of a currency or of per cent, or in parentheses."""
 
 
 class Numbers:
@@ -64,7 +66,7 @@ class Numbers:
 
     def _with_comma(self, text: str) -> float:
         if not _DECIMAL_COMMA.fullmatch(text):
-            raise ValueError(f"expected a number or an empty cell, got {text!r:.40}")
+            raise ValueError(_no_number(text))
         if self._separator in ("", ","):
             raise ValueError(
                 f"expected a number with a decimal point, got {text!r:.40}; decimal commas are "
@@ -85,5 +87,12 @@ class Numbers:
     @staticmethod
     def _finite(value: float, cell: Any) -> float:
         if not math.isfinite(value):
-            raise ValueError(f"expected a number or an empty cell, got {cell!r:.40}")
+            raise ValueError(_no_number(cell))
         return value
+
+
+def _no_number(cell: Any) -> str:
+    """Write the error about a cell that is neither a number nor empty."""
+    hint = "; write numbers without units or percent signs, and negative ones with a minus sign"
+    shown = hint if isinstance(cell, str) and _DECORATED.search(cell) else ""
+    return f"expected a number or an empty cell, got {cell!r:.40}{shown}"

@@ -142,7 +142,18 @@ def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) 
     if form.kind == "json":
         return Rows(form, None, _json_list(name, lines, misfit, form))
     table = _csv_rows(name, lines, form, misfit)
-    return Rows(form, next(table), table)
+    columns = next(table)
+    named = [column for column in columns if column.strip()]
+    if len(named) < len(columns) - 1:
+        unnamed = len(columns) - len(named)
+        note = f"columns without a name are not read: {unnamed} of {len(columns)}"
+        form = form._replace(notes=(*form.notes, note))
+        return Rows(form, named, ((place, _only(named, cells)) for place, cells in table))
+    return Rows(form, columns, table)
+
+
+def _only(names: Sequence[str], cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: cells[name] for name in names}
 
 
 def _csv_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -> Iterator[Any]:
@@ -184,8 +195,11 @@ def _csv_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -
 
 
 def _checked_header(name: str, header: list[str]) -> list[str]:
-    if len(set(header)) < len(header):
-        raise DataError(f"{name}: two columns have the same name: {header}")
+    named = [column for column in header if column.strip()]
+    if len(set(named)) < len(named):
+        a_row = any(len(column.split()) > 3 for column in named)
+        hint = "; is that a row? The first line must have the names, such as text,label"
+        raise DataError(f"{name}: two columns have the same name: {header}{hint if a_row else ''}")
     return header
 
 

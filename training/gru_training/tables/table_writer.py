@@ -6,8 +6,9 @@ import gzip
 import json
 import math
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -100,26 +101,16 @@ _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20
 """Approximate rows and bytes of a row group of Parquet."""
 
 
-class TableWriter(ABC):
-    """A context manager; the file is complete once the context ends without an error."""
+class TableWriter(NamedTuple):
+    """A file of rows that is open for writing; it is complete once its context ends."""
 
-    @abstractmethod
-    def write(self, piece: pa.RecordBatch) -> None:
-        """Append rows."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Write the remaining rows."""
-
-    def __enter__(self) -> "TableWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    write: Callable[[pa.RecordBatch], None]
+    """Function that appends rows."""
 
 
-def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
-    """Open a file of rows for writing.
+@contextmanager
+def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> Iterator[TableWriter]:
+    """Open a file of rows for writing inside the context.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
     digits as needed to distinguish them. In JSON lines times are texts in ISO 8601.
@@ -133,67 +124,52 @@ def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
         DataError: The kind of file cannot hold a column.
     """
     if kind.suffix == ".parquet":
-        return ParquetWriter(path, schema)
+        with pq.ParquetWriter(path, schema, compression="zstd") as file:
+            waiting = list[pa.RecordBatch]()
+
+            def flush() -> None:
+                file.write_table(pa.Table.from_batches(waiting, schema))
+                waiting.clear()
+
+            def gather(piece: pa.RecordBatch) -> None:
+                waiting.append(piece)
+                rows = sum(piece.num_rows for piece in waiting)
+                if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+                    flush()
+
+            yield TableWriter(gather)
+            if waiting:
+                flush()
+        return
     for field in schema:
         if _is_binary(field.type):
             raise DataError(
                 f"column {field.name!r}: expected what a {kind.suffix} file can hold, got bytes; "
                 "leave it out with --keep, or write .parquet"
             )
-    stream = _open_text(path, kind.gzipped)
-    if kind.suffix == ".jsonl":
-        return JsonLinesWriter(stream, schema)
-    return DelimitedWriter(stream, schema, "," if kind.suffix == ".csv" else "\t")
+    opened: Any = gzip.open if kind.gzipped else open
+    with opened(path, "wt", encoding="utf-8", newline="") as stream:
+        if kind.suffix == ".jsonl":
+            yield TableWriter(partial(_write_objects, stream, schema))
+        else:
+            separator = "," if kind.suffix == ".csv" else "\t"
+            lines = csv.writer(_UnixLines(stream), delimiter=separator)
+            lines.writerow(schema.names)
+            yield TableWriter(partial(_write_lines, lines))
 
 
-def _open_text(path: Path, gzipped: bool) -> IO[str]:
-    if gzipped:
-        return gzip.open(path, "wt", encoding="utf-8", newline="")
-    return path.open("w", encoding="utf-8", newline="")
+def _write_lines(lines: Any, piece: pa.RecordBatch) -> None:
+    lines.writerows(zip(*map(_cells, piece.columns), strict=True))
 
 
-class ParquetWriter(TableWriter):
-    """Parquet, compressed with Zstandard."""
-
-    def __init__(self, path: Path, schema: pa.Schema):
-        self._schema = schema
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
-        self._waiting: list[pa.RecordBatch] = []
-
-    def write(self, piece: pa.RecordBatch) -> None:
-        """Append rows."""
-        self._waiting.append(piece)
-        rows = sum(piece.num_rows for piece in self._waiting)
-        if rows >= _GROUP_ROWS or sum(piece.nbytes for piece in self._waiting) >= _GROUP_BYTES:
-            self._flush()
-
-    def close(self) -> None:
-        """Write the remaining rows."""
-        if self._waiting:
-            self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting = []
-
-
-class DelimitedWriter(TableWriter):
-    """CSV or TSV with a header line; cells are quoted if necessary."""
-
-    def __init__(self, stream: IO[str], schema: pa.Schema, delimiter: str):
-        self._stream = stream
-        self._writer = csv.writer(_UnixLines(stream), delimiter=delimiter)
-        self._writer.writerow(schema.names)
-
-    def write(self, piece: pa.RecordBatch) -> None:
-        """Append rows."""
-        columns = [_cells(column) for column in piece.columns]
-        self._writer.writerows(zip(*columns, strict=True))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
+def _write_objects(stream: IO[str], schema: pa.Schema, piece: pa.RecordBatch) -> None:
+    columns = [
+        _json_values(column, is_json(field))
+        for field, column in zip(schema, piece.columns, strict=True)
+    ]
+    for row in zip(*columns, strict=True):
+        values = dict(zip(schema.names, row, strict=True))
+        stream.write(json.dumps(values, ensure_ascii=False, default=_text) + "\n")
 
 
 class _UnixLines:
@@ -208,28 +184,6 @@ class _UnixLines:
     def write(self, line: str) -> None:
         """Write one line, which ends with a carriage return and a line feed."""
         self._stream.write(line[:-2] + "\n")
-
-
-class JsonLinesWriter(TableWriter):
-    """One JSON object per line."""
-
-    def __init__(self, stream: IO[str], schema: pa.Schema):
-        self._stream, self._schema = stream, schema
-
-    def write(self, piece: pa.RecordBatch) -> None:
-        """Append rows."""
-        names = self._schema.names
-        columns = [
-            _json_values(column, is_json(field))
-            for field, column in zip(self._schema, piece.columns, strict=True)
-        ]
-        for row in zip(*columns, strict=True):
-            text = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_text)
-            self._stream.write(text + "\n")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
 
 
 def _cells(column: pa.Array) -> list[Any]:

@@ -71,8 +71,7 @@ class MLflowTracker:
             run = self._client.create_run(number, tags=tags, run_name=beginning.name)
             self._run = run.info.run_id
             params = [Param(name, _text(value)) for name, value in beginning.settings.items()]
-            for first in range(0, len(params), 100):  # no more are taken at once
-                self._client.log_batch(self._run, params=params[first : first + 100])
+            self._client.log_batch(self._run, params=params)
             source = json.dumps({"uri": str(beginning.settings.get("data.data") or data.name)})
             entry = Dataset(data.name, data.sha256[:36], "local", source)
             self._client.log_inputs(self._run, [DatasetInput(entry)])

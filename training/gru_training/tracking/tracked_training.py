@@ -37,13 +37,8 @@ from keras_gru.introspection import gates_over_time
 PROJECT = "keras-gru"
 
 
-def make_tracker(config: RunConfig, name: str) -> Tracker | None:
-    """Make the tracker of these settings; None if they ask for none.
-
-    Args:
-        config: Settings of the run directory and of the tracker.
-        name: Name of the run.
-    """
+def _make_tracker(config: RunConfig, name: str) -> Tracker | None:
+    """Make the tracker of a run of this name; None if the settings ask for none."""
     if config.track is None:
         return None
     project = config.track_project or PROJECT
@@ -183,7 +178,7 @@ class Tracked:
         Raises:
             TrackingError: The tracker cannot be reached.
         """
-        tracker = make_tracker(self._config.run, place.name)
+        tracker = _make_tracker(self._config.run, place.name)
         if tracker is None:
             return ()
         beginning = Beginning(

@@ -108,18 +108,6 @@ class WordEmbedding(keras.layers.Layer):
         """Return the shape (B, T, fixed_size + trained_size) for (B, T)."""
         return (*input_shape, self.fixed_size + self.trained_size)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "fixed_size": self.fixed_size,
-            "trained_words": self.trained_words,
-            "trained_size": self.trained_size,
-            "most_pieces": self.most_pieces,
-            "train_fixed": self.train_fixed,
-        }
-
 
 BUCKETS = 20_000
 """Number of hash values that distinguish pieces."""

@@ -626,14 +626,3 @@ class NgramLogits(keras.layers.Layer):
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape (B, C) for (B, T)."""
         return (input_shape[0], self.classes)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "count": self.count,
-            "classes": self.classes,
-            "vocabulary_size": self.vocabulary_size,
-            "order": self.order,
-            "unit_length": self.unit_length,
-        }

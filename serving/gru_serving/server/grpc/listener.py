@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import grpc
 from grpc_reflection.v1alpha import reflection
@@ -31,7 +30,7 @@ from gru_serving.server.tokens import REFUSAL, Tokens
 from gru_serving.telemetry.metrics import Gauge, Metrics
 from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.tracing import Identities
+from gru_serving.telemetry.tracing import REQUEST_ID, TRACEPARENT, Identities
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +179,7 @@ class Observed(grpc.aio.ServerInterceptor):
     Args:
         observers: Functions that get the record when a call is over.
         identities: Ids and traces that calls get; None for neither.
-        in_progress: Gauge of the calls in progress.
+        in_progress: Gauge of the calls in progress; None where nobody reads it.
     """
 
     def __init__(
@@ -191,7 +190,7 @@ class Observed(grpc.aio.ServerInterceptor):
     ) -> None:
         self._observers = observers
         self._identities = identities
-        self._in_progress = in_progress or Gauge("in_progress", ("entrypoint",))
+        self._in_progress = in_progress
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Return the handler of a call wrapped to record it."""
@@ -205,16 +204,21 @@ class Observed(grpc.aio.ServerInterceptor):
         inner = handler.unary_unary
 
         async def observed(request: bytes, context: Any) -> Any:
-            record = RequestRecord("GRPC", details.method, client=_peer(context))
+            record = RequestRecord("GRPC", details.method, peer=context.peer())
             record.request_bytes = len(request)
             if self._identities is not None:
                 names = self._identities.names
                 # The context's own list would be made anew from C.
                 metadata = details.invocation_metadata or ()
                 given = {key: value for key, value in reversed(metadata) if key in names}
+                self._identities.note(record, given)
+                answered = [(REQUEST_ID, record.request_id)]
+                if record.traceparent:
+                    answered.append((TRACEPARENT, record.traceparent))
                 # Initial metadata would be a message of its own.
-                context.set_trailing_metadata(self._identities.note(record, given))
-            self._in_progress.add("GRPC")
+                context.set_trailing_metadata(answered)
+            if self._in_progress is not None:
+                self._in_progress.add("GRPC")
             try:
                 answer: bytes = await inner(request, context, record)
                 if context.code():  # 0 where none was set
@@ -228,7 +232,8 @@ class Observed(grpc.aio.ServerInterceptor):
                 record.status = _status(context)
                 raise
             finally:
-                self._in_progress.add("GRPC", by=-1)
+                if self._in_progress is not None:
+                    self._in_progress.add("GRPC", by=-1)
                 record.end(self._observers)
 
         return grpc.unary_unary_rpc_method_handler(observed)
@@ -237,12 +242,6 @@ class Observed(grpc.aio.ServerInterceptor):
 def _status(context: Any) -> str:
     code = context.code()
     return code.name if isinstance(code, grpc.StatusCode) else Code.UNKNOWN.name
-
-
-def _peer(context: Any) -> str:
-    """Return the address of the client, "127.0.0.1:1234"."""
-    kind, _, address = unquote(context.peer()).partition(":")
-    return address if kind in ("ipv4", "ipv6") else f"{kind}:{address}"
 
 
 class DrainGate(grpc.GenericRpcHandler):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import grpc
@@ -101,7 +102,10 @@ class _Call(Request[AnswerT]):
         return _parse(self.message_class, self._measured.rest)
 
     def _work(
-        self, run: PreparedRun[AnswerT], response: Callable[[AnswerT], Message]
+        self,
+        run: PreparedRun[AnswerT],
+        response: Callable[[AnswerT], Message],
+        prepare: Callable[[Predictor], PreparedRun[AnswerT]],
     ) -> Work[AnswerT]:
         """Return the work whose answer is a message.
 
@@ -111,6 +115,7 @@ class _Call(Request[AnswerT]):
             run,
             lambda answer: response(answer).SerializeToString(),
             lambda _, body: (self._raw, body),
+            prepare,
         )
 
 
@@ -132,9 +137,11 @@ class PredictCall(_Call[dict[str, np.ndarray]]):
         """See the base class."""
         predictor.check_inputs(predictor.find_signature(by.signature), content.inputs.keys())
         inputs = decode_inputs(content, self._measured.lists)
+        wanted = content.output_filter
         return self._work(
-            predictor.prepare(inputs, by.signature, content.output_filter),
+            predictor.prepare(inputs, by.signature, wanted),
             lambda outputs: predict_response(by, outputs, self._content),
+            lambda other: other.prepare_checked(inputs, by.signature, wanted),
         )
 
 
@@ -156,9 +163,11 @@ class ClassifyCall(_ExamplesCall[Classification]):
 
     def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[Classification]:
         """See the base class."""
+        prepare = partial(classify, signature_name=by.signature, examples=decode_input(content))
         return self._work(
-            classify(predictor, by.signature, decode_input(content)),
+            prepare(predictor),
             lambda answer: classification_response(by, answer.rows()),
+            prepare,
         )
 
 
@@ -169,9 +178,9 @@ class RegressCall(_ExamplesCall[np.ndarray]):
 
     def decode(self, content: Input, predictor: Predictor, by: Answering) -> Work[np.ndarray]:
         """See the base class."""
+        prepare = partial(regress, signature_name=by.signature, examples=decode_input(content))
         return self._work(
-            regress(predictor, by.signature, decode_input(content)),
-            lambda values: regression_response(by, values),
+            prepare(predictor), lambda values: regression_response(by, values), prepare
         )
 
 
@@ -203,7 +212,8 @@ class MultiInferenceCall(_ExamplesCall[list[Classification | np.ndarray]]):
                     fill_values(result.regression_result, answer)
             return message
 
-        return self._work(infer(predictor, tasks, examples), response)
+        prepare = partial(infer, tasks=tasks, examples=examples)
+        return self._work(prepare(predictor), response, prepare)
 
 
 class Service:

@@ -11,6 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -164,7 +165,12 @@ class PredictPost(_Post[dict[str, np.ndarray]]):
             return serialized(predict_request(by, inputs), predict_response(by, outputs))
 
         write = json_writer.rows if row else json_writer.columns
-        return Work(predictor.prepare(inputs, name), write, messages)
+        return Work(
+            predictor.prepare(inputs, name),
+            write,
+            messages,
+            lambda other: other.prepare_checked(inputs, name),
+        )
 
 
 class _ExamplesPost(_Post[AnswerT]):
@@ -191,10 +197,12 @@ class ClassifyPost(_ExamplesPost[Classification]):
             response = classification_response(by, answer.rows())
             return serialized(classification_request(by, content), response)
 
+        prepare = partial(classify, signature_name=by.signature, examples=decode_input(content))
         return Work(
-            classify(predictor, by.signature, decode_input(content)),
+            prepare(predictor),
             lambda answer: encode_classifications(answer.rows()),
             messages,
+            prepare,
         )
 
 
@@ -209,8 +217,8 @@ class RegressPost(_ExamplesPost[np.ndarray]):
         def messages(values: np.ndarray, _: bytes) -> tuple[bytes, bytes]:
             return serialized(regression_request(by, content), regression_response(by, values))
 
-        run = regress(predictor, by.signature, decode_input(content))
-        return Work(run, encode_regressions, messages)
+        prepare = partial(regress, signature_name=by.signature, examples=decode_input(content))
+        return Work(prepare(predictor), encode_regressions, messages, prepare)
 
 
 # The paths' pattern ignores case, while the choice of the answer does not.

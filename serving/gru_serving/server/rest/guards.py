@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from gru_serving.codecs.json_predict import decode_error, encode_error
@@ -21,7 +21,7 @@ from gru_serving.server.tokens import REFUSAL, Tokens
 from gru_serving.telemetry.metrics import Gauge
 from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import RequestRecord
-from gru_serving.telemetry.tracing import Identities
+from gru_serving.telemetry.tracing import REQUEST_ID, TRACEPARENT, Identities
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OPEN_PATHS = (b"/healthz", b"/readyz")
 _MODELS = b"/v1/models"
 _STATUS = {Reason.FOREIGN_HOST: 421, Reason.FOREIGN_PAGE: 403}
+_REQUEST_ID, _TRACEPARENT = REQUEST_ID.encode(), TRACEPARENT.encode()
 _ANY_HOST = "*"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 # `name`, `1.2.3.4` or `[::1]`, each optionally with a port.
@@ -60,7 +61,8 @@ class Observed:
         app: Application that answers them.
         observers: Functions that get the record when an answer is out.
         identities: Ids and traces that requests get; None for neither.
-        in_progress: Gauge of the requests in progress.
+        in_progress: Gauge of the requests in progress; None where nobody reads it.
+        sizes: Whether to count the bytes of requests.
     """
 
     def __init__(
@@ -69,54 +71,53 @@ class Observed:
         observers: Sequence[Callable[[RequestRecord], None]],
         identities: Identities | None = None,
         in_progress: Gauge | None = None,
+        sizes: bool = False,
     ) -> None:
         self._app = app
         self._observers = observers
         self._identities = identities
         wanted = () if identities is None else identities.names
         self._names = {name.encode(): name for name in wanted}
-        self._in_progress = in_progress or Gauge("in_progress", ("entrypoint",))
+        self._in_progress = in_progress
+        self._sizes = sizes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request and record its outcome."""
         query = scope["query_string"]
         target = scope["raw_path"] + (b"?" + query if query else b"")
-        record = RequestRecord(
-            "REST",
-            scope["method"],
-            route=target.decode("utf-8", "replace"),
-            client="{}:{}".format(*scope["client"]) if scope.get("client") else "",
-            status="",
-        )
-        more: Sequence[tuple[bytes, bytes]] = ()
+        record = RequestRecord("REST", scope["method"], target, scope.get("client"), status="")
+        more: list[tuple[bytes, bytes]] = []
         if self._identities is not None:
-            given = {
-                self._names[name]: value.decode("latin-1")
-                for name, value in reversed(scope["headers"])
-                if name in self._names
-            }
-            answer = self._identities.note(record, given)
-            more = [(name.encode(), value.encode()) for name, value in answer]
+            given: dict[str, str] = {}
+            for name, value in scope["headers"]:
+                if name in self._names:  # of several with one name, the first counts
+                    given.setdefault(self._names[name], value.decode("latin-1"))
+            self._identities.note(record, given)
+            more.append((_REQUEST_ID, record.request_id.encode()))
+            if record.traceparent:
+                more.append((_TRACEPARENT, record.traceparent.encode()))
 
         async def counting_receive() -> Message:
             message = await receive()
             record.request_bytes += len(message.get("body", b""))
             return message
 
-        async def counting_send(message: Message) -> None:
+        def noting_send(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 record.http_status = message["status"]
                 if more:
                     message["headers"] = [*message["headers"], *more]
             record.response_bytes += len(message.get("body", b""))
-            await send(message)
+            return send(message)  # a coroutine of its own would take a microsecond more
 
         scope["record"] = record
-        self._in_progress.add("REST")
+        if self._in_progress is not None:
+            self._in_progress.add("REST")
         try:
-            await self._app(scope, counting_receive, counting_send)
+            await self._app(scope, counting_receive if self._sizes else receive, noting_send)
         finally:
-            self._in_progress.add("REST", by=-1)
+            if self._in_progress is not None:
+                self._in_progress.add("REST", by=-1)
             record.status = record.status or _status(record.http_status)
             record.end(self._observers)
 

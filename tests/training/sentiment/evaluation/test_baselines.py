@@ -32,43 +32,52 @@ def three_parts(**options):
     return rows(400, 0, **options), rows(100, 1, **options), rows(100, 2, **options)
 
 
-def ngrams(train, validation, test, classes):
+def class_target(classes=2):
     names = [f"class {number}" for number in range(classes)]
-    target = ClassTarget(names, chosen_metric(None, "class", names), np.ones(classes))
+    return ClassTarget(names, chosen_metric(None, "class", names), np.ones(classes))
+
+
+def ngrams(train, validation, test, classes):
     fitted = fit_ngrams(train, validation, classes, TOKENS)
-    return ngram_regression(fitted, target, validation, test)
+    return ngram_regression(class_target(classes), fitted, validation, test)
+
+
+def accuracies(result):
+    return result.validation["accuracy"], result.test["accuracy"]
 
 
 def test_majority_answers_the_most_frequent_training_class():
     part = TokenRows([np.array([2])] * 4, np.array([1, 1, 0, 1]))
     other = TokenRows([np.array([2])] * 4, np.array([0, 0, 0, 1]))
-    result = majority_class(part, other, part)
-    assert (result.validation_accuracy, result.test_accuracy) == (0.25, 0.75)
+    result = majority_class(class_target(), part, other, part)
+    assert accuracies(result) == (0.25, 0.75)
     assert result.test_predictions.tolist() == [1] * 4
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_all_learn_from_words(classes):
     parts = three_parts(order_decides=False, classes=classes)
-    bayes = naive_bayes(fit_ngrams(*parts[:2], classes, TOKENS).trained, *parts)
-    for result in (bag_of_words(*parts), ngrams(*parts, classes), bayes):
-        assert result.validation_accuracy == result.test_accuracy == 1.0
+    target = class_target(classes)
+    bayes = naive_bayes(target, fit_ngrams(*parts[:2], classes, TOKENS).trained, *parts)
+    for result in (bag_of_words(target, *parts), ngrams(*parts, classes), bayes):
+        assert accuracies(result) == (1.0, 1.0)
         np.testing.assert_array_equal(result.test_predictions, parts[2].labels)
 
 
 def test_only_bigrams_see_order():
     parts = three_parts(order_decides=True)
-    assert bag_of_words(*parts).test_accuracy < 0.65
-    assert ngrams(*parts, 2).test_accuracy > 0.95
+    assert accuracies(bag_of_words(class_target(), *parts))[1] < 0.65
+    assert accuracies(ngrams(*parts, 2))[1] > 0.95
 
 
 def test_naive_bayes_by_hand():
     """Texts: 2 3 (class 0), 3 2 (1) and 3 2 2 (1); n-grams 2, 3, 2-3, 3-2 and 2-2, each once."""
     train = TokenRows([np.array(row) for row in ([2, 3], [3, 2], [3, 2, 2])], np.array([0, 1, 1]))
     held_out = TokenRows([np.array(row) for row in ([2, 3], [2, 9], [2, 2])], np.array([0, 1, 0]))
-    result = naive_bayes(fit_ngrams(train, train, 2, TOKENS).trained, train, held_out, held_out)
+    fitted = fit_ngrams(train, train, 2, TOKENS).trained
+    result = naive_bayes(class_target(), fitted, train, held_out, held_out)
     # With counts from 1: class 0 has 2/8, 2/8, 2/8, 1/8, 1/8; class 1 has 3/12, 3/12, 1/12, 3/12,
     # 2/12; priors 1/3 and 2/3. "2 3" is 1/3 · 1/64 against 2/3 · 1/192, "2 9" 1/3 · 1/4 against
     # 2/3 · 1/4, "2 2" 1/3 · 1/32 against 2/3 · 1/24.
     assert result.test_predictions.tolist() == [0, 1, 1]
-    assert (result.validation_accuracy, result.test_accuracy) == (2 / 3, 2 / 3)
+    assert accuracies(result) == (2 / 3, 2 / 3)

@@ -7,16 +7,10 @@ from scipy.special import softmax
 from gru_training.sentiment.evaluation import pictures as classification_pictures
 from gru_training.sentiment.evaluation.pictures import (
     bin_by_length,
-    confusion_counts,
     draw_accuracy_by_length,
     draw_calibration,
     draw_confusion_matrix,
 )
-
-
-def test_confusion_counts():
-    counts = confusion_counts(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 0, 0]), 3)
-    assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [2, 0, 0]]
 
 
 @pytest.mark.parametrize("classes", [2, 5, 40])

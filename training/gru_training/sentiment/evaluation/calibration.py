@@ -4,6 +4,7 @@ For numbers to estimate, intervals are fitted; for classes and labels, the tempe
 thresholds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,31 +71,23 @@ def calibrate(
         scale = Scale(target.mean, target.deviation, offsets)
         return Calibrated(NumberHead(target.names[0], scale), scale=scale)
     temperature = fit_temperature(labels, logits, target.mean_loss)
-    if target.kind == "labels":
-        head = LabelsHead(target.names, temperature.value, Decision())
-        scores = head.scores(logits).numpy()
-        decision = _label_decision(target, settings, labels > 0.5, scores)
-        return Calibrated(
-            LabelsHead(target.names, temperature.value, decision), temperature, decision
-        )
-    scores = ClassHead(target.names, temperature.value, Decision()).scores(logits).numpy()
-    decision = _class_decision(target, settings, labels, scores)
-    return Calibrated(ClassHead(target.names, temperature.value, decision), temperature, decision)
+    several = target.kind == "labels"
+    kind: type[ClassHead | LabelsHead] = LabelsHead if several else ClassHead
+    decide = _label_decision if several else _class_decision
+    scores = kind(target.names, temperature.value, Decision()).scores(logits).numpy()
+    decision = decide(target, settings, target.members(labels), scores)
+    return Calibrated(kind(target.names, temperature.value, decision), temperature, decision)
 
 
 def _class_decision(
-    target: Target, settings: DecisionConfig, labels: np.ndarray, scores: np.ndarray
+    target: Target, settings: DecisionConfig, members: np.ndarray, scores: np.ndarray
 ) -> Decision:
     reasons, thresholds = list[str](), [0.0] * len(target.names)
     utilities: tuple[tuple[float, ...], ...] = ()
     if settings.costs is not None:
         utilities = read_costs(settings.costs, target.names)
         reasons.append(f"the least expected cost (`costs={settings.costs.name}`)")
-    for number, share in read_targets(settings.target_precision, target.names).items():
-        thresholds[number], reason = _for_precision(
-            target.names[number], labels == number, scores[:, number], share
-        )
-        reasons.append(reason)
+    reasons += _set_for_precision(thresholds, target, settings, members, scores)
     if not reasons:
         return Decision()
     held = tuple(thresholds) if any(thresholds) else ()
@@ -106,32 +99,34 @@ def _label_decision(
 ) -> Decision:
     applied = at_best_threshold(members, scores)
     common = float(scores[applied].min()) if applied.any() else 0.5
-    thresholds, few = [], 0
-    for number in range(len(target.names)):
-        enough = members[:, number].sum() >= _MIN_ROWS
-        few += not enough
-        thresholds.append(f1_threshold(members[:, number], scores[:, number]) if enough else common)
+    enough = members.sum(axis=0) >= _MIN_ROWS
+    thresholds = [
+        f1_threshold(members[:, number], scores[:, number]) if enough[number] else common
+        for number in range(len(target.names))
+    ]
     reasons = ["the best F1 of each label on the validation rows"]
-    if few:
+    if not enough.all():
         reasons.append(
-            f"{counted(few, 'label')} with fewer than {_MIN_ROWS} of these rows at the best "
-            f"common threshold, {common:.3f}"
+            f"{counted(int((~enough).sum()), 'label')} with fewer than {_MIN_ROWS} of these rows "
+            f"at the best common threshold, {common:.3f}"
         )
-    for number, share in read_targets(settings.target_precision, target.names).items():
-        thresholds[number], reason = _for_precision(
-            target.names[number], members[:, number], scores[:, number], share
-        )
-        reasons.append(reason)
+    reasons += _set_for_precision(thresholds, target, settings, members, scores)
     return Decision(tuple(thresholds), (), "; ".join(reasons))
 
 
-def _for_precision(
-    name: str, is_class: np.ndarray, scores: np.ndarray, share: float
-) -> tuple[float, str]:
-    threshold = precision_threshold(is_class, scores, share)
-    if threshold is None:
-        return (
-            _UNREACHABLE_THRESHOLD,
-            f"{name!r} never, as no threshold reaches a precision of {share:.0%}",
-        )
-    return threshold, f"{name!r} from {threshold:.3f} on, for a precision of {share:.0%}"
+def _set_for_precision(
+    thresholds: list[float],
+    target: Target,
+    settings: DecisionConfig,
+    members: np.ndarray,
+    scores: np.ndarray,
+) -> Iterator[str]:
+    """Set the thresholds of the precisions asked for, and yield what was done."""
+    for number, share in read_targets(settings.target_precision, target.names).items():
+        name = target.names[number]
+        threshold = precision_threshold(members[:, number], scores[:, number], share)
+        thresholds[number] = _UNREACHABLE_THRESHOLD if threshold is None else threshold
+        if threshold is None:
+            yield f"{name!r} never, as no threshold reaches a precision of {share:.0%}"
+        else:
+            yield f"{name!r} from {threshold:.3f} on, for a precision of {share:.0%}"

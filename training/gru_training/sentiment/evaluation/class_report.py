@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from gru_serving.preprocessing.texts import PADDING
 from gru_training.runs.directory import RunWriter
-from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.evaluation import pictures
 from gru_training.sentiment.evaluation.advice import advice
 from gru_training.sentiment.evaluation.baselines import BaselineResult
@@ -29,12 +29,10 @@ from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, rea
 from gru_training.sentiment.evaluation.markdown import write_markdown
 from gru_training.sentiment.evaluation.metrics import (
     calibration_summary,
-    class_summary,
     length_summary,
-    part_summary,
     same_words,
 )
-from gru_training.sentiment.evaluation.pictures import bin_by_length, draw_precision_recall
+from gru_training.sentiment.measures import per_class
 from gru_training.words.vocabulary import word_counts
 
 DOUBTFUL_LABELS_FILE = "doubtful_labels.csv"
@@ -43,54 +41,56 @@ _MAX_FOLD_ROWS = 20_000
 """Most training rows for which folds are still fast."""
 
 
-def class_results(
-    trained: TrainedClassifier,
-    floors: Sequence[BaselineResult],
-) -> Results:
+def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) -> Results:
     """Compute the figures of a run, and make the functions that draw its pictures.
 
     Args:
         trained: The model, its data and its answers.
         floors: Simple models beside it: majority class, bag of words, and any further ones.
     """
-    data, test = trained.data, trained.texts.rows["test"]
-    logits, calibrated = trained.answers.logits, trained.calibrated
+    data, target, test = trained.data, trained.target, trained.texts.rows["test"]
+    logits, alone, calibrated = (
+        trained.answers.logits,
+        trained.answers.gru_alone,
+        trained.calibrated,
+    )
     labels = {part: trained.texts.rows[part].labels for part in logits}
     assert calibrated.temperature is not None
     assert calibrated.decision is not None
     scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
     answered = {part: calibrated.decision.classes(scores[part]) for part in logits}
-    predicted = answered["test"]
+    predicted, members = answered["test"], target.members(test.labels)
     right = {
         "gru": predicted == test.labels,
         "bag_of_words": floors[1].test_predictions == test.labels,
     }
     lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
-    bins = bin_by_length(lengths)
+    bins = pictures.bin_by_length(lengths)
     shown = choose_rows(scores["test"], test.labels, lengths)
+    model = {part: trained.measures(part, logits[part], answered[part]) for part in logits}
     metrics: dict[str, Any] = {
-        "model": {
-            **{part: part_summary(labels[part], logits[part], answered[part]) for part in labels},
-            "parameters": trained.model.count_params(),
-        },
-        **_alone(trained, labels),
         "decision": calibrated.decision.reason,
         "same_words": same_words(test, predicted, floors[1].test_predictions),
-        "per_class": class_summary(data, predicted, scores["test"]),
+        "per_class": per_class(members, target.members(predicted), scores["test"], data.classes),
         "calibration": calibration_summary(calibrated.temperature, labels, logits),
         "by_length": length_summary(bins, right),
-        "advice": advice(trained, floors, part_summary(labels["validation"],
-                         logits["validation"], answered["validation"])),
-    }  # fmt: skip
-    predictions = _predictions(data, scores["test"], predicted)
+        "advice": advice(trained, floors, model["validation"]),
+    }
+    if alone is not None:
+        metrics["gru_alone"] = {
+            part: trained.measures(part, of, of.argmax(axis=1)) for part, of in alone.items()
+        }
+    right_names, names = (
+        [data.classes[number] for number in numbers] for numbers in (test.labels, predicted)
+    )
+    predictions = trained.predictions(right_names, names, scores["test"])
     temperature = calibrated.temperature.value
     doubtful: list[dict[str, Any]] = []
 
     def draw(writer: RunWriter) -> dict[str, Any]:
-        counts = pictures.confusion_counts(test.labels, predicted, len(data.classes))
+        counts = confusion_matrix(test.labels, predicted, labels=range(len(data.classes)))
         pictures.draw_confusion_matrix(counts, data.classes, writer.path / "confusion_matrix.png")
-        members = test.labels[:, np.newaxis] == np.arange(len(data.classes))
-        draw_precision_recall(
+        pictures.draw_precision_recall(
             members, scores["test"], data.classes, writer.path / "precision_recall.png"
         )
         pictures.draw_calibration(
@@ -106,15 +106,13 @@ def class_results(
         return {"deciding_words": words, "doubtful_labels": len(doubtful)}
 
     def markdown(metrics: Mapping[str, Any]) -> str:
-        return write_markdown(
-            metrics,
-            data.classes,
-            _surest_mistakes(predictions),
-            bool(shown),
-            doubtful[:_ROWS_SHOWN],
-        )
+        mistakes = [
+            {**predictions[row], "probability": max(predictions[row]["scores"])}
+            for row in _surest(predictions, right=False, most=_ROWS_SHOWN)
+        ]
+        return write_markdown(metrics, data.classes, mistakes, bool(shown), doubtful[:_ROWS_SHOWN])
 
-    return Results(metrics, predictions, draw, markdown)
+    return Results(model, metrics, predictions, draw, markdown)
 
 
 def _explain(
@@ -156,50 +154,11 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
     scores = out_of_fold_scores(word_counts(ids, len(trained.texts.words.vocabulary)), labels)
     if scores is None:
         return []
-    found = doubtful_table(
-        doubtful_labels(labels, scores),
-        part.texts,
-        part.places,
-        labels,
-        trained.data.classes,
-    )
+    ranked = doubtful_labels(labels, scores)
+    found = doubtful_table(ranked, part.texts, part.places, labels, trained.data.classes)
     if found:
         with (writer.path / DOUBTFUL_LABELS_FILE).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, list(found[0]))
             table.writeheader()
             table.writerows(found)
     return found
-
-
-def _alone(trained: TrainedClassifier, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    logits = trained.answers.gru_alone
-    if logits is None:
-        return {}
-    alone = {part: part_summary(labels[part], logits[part]) for part in labels}
-    return {"gru_alone": alone, **trained.shares_record()}
-
-
-def _predictions(
-    data: SentimentData, scores: np.ndarray, predicted: np.ndarray
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "text": text,
-            "label": data.classes[label],
-            "predicted": data.classes[answer],
-            "scores": [float(score) for score in row],
-        }
-        for text, label, row, answer in zip(
-            data.test.texts, data.test.labels, scores, predicted, strict=True
-        )
-    ]
-
-
-def _surest_mistakes(predictions: list[dict[str, Any]], most: int = 10) -> list[dict[str, Any]]:
-    wrong = [
-        {**row, "probability": max(row["scores"])}
-        for row in predictions
-        if row["label"] != row["predicted"]
-    ]
-    by_text = {row["text"]: row for row in wrong}  # a text that repeats fills one row
-    return sorted(by_text.values(), key=lambda row: -row["probability"])[:most]

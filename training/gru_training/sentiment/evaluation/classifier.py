@@ -1,6 +1,6 @@
 """A trained classifier with its answers, and the parts of the report for each kind of target."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,6 +47,32 @@ class TrainedClassifier:
     """Epochs of the training."""
     config: SentimentConfig
 
+    def measures(self, part: str, logits: np.ndarray, answers: np.ndarray) -> dict[str, float]:
+        """Measure the loss of logits, before temperature scaling, and answers to a part's rows.
+
+        Args:
+            part: Name of the part.
+            logits: Logits (N, C).
+            answers: Answers, as `Target.measures` takes them.
+        """
+        labels = self.texts.rows[part].labels
+        loss = self.target.mean_loss(labels, logits)
+        return {"loss": loss, **self.target.measures(labels, answers)}
+
+    def predictions(
+        self, labels: Iterable[Any], predicted: Iterable[Any], scores: np.ndarray
+    ) -> list[dict[str, Any]]:
+        """List the test rows with their answers: `text`, `label`, `predicted`, `scores`.
+
+        Args:
+            labels: Target of each row, as JSON values.
+            predicted: Answer to each row, as JSON values.
+            scores: Probabilities, or bounds of intervals, (N, C).
+        """
+        names = ("text", "label", "predicted", "scores")
+        rows = zip(self.data.test.texts, labels, predicted, scores.tolist(), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
     def speed(self) -> dict[str, float]:
         """Return the seconds of an epoch with its validation; median of those after the first."""
         epochs = self.result.epochs  # in the first one XLA compiles
@@ -67,10 +93,12 @@ class TrainedClassifier:
 class Results(NamedTuple):
     """The results on the held-out rows."""
 
+    model: dict[str, dict[str, float]]
+    """Measures of the model by part: validation, test."""
     metrics: dict[str, Any]
-    """Values for `metrics.json`: `model`, with measures by part, and others of this kind."""
+    """Further values for `metrics.json`, such as `per_class`."""
     predictions: list[dict[str, Any]]
-    """The test rows: `text`, `label`, `predicted`, `scores`."""
+    """The test rows, from `TrainedClassifier.predictions`."""
     draw: Callable[[RunWriter], dict[str, Any]]
     """Draw the pictures and pages of the report; returns further metrics, found on the way."""
     markdown: Callable[[Mapping[str, Any]], str]

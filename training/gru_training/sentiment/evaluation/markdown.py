@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gru_training.runs.report_page import markdown_table
 from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
@@ -11,20 +12,62 @@ _MIN_PAIRS = 30
 """Number of pairs of test rows with the same words below which shares of them are not shown."""
 
 
+def opening(
+    metrics: Mapping[str, Any],
+    title: str,
+    headline: str,
+    sizes: str,
+    table: Sequence[str],
+    remark: str,
+) -> list[str]:
+    """Write the beginning of a report, up to what to try next.
+
+    Args:
+        metrics: Content of `metrics.json`.
+        title: Kind of the report, in front of the name of the data.
+        headline: Main results.
+        sizes: Number of classes, with a semicolon and a blank after it; may be empty.
+        table: Table of measures.
+        remark: Sentences below the table.
+    """
+    rows, weights = metrics["data"]["rows"], metrics["model"]["parameters"]
+    return [
+        f"# {title}: {metrics['data']['name']}",
+        "",
+        headline,
+        "",
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows that share no text; {sizes}{weights:,} weights.",
+        "",
+        *table,
+        "",
+        remark,
+        *further_lines(metrics),
+    ]
+
+
+def measure_table(metrics: Mapping[str, Any], shown: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Write the model's measures on the test rows above those of the simple models.
+
+    Args:
+        metrics: Content of `metrics.json`.
+        shown: Heading and format of each measure, by its name.
+    """
+    models = {"**model**": metrics["model"]["test"]}
+    for name, of in metrics["baselines"].items():
+        models[name] = {key: of[f"test_{key}"] for key in shown}
+    rows = [
+        (name, *(f"{of[key]:{style}}" for key, (_, style) in shown.items()))
+        for name, of in models.items()
+    ]
+    return markdown_table([("test rows", *(heading for heading, _ in shown.values())), *rows])
+
+
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
-    """Describe the best epoch, for labels and numbers; the sentence begins with a blank."""
+    """Describe the best epoch, for labels and numbers."""
     return (
-        f" Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
+        f"Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
         f"{metrics['metric']} on the validation rows. {_stages(metrics)}"
-    )
-
-
-def epoch_and_time(metrics: Mapping[str, Any]) -> str:
-    """Describe the choice of the model and its time, in sentences."""
-    return (
-        f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
-        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
-        f"end.\n\n{_stages(metrics)}"
     )
 
 
@@ -67,61 +110,54 @@ def write_markdown(
         doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
     """
     data, model = metrics["data"], metrics["model"]
-    rows = data["rows"]
-    lines = [
-        f"# Sentiment: {data['name']}",
-        "",
-        _in_short(metrics),
-        "",
-        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
-        f"rows that share no text; {len(classes)} classes; {model['parameters']:,} weights.",
-        "",
-        "| accuracy | validation | test |",
-        "|---|---:|---:|",
-        _accuracy_row(f"**{model_name(metrics)}**", model),
-    ]
+    models = {f"**{model_name(metrics)}**": model}
     if "gru_alone" in metrics:
-        lines.append(_accuracy_row("GRU alone", metrics["gru_alone"]))
+        models["GRU alone"] = metrics["gru_alone"]
+    parts = ("validation", "test")
+    table = [(name, *(of[part]["accuracy"] for part in parts)) for name, of in models.items()]
     for name, result in metrics["baselines"].items():
-        lines.append(
-            f"| {name} | {result['validation_accuracy']:.2%} | {result['test_accuracy']:.2%} |"
-        )
-    low, high = wilson_interval(model["test"]["accuracy"], rows["test"])
-    lines += [
-        "",
-        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). "
-        + epoch_and_time(metrics),
-    ]
-    lines += further_lines(metrics)
+        table.append((name, *(result[f"{part}_accuracy"] for part in parts)))
+    shown = [(name, *(f"{share:.2%}" for share in shares)) for name, *shares in table]
+    low, high = wilson_interval(model["test"]["accuracy"], data["rows"]["test"])
+    lines = opening(
+        metrics,
+        "Sentiment",
+        _in_short(metrics),
+        f"{len(classes)} classes; ",
+        markdown_table([("accuracy", *parts), *shown]),
+        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The "
+        f"best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
+        f"end.\n\n{_stages(metrics)}",
+    )
     lines += _twins(metrics["same_words"])
     lines += ["", "![loss and accuracy](curves.png)"]
     lines += ["", "![confusion](confusion_matrix.png)", ""]
     lines += class_table(metrics["per_class"], data["balance"])
-    test = model["test"]
     for kind in ("macro", "weighted"):
-        lines.append(
-            f"| *{kind} average* | {test[f'{kind}_precision']:.2%} | {test[f'{kind}_recall']:.2%} "
-            f"| {test[f'{kind}_f1']:.2%} | | | |"
-        )
+        means = (f"{model['test'][f'{kind}_{key}']:.2%}" for key in ("precision", "recall", "f1"))
+        lines.append(f"| *{kind} average* | {' | '.join(means)} | | | |")
     lines += ["", f"The answer is {metrics['decision']}.", ""]
     lines += ["![precision and recall](precision_recall.png)"]
     lines += why_lines(metrics["deciding_words"])
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
     lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
+        wrong = [
+            (cell(row["label"]), cell(row["predicted"]), f"{row['probability']:.2%}",
+             cell(row["text"]))
+            for row in mistakes
+        ]  # fmt: skip
+        head = ("label", "predicted", "probability", "text")
         lines += ["", "## The most confident mistakes", ""]
-        lines += ["| label | predicted | probability | text |", "|---|---|---:|---|"]
-        for row in mistakes:
-            lines.append(
-                f"| {cell(row['label'])} | {cell(row['predicted'])} | {row['probability']:.2%} "
-                f"| {cell(row['text'])} |"
-            )
+        lines += markdown_table([head, *wrong], 2, text_last=True)
     if doubtful:
         lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
     if gates:
         lines += ["", "## Gates", "", *_GATES]
+    versions = ", ".join(f"{name} {number}" for name, number in metrics["versions"].items())
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
-    lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
+    lines[-1] += f"{versions}."
     return "\n".join(lines) + "\n"
 
 
@@ -228,17 +264,18 @@ def class_table(
         per_class: Measures on the test rows.
         balance: Rows in each part.
     """
-    lines = [
-        "| test rows | precision | recall | F1 | average precision | rows | training rows |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name, values in per_class.items():
-        shares = (values[key] for key in ("precision", "recall", "f1", "average_precision"))
-        shown = " | ".join("–" if share is None else f"{share:.2%}" for share in shares)
-        lines.append(
-            f"| {cell(name)} | {shown} | {values['rows']:,} | {balance[name]['train']:,} |"
+    keys = ("precision", "recall", "f1", "average_precision")
+    rows = [
+        (
+            cell(name),
+            *("–" if of[key] is None else f"{of[key]:.2%}" for key in keys),
+            f"{of['rows']:,}",
+            f"{balance[name]['train']:,}",
         )
-    return lines
+        for name, of in per_class.items()
+    ]
+    head = ("test rows", "precision", "recall", "F1", "average precision", "rows", "training rows")
+    return markdown_table([head, *rows])
 
 
 def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
@@ -249,13 +286,10 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
         what: Kind of the answers, such as `class`.
     """
     lines = ["", "## Why these answers", ""]
-    if any(words.values()):
-        lines += [
-            f"| {what} | words that speak for it most, in the test rows to which it was answered |",
-            "|---|---|",
-            *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
-            "",
-        ]
+    rows = [(cell(name), cell(", ".join(of))) for name, of in words.items() if of]
+    if rows:
+        head = "words that speak for it most, in the test rows to which it was answered"
+        lines += [*markdown_table([(what, head), *rows], 2), ""]
     return [
         *lines,
         "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. In the "
@@ -264,10 +298,6 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
         "",
         "[The most confident answers, their words marked](explanations.html)",
     ]
-
-
-def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
-    return f"| {name} | {parts['validation']['accuracy']:.2%} | {parts['test']['accuracy']:.2%} |"
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:
@@ -289,77 +319,77 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             "",
             picture,
         ]
+    test = calibration["test"]
+    names = {"before": "as trained", "after": "after division"}
+    likelihood, error = "negative_log_likelihood", "expected_calibration_error"
+    head = (f"test rows, {test['before']['bins']} bins", "negative log-likelihood")
+    rows = [
+        (name, f"{test[when][likelihood]:.4f}", f"{test[when][error]:.2%}")
+        for when, name in names.items()
+    ]
+    why = f": {remark}." if remark else (
+        " (Guo et al., 2017), which maximises the likelihood of the validation rows."
+    )  # fmt: skip
     lines = [
-        f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
-        + (
-            " (Guo et al., 2017), which maximises the likelihood of the validation rows."
-            if remark is None
-            else f": {remark}."
-        ),
+        f"The model's logits are divided by the temperature {calibration['temperature']:.3f}{why}",
         "This changes no answer, only its confidence. All probabilities of this run and of its "
         "exports are computed after the division.",
         "",
+        *markdown_table([(*head, "expected calibration error"), *rows]),
     ]
-    test = calibration["test"]
-    lines += [
-        f"| test rows, {test['before']['bins']} bins | negative log-likelihood | expected "
-        "calibration error |",
-        "|---|---:|---:|",
-    ]
-    for when, name in (("before", "as trained"), ("after", "after division")):
-        values = test[when]
-        lines.append(
-            f"| {name} | {values['negative_log_likelihood']:.4f} | "
-            f"{values['expected_calibration_error']:.2%} |"
-        )
-    before, after = (test[when]["negative_log_likelihood"] for when in ("before", "after"))
-    if f"{after:.4f}" > f"{before:.4f}":
+    before, after = (row[1] for row in rows)
+    if float(after) > float(before):
         lines += [
             "",
-            f"On the test rows the division made the likelihood worse ({after:.4f} against "
-            f"{before:.4f}): the validation rows are few, or differ from the test rows.",
+            f"On the test rows the division made the likelihood worse ({after} against {before}): "
+            "the validation rows are few, or differ from the test rows.",
         ]
     return [*lines, "", picture]
 
 
 def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
-    lines = [
+    table = [
+        (
+            row["place"],
+            f"{cell(row['label'])} {row['probability_of_label']:.0%}",
+            f"{cell(row['suggested'])} {row['probability_of_suggested']:.0%}",
+            cell(row["text"]),
+        )
+        for row in rows
+    ]
+    return [
         f"{metrics['doubtful_labels']:,} training rows have a label that a bag of words, trained "
         "on the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
         "them, the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just "
         "unusual.",
         "",
-        "| row | label | suggested | text |",
-        "|---|---|---|---|",
+        *markdown_table([("row", "label", "suggested", "text"), *table], 4),
     ]
-    for row in rows:
-        lines.append(
-            f"| {row['place']} | {cell(row['label'])} {row['probability_of_label']:.0%} | "
-            f"{cell(row['suggested'])} {row['probability_of_suggested']:.0%} | "
-            f"{cell(row['text'])} |"
-        )
-    return lines
 
 
 def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = ["| tokens | test rows | GRU | bag of words |", "|---|---:|---:|---:|"]
-    for of in bins:
-        cells = [
-            f"{of[model]['accuracy']:.1%} ({of[model]['low']:.1%} to {of[model]['high']:.1%})"
-            for model in ("gru", "bag_of_words")
-        ]
-        lines.append(
-            f"| {of['shortest']} to {of['longest']} | {of['rows']:,} | {' | '.join(cells)} |"
-        )
-    lines += ["", "With 95 % intervals (Wilson); tokens as the model reads them."]
-    return [*lines, "", "![accuracy by length](accuracy_by_length.png)"]
+    def accuracy(of: Mapping[str, float]) -> str:
+        return f"{of['accuracy']:.1%} ({of['low']:.1%} to {of['high']:.1%})"
+
+    rows = [
+        (f"{of['shortest']} to {of['longest']}", f"{of['rows']:,}",
+         accuracy(of["gru"]), accuracy(of["bag_of_words"]))
+        for of in bins
+    ]  # fmt: skip
+    return [
+        *markdown_table([("tokens", "test rows", "GRU", "bag of words"), *rows]),
+        "",
+        "With 95 % intervals (Wilson); tokens as the model reads them.",
+        "",
+        "![accuracy by length](accuracy_by_length.png)",
+    ]
 
 
 def cell(text: str, longest: int = 300) -> str:
-    """Write a text as a cell of a Markdown table, cut short."""
+    """Write a text as a cell of `markdown_table`, cut short."""
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 1] + "…"
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    return text.replace("<", "&lt;")
 
 
 def soft_lines(metrics: Mapping[str, Any]) -> list[str]:

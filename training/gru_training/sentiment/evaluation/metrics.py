@@ -8,40 +8,30 @@ import numpy as np
 
 from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.data.digest import data_digest
-from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.decision import Temperature, negative_log_likelihood, reliability
 from gru_training.sentiment.evaluation.baselines import BaselineResult
+from gru_training.sentiment.evaluation.classifier import TrainedClassifier
 from gru_training.sentiment.evaluation.pictures import LengthBins
-from gru_training.sentiment.measures import class_measures, per_class
 from gru_training.words.vocabulary import TokenRows
 
 
-def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
-    """Return the data set, its split and its words."""
+def data_summary(trained: TrainedClassifier) -> dict[str, Any]:
+    """Describe the data set, its split, its words, and the rows of each class or label by part."""
+    data, target = trained.data, trained.target
+    counts = {
+        part: target.members(rows.labels).sum(axis=0).tolist()
+        for part, rows in data.parts().items()
+    }
+    named = data.classes if data.kind != "number" else ()
     return {
         "name": data.name,
         "rows": {name: len(part) for name, part in data.parts().items()},
-        "vocabulary": vocabulary_size,
+        "vocabulary": len(trained.texts.words.vocabulary),
         "notes": list(data.notes),
         "digest": data_digest(data.contents()),
-        "balance": balance(data),
-    }
-
-
-def part_summary(
-    labels: np.ndarray, logits: np.ndarray, predicted: np.ndarray | None = None
-) -> dict[str, float]:
-    """Summarise the loss before temperature scaling, the accuracy and the averages of a part.
-
-    Args:
-        labels: (N,) class numbers.
-        logits: Logits, (N, C).
-        predicted: (N,) class numbers answered; the likeliest by default.
-    """
-    answered = logits.argmax(axis=1) if predicted is None else predicted
-    return {
-        "loss": negative_log_likelihood(labels, logits),
-        **class_measures(labels, answered, logits.shape[1]),
+        "balance": {
+            name: {part: of[k] for part, of in counts.items()} for k, name in enumerate(named)
+        },
     }
 
 
@@ -79,37 +69,6 @@ def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray
     for name, answers in (("gru", predicted), ("bag_of_words", bag_predicted)):
         result[name] = pairs(answers == test.labels) / everything if everything else None
     return result
-
-
-def class_summary(
-    data: SentimentData, predicted: np.ndarray, scores: np.ndarray
-) -> dict[str, dict[str, Any]]:
-    """Compute precision, recall, F1, average precision and rows of each class in the test part."""
-    numbers = np.arange(len(data.classes))
-    return per_class(
-        data.test.labels[:, np.newaxis] == numbers,
-        predicted[:, np.newaxis] == numbers,
-        scores,
-        data.classes,
-    )
-
-
-def balance(data: SentimentData) -> dict[str, dict[str, int]]:
-    """Count the rows of each class or label by part; nothing for numbers."""
-    if data.kind == "number":
-        return {}
-    counts = {
-        part: (
-            np.bincount(rows.labels, minlength=len(data.classes))
-            if data.kind == "class"
-            else rows.labels.sum(axis=0)
-        )
-        for part, rows in data.parts().items()
-    }
-    return {
-        name: {part: int(of[k]) for part, of in counts.items()}
-        for k, name in enumerate(data.classes)
-    }
 
 
 def calibration_summary(

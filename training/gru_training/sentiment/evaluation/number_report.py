@@ -10,19 +10,24 @@ from matplotlib.figure import Figure
 
 from gru_training.plots.picture import save_figure
 from gru_training.runs.directory import RunWriter
+from gru_training.runs.report_page import markdown_table
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.markdown import (
     beside_simple_models,
     cell,
     epoch_sentence,
-    further_lines,
+    measure_table,
+    opening,
     what_the_network_adds,
 )
-from gru_training.sentiment.measures import number_measures
 
 _ROWS_SHOWN = 10
-_MEASURES = {"mae": "mean absolute error", "rmse": "root mean squared error", "r2": "R²"}
+_MEASURES = {
+    "mae": ("mean absolute error", ".4g"),
+    "rmse": ("root mean squared error", ".4g"),
+    "r2": ("R²", ".4g"),
+}
 _BLUE, _GUIDE = "#0b63b5", "#333333"
 
 
@@ -35,51 +40,23 @@ def number_results(
     Arguments as in `class_results`.
     """
     logits, head = trained.answers.logits, trained.calibrated.head
-    answers = {
-        part: {name: value.numpy() for name, value in head.answers(of).items()}
-        for part, of in logits.items()
-    }
-    values = {part: trained.texts.rows[part].labels for part in logits}
-    bounds = answers["test"]["quantiles"]
+    answers = {part: head.answers(of) for part, of in logits.items()}
+    estimates = {part: of["value"].numpy() for part, of in answers.items()}
+    values, bounds = trained.texts.rows["test"].labels, answers["test"]["quantiles"].numpy()
     covered = {
-        share: float(np.mean((values["test"] >= low) & (values["test"] <= high)))
-        for share, low, high in (
-            ("95 %", bounds[:, 0], bounds[:, 3]),
-            ("80 %", bounds[:, 1], bounds[:, 2]),
-        )
+        share: float(np.mean((values >= bounds[:, low]) & (values <= bounds[:, high])))
+        for share, low, high in (("95 %", 0, 3), ("80 %", 1, 2))
     }
-    metrics: dict[str, Any] = {
-        "model": {
-            **{
-                part: {
-                    "loss": trained.target.mean_loss(values[part], logits[part]),
-                    **number_measures(values[part], answers[part]["value"]),
-                }
-                for part in logits
-            },
-            "parameters": trained.model.count_params(),
-        },
-        "coverage": covered,
-        **trained.shares_record(),
-    }
-    predictions: list[dict[str, Any]] = [
-        {
-            "text": text,
-            "label": float(value),
-            "predicted": float(estimate),
-            "scores": [float(bound) for bound in row],
-        }
-        for text, value, estimate, row in zip(
-            trained.data.test.texts, values["test"], answers["test"]["value"], bounds, strict=True
-        )
-    ]
+    model = {part: trained.measures(part, logits[part], estimates[part]) for part in logits}
+    predictions = trained.predictions(values.tolist(), estimates["test"].tolist(), bounds)
 
     def draw(writer: RunWriter) -> dict[str, Any]:
-        _draw(values["test"], answers["test"]["value"], writer.path / "estimates.png")
+        _draw(values, estimates["test"], writer.path / "estimates.png")
         return {}
 
     worst = sorted(predictions, key=lambda row: -abs(row["label"] - row["predicted"]))[:_ROWS_SHOWN]
-    return Results(metrics, predictions, draw, partial(_markdown, mistakes=worst))
+    markdown = partial(_markdown, mistakes=worst)
+    return Results(model, {"coverage": covered}, predictions, draw, markdown)
 
 
 def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:
@@ -97,30 +74,23 @@ def _draw(values: np.ndarray, estimates: np.ndarray, path: Path) -> None:
 
 
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
-    data, model = metrics["data"], metrics["model"]
-    rows, test = data["rows"], model["test"]
+    test, covered = metrics["model"]["test"], metrics["coverage"]
     adds = what_the_network_adds(metrics, "mae", "{:.3g}".format, -1)
-    lines = [
-        f"# Numbers: {data['name']}",
-        "",
-        f"**Estimates of new texts are off by {test['mae']:.3g} on average**; "
-        f"{beside_simple_models(metrics, 'mae', '{:.3g}'.format, -1)}. They explain "
-        f"{max(0.0, test['r2']):.0%} of the variance of the numbers (R²). {adds}".rstrip(),
-        "",
-        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
-        f"rows that share no text; {model['parameters']:,} weights.",
-        "",
-        "| test rows | " + " | ".join(_MEASURES.values()) + " |",
-        "|---|" + "---:|" * len(_MEASURES),
-        _row("**model**", test),
+    errors = [
+        (f"{row['label']:.4g}", f"{row['predicted']:.4g}", cell(row["text"])) for row in mistakes
     ]
-    for name, of in metrics["baselines"].items():
-        lines.append(_row(name, {key: of[f"test_{key}"] for key in _MEASURES}))
-    lines += [
-        "",
-        epoch_sentence(metrics).strip()
-        + " Curves and `history.json` are in standard deviations of the training rows.",
-        *further_lines(metrics),
+    lines = [
+        *opening(
+            metrics,
+            "Numbers",
+            f"**Estimates of new texts are off by {test['mae']:.3g} on average**; "
+            f"{beside_simple_models(metrics, 'mae', '{:.3g}'.format, -1)}. They explain "
+            f"{max(0.0, test['r2']):.0%} of the variance of the numbers (R²). {adds}".rstrip(),
+            "",
+            measure_table(metrics, _MEASURES),
+            epoch_sentence(metrics)
+            + " Curves and `history.json` are in standard deviations of the training rows.",
+        ),
         "",
         "![loss and error](curves.png)",
         "",
@@ -129,21 +99,11 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         "## Intervals",
         "",
         "Each estimate has intervals that are fitted on the validation rows (split conformal). On "
-        "the test rows the 95 % interval holds "
-        f"{metrics['coverage']['95 %']:.1%} of the numbers and the 80 % interval "
-        f"{metrics['coverage']['80 %']:.1%}.",
+        f"the test rows the 95 % interval holds {covered['95 %']:.1%} of the numbers and the 80 % "
+        f"interval {covered['80 %']:.1%}.",
         "",
         "## The largest errors",
         "",
-        "| number | estimate | text |",
-        "|---:|---:|---|",
-        *(
-            f"| {row['label']:.4g} | {row['predicted']:.4g} | {cell(row['text'])} |"
-            for row in mistakes
-        ),
+        *markdown_table([("number", "estimate", "text"), *errors], 0, text_last=True),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _row(name: str, measures: Mapping[str, float]) -> str:
-    return f"| {name} | {' | '.join(f'{measures[key]:.4g}' for key in _MEASURES)} |"

@@ -70,18 +70,11 @@ _BEFORE, _AFTER, _GUIDE = "#9a9a9a", "#0b63b5", "#333333"
 _MODELS = {"gru": ("GRU", "#0b63b5"), "bag_of_words": ("bag of words", "#e08214")}
 
 
-def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """(C, C) counts: row = label, column = prediction."""
-    counts = np.zeros((classes, classes), int)
-    np.add.at(counts, (labels, predicted), 1)
-    return counts
-
-
 def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
     """Draw how often each class was mistaken for each, coloured by share of the row.
 
     Args:
-        counts: (C, C), from `confusion_counts`.
+        counts: Number of rows by label and prediction, (C, C).
         classes: C names.
         path: The PNG file.
     """

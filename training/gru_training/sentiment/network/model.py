@@ -98,7 +98,7 @@ class WordDropout(keras.layers.Layer):
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise ValueError(f"rate must be at least 0 and below 1, got {rate}")
-        self.rate, self.seed = rate, seed
+        self.rate = rate
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
@@ -113,10 +113,6 @@ class WordDropout(keras.layers.Layer):
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of the input."""
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "rate": self.rate, "seed": self.seed}
 
 
 def build_sentiment_model(

@@ -195,10 +195,6 @@ class LastPooling(Pooling):
         pooled = tf.where(tf.reduce_any(mask, 1)[:, tf.newaxis], self.pool(sequence, mask), carry)
         return pooled, pooled
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "bidirectional": self.bidirectional}
-
     @staticmethod
     def _at(sequence: Any, place: Any) -> Any:
         """Return the features (B, D) at one step (B,) of each row.

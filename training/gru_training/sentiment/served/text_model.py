@@ -34,10 +34,8 @@ class WordIds(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.words, self.max_tokens = list(tokens), max_tokens
-        self.cleaned, self.reading, self.backoff = cleaned, reading, backoff
         with tf.init_scope():  # the table must outlive the graph in which the layer may be made
-            vocabulary = Vocabulary(self.words)
+            vocabulary = Vocabulary(tokens)
             self._preprocessor = TextPreprocessor(vocabulary, max_tokens, cleaned, reading, backoff)
         self.built = True
 
@@ -49,24 +47,13 @@ class WordIds(keras.layers.Layer):
         """Return the spec of the word ids, (B, T) int32."""
         return keras.KerasTensor((text.shape[0], None), "int32")
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "tokens": self.words,
-            "max_tokens": self.max_tokens,
-            "cleaned": self.cleaned,
-            "reading": self.reading,
-            "backoff": self.backoff,
-        }
-
 
 def build_text_model(run: SentimentRun) -> keras.Model:
     """Build the model of a run, from texts (B,) string to probabilities (B, C) float32.
 
     For a number to estimate it answers the number, (B, 1).
     """
-    tokens = run.vocabulary.tokens[len(RESERVED) :]
+    tokens = list(run.vocabulary.tokens[len(RESERVED) :])
     text = keras.Input((), dtype="string", name="text")
     word_ids = WordIds(
         tokens, run.config.data.max_tokens, run.cleaned, run.reading, run.backoff, name="word_ids"
