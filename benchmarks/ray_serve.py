@@ -4,7 +4,9 @@ python -m benchmarks.ray_serve models/reviews
 
 Both are on this machine, with one replica and one client, so that nothing waits in a queue: the
 difference is the way of a request through Ray's proxy. Processor time is that of all processes of
-the cluster, and of the server.
+the cluster, and of the server. Then several clients ask at once, on one node and on two, and the
+processor time is that of a request in each kind of process: the parameters of
+`benchmarks.ray_nodes`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 from gru_serving.client import connect
@@ -22,6 +26,12 @@ from tests.serving.ray.cluster import children, two_nodes
 from tests.serving.servers import cpu_seconds, running
 
 ROUNDS, REQUESTS = 20, 25
+CLIENTS, SECONDS = 8, 12.0
+KINDS = {
+    "ray::ProxyActor": "proxy",
+    "ray::ServeReplica": "replica",
+    "ray::ServeController": "controller",
+}
 TEXT = "Starts badly but ends well."
 
 
@@ -37,6 +47,46 @@ def main(base: Path) -> None:
         deploy(deployment(base), cluster.port, cluster.rest_port, "127.0.0.1")
         for transport in ("grpc", "rest"):
             compare(transport, base.name, server, cluster)
+        for nodes in (1, 2):
+            options = {"num_replicas": nodes, "ray_actor_options": {"num_cpus": 1}}
+            deploy(deployment(base, **options), cluster.port, cluster.rest_port, "127.0.0.1")
+            for transport in ("grpc", "rest"):
+                load(transport, base.name, cluster, nodes)
+
+
+def load(transport: str, model: str, cluster: object, replicas: int) -> None:
+    """Print throughput and processor time of requests that several clients send at once."""
+    done, end = Counter[int](), time.perf_counter() + SECONDS
+
+    def ask(number: int) -> None:
+        with connect(getattr(cluster, transport)) as client:
+            while time.perf_counter() < end:
+                client.predict([TEXT], model)
+                done[number] += 1
+
+    before = by_kind(cluster)
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    spent, count = by_kind(cluster) - before, done.total()
+    parts = ", ".join(f"{name} {seconds / count * 1e3:.2f}" for name, seconds in spent.items())
+    print(
+        f"{transport:5} {replicas} replicas, {CLIENTS} clients: {count / SECONDS:.0f} a second, "
+        f"{count / spent.total():.0f} for a second of processor time; ms each: {parts}"
+    )
+
+
+def by_kind(cluster: object) -> Counter[str]:
+    """Return the processor time so far of each kind of process of the cluster."""
+    found = Counter[str]()
+    for node in cluster.raylets():  # type: ignore[attr-defined]
+        for pid in (node, *children(node)):
+            title = Path(f"/proc/{pid}/cmdline").read_text()
+            kind = next((kind for name, kind in KINDS.items() if title.startswith(name)), "others")
+            found[kind] += cpu_seconds(pid)  # type: ignore[assignment]
+    return found
 
 
 def compare(transport: str, model: str, server: object, cluster: object) -> None:

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import tyro
 
 from gru_training.command_settings import (
+    WORKERS_HELP,
     HelpTexts,
     UnknownSettingError,
     task_settings,
     without_lost_flags,
+    without_workers,
 )
 from gru_training.config import OptionalName
 from gru_training.data.problems import without_source
@@ -37,6 +39,7 @@ from gru_training.errors import (
     RunDirectoryError,
     TrainingError,
 )
+from gru_training.loop.cluster import launch
 from gru_training.task import (
     TASKS,
     Command,
@@ -70,6 +73,9 @@ def run_command(arguments: Sequence[str]) -> int:
             print(f"gru-train: {_unknown(name)}", file=sys.stderr)
             return 2
         config = parse(command, flags)
+        words, workers = without_workers(flags)
+        if workers > 1 and (name in TASKS or isinstance(config, ResumeConfig)):
+            return _launch(config, [name, *words], workers)
         with remembered_interrupts(signal.SIGINT, signal.SIGTERM):
             return _run(command, config)
     except SystemExit as stop:  # tyro's --help and usage errors
@@ -136,6 +142,15 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
         raise
 
 
+def _launch(config: Any, command: Sequence[str], workers: int) -> int:
+    """Run a training as several processes of this machine; returns the exit status."""
+    if isinstance(config, ResumeConfig):
+        return launch(command, workers, config.run_path.parent, config.run_path)
+    named = config.run.name is not None
+    folder = config.run.runs_dir
+    return launch(command, workers, folder, folder / config.run.name if named else None)
+
+
 def _load(place: str | Command) -> Command:
     if isinstance(place, Command):
         return place
@@ -196,11 +211,12 @@ class ResumeConfig:
 
     It continues from its last checkpoint, at most half a minute of training before it was killed,
     and ends with the same weights as without the interruption. Data that have changed since are
-    refused. Distributed trainings write no checkpoints.
+    refused. It may continue with another number of workers.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Directory chosen for the run, such as runs/NAME."""
+    workers: Annotated[int, tyro.conf.arg(help=WORKERS_HELP)] = 1
     debug: bool = False
     """Show TensorFlow's messages, and the traceback of an error."""
 

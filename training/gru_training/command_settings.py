@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec
 
-from gru_training.config import from_dict, preset, sections, to_dict
+from gru_training.config import from_dict, preset, require_at_least, sections, to_dict
 from gru_training.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ _CONFIG_HELP = "TOML file of settings, such as settings.toml of a run; --set and
 _SET_HELP = (
     "Any setting of the reference, also one without a flag, such as word_dropout=0.3; can be given "
     "several times."
+)
+
+
+WORKERS_HELP = (
+    "Train with this many processes of this machine, each on its rows of every batch and, where "
+    "there are GPUs, on its own."
 )
 
 
@@ -134,6 +140,29 @@ def _given_in_words(task: "Task", flags: Sequence[str]) -> Any:
     for text in _values(flags, "--set"):
         config = _assigned(config, text)
     return config
+
+
+def without_workers(flags: Sequence[str]) -> tuple[list[str], int]:
+    """Take `--workers` out of the words of a command line.
+
+    Returns:
+        The other words, and the number of workers, which is 1 by default.
+
+    Raises:
+        ConfigError: There are fewer than one.
+    """
+    given = _values(flags, "--workers")
+    if not given:
+        return list(flags), 1
+    kept, words = list[str](), iter(flags)
+    for word in words:
+        if word == "--workers":
+            next(words)
+        elif not word.startswith("--workers="):
+            kept.append(word)
+    count = int(given[-1])
+    require_at_least("--workers", count, 1)
+    return kept, count
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -290,13 +319,23 @@ class _Flags(HelpTexts):
                     (),
                     _SET_HELP,
                 ),
+                StructFieldSpec(
+                    "workers",
+                    Annotated[int | None, tyro.conf.DisallowNone],  # type: ignore[arg-type]
+                    None,
+                    WORKERS_HELP,
+                ),
             )
             fields = (*map(self._field, (*fields[:1], *asked)), *fields[1:])
         elif self._kept is not None:
             fields = tuple(self._field(field) for field in fields if field.name in self._kept)
 
         def settings(**values: Any) -> Any:
-            own = {name: value for name, value in values.items() if name not in ("config", "set")}
+            own = {
+                name: value
+                for name, value in values.items()
+                if name not in ("config", "set", "workers")
+            }
             return dataclasses.replace(default, **own)
 
         return StructConstructorSpec(settings, fields)

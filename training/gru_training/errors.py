@@ -9,6 +9,7 @@
     ├── ScoringError              answers that cannot be given to a table, or not be written
     ├── TrackingError         a tracker that cannot be reached as a training begins
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
+    ├── LostWorkerError           another process of the same training has ended
     └── DivergenceError           the loss stopped being a number
 
 Of these only DataError is a ValueError, which scikit-learn's tools expect for data that an
@@ -73,6 +74,10 @@ class CheckpointError(TrainingError):
 
 class DivergenceError(TrainingError):
     """A loss or metric became infinite or not a number."""
+
+
+class LostWorkerError(TrainingError):
+    """Another process of the same training has ended, without which this one cannot go on."""
 
 
 class InterruptedRun(KeyboardInterrupt):

@@ -1,16 +1,20 @@
 """What is checked before Ray is asked, and a replica by itself."""
 
 import asyncio
+from collections import Counter
 from types import SimpleNamespace
 
 import grpc
 import httpx
+import numpy as np
 import pytest
 
+from gru_serving.codecs.tensor_proto import decode_tensor, encode_tensor
 from gru_serving.config.files import single_model
 from gru_serving.config.flags import FLAGS, REPLICA_FLAGS, Flags
 from gru_serving.errors import InvalidArgument
-from gru_serving.protos.predict_pb2 import PredictRequest
+from gru_serving.protos.predict_pb2 import PredictRequest, PredictResponse
+from tests.serving.scrape import parsed
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,52 @@ def test_a_replica_answers_grpc(replica):
     assert called(replica, "Predict", request.SerializeToString()) == (
         grpc.StatusCode.NOT_FOUND, "Servable not found for request: Latest(two)", b"",
     )  # fmt: skip
+
+
+def test_requests_that_ray_hands_over_together_are_one_run(exports, tmp_path):
+    """In place of `@serve.batch`: 32 requests of one model, for which the engine waits for."""
+    from gru_serving.ray import Replica
+
+    parameters = tmp_path / "batching"
+    parameters.write_text("max_batch_size { value: 32 } batch_timeout_micros { value: 1000000 }")
+    flags = Flags(enable_batching=True, batching_parameters_file=str(parameters))
+    base = exports.version("one").parent
+    merging = Replica([single_model("one", str(base))], flags)
+    context = SimpleNamespace(set_code=None, set_details=None)
+
+    async def together():
+        requests = (prediction("a good film " * length) for length in LENGTHS)
+        return await asyncio.gather(*(merging.Predict(each, context) for each in requests))
+
+    before = batches(merging)
+    answers = asyncio.run(together())
+    assert batches(merging) - before == {"wrapped_run_count": 1, "processed_batch_size_sum": 32}
+    alone = Replica([single_model("one", str(base))], Flags())
+    for length, answer in zip(LENGTHS[:4], answers, strict=False):
+        _, _, expected = called(alone, "Predict", prediction("a good film " * length))
+        assert scores(answer) == pytest.approx(scores(expected), abs=1e-6)
+
+
+LENGTHS = 8 * (1, 2, 3, 4)
+
+
+def batches(replica):
+    """Runs of merged requests so far, and their rows."""
+    counted = parsed(replica._metrics.render())
+    names = "wrapped_run_count", "processed_batch_size_sum"
+    serving = ":tensorflow:serving:batching_session:"
+    return Counter({name: counted.get(serving + name, {}).get((), 0) for name in names})
+
+
+def prediction(text):
+    request = PredictRequest()
+    request.model_spec.name = "one"
+    request.inputs["text"].CopyFrom(encode_tensor(np.array([text.encode()], object)))
+    return request.SerializeToString()
+
+
+def scores(answer):
+    return decode_tensor(PredictResponse.FromString(bytes(answer)).outputs["scores"]).ravel()
 
 
 def test_flags_that_no_replica_honours_are_refused(exports):

@@ -223,7 +223,7 @@ class TextEstimator(RunEstimator):
         data = load_data(config, table, soft_table(soft))
         return self._train(config, progress, resume, data, None if table is None else table.given)
 
-    def _training(self) -> "Callable[..., SentimentRun]":
+    def _training(self) -> "Callable[..., SentimentRun | None]":
         from gru_training.sentiment.pipeline import train_sentiment
 
         return train_sentiment

@@ -54,8 +54,8 @@ from gru_training.forecasting.windows import CHUNK, SeriesBatches, WindowBatches
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress, TrainingBatches
-from gru_training.loop.replicas import Replicas
 from gru_training.loop.train import Objective, train
+from gru_training.loop.workers import Workers
 
 LEAST_STEPS, MOST_STEPS = 50, 150
 """Fewest and most steps of an epoch: with fewer, the windows are repeated; with more, only some are
@@ -167,7 +167,7 @@ def _unfitted(share: Mapping[str, Any], data: ForecastingData) -> LinearForecast
 def train_plan(
     plan: Plan,
     console: Console,
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
     followers: Sequence[Progress] = (),
 ) -> Trained:
@@ -176,11 +176,11 @@ def train_plan(
     Args:
         plan: Plan of the training.
         console: Console that shows progress.
-        replicas: Copies of the networks that share the batches; one by default.
+        workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints; none are kept by default.
         followers: Observers of steps and epochs, beside the console.
     """
-    how = replicas, checkpoint, followers
+    how = workers, checkpoint, followers
     if not plan.combines:
         return Trained(*fit_alone(plan, console, *how, initial=plan.initial.model))
     linear = list(plan.candidates)
@@ -198,6 +198,7 @@ def refit(
     epochs: int,
     console: Console,
     initial: keras.Model | None = None,
+    workers: Workers | None = None,
 ) -> keras.Model | None:
     """Refit every part of a model on the rows within the plan's borders, with the same weights.
 
@@ -207,6 +208,7 @@ def refit(
         epochs: Epochs for which the networks are trained.
         console: Console that shows progress.
         initial: Model of the same parts, with whose networks these begin.
+        workers: Workers that train together, with the same weights; one by default.
 
     Returns:
         Model like that of `train_plan`; None if it was interrupted.
@@ -214,7 +216,7 @@ def refit(
     training = replace(plan.config.training, epochs=epochs)
     plan = replace(plan, config=replace(plan.config, training=training))
     if not plan.combines:
-        model, result = fit_alone(plan, console, last_epoch=True, initial=initial)
+        model, result = fit_alone(plan, console, workers, last_epoch=True, initial=initial)
         return None if result.interrupted else model
     series = linear_data(plan.data)
     linear = [refitted(each, series) for each in plan.candidates]
@@ -224,7 +226,9 @@ def refit(
     chosen = [each for each, wanted in zip(networks, used, strict=True) if wanted]
     models: list[keras.Model] = []
     if chosen:
-        models, _, result = fit_networks(plan, chosen, console, last_epoch=True, initial=initial)
+        models, _, result = fit_networks(
+            plan, chosen, console, workers, last_epoch=True, initial=initial
+        )
         if result.interrupted:
             return None
     kept = np.concatenate([of_networks[used], np.array(weights[len(networks) :])])
@@ -265,7 +269,7 @@ def fit_networks(
     plan: Plan,
     networks: Sequence[Network],
     console: Console,
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
     followers: Sequence[Progress] = (),
     last_epoch: bool = False,
@@ -277,7 +281,7 @@ def fit_networks(
         plan: Plan of the training.
         networks: Networks to train.
         console: Console that shows progress.
-        replicas: Copies of the networks that share the batches; one by default.
+        workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
         last_epoch: Whether to keep the last epoch in place of the one that validates best.
@@ -287,20 +291,18 @@ def fit_networks(
     Returns:
         Trained networks side by side, and the history of their training.
     """
-    replicas = replicas or Replicas()
     config = plan.config
     keras.utils.set_random_seed(config.training.seed)
     shape = replace(plan.data.shape, lookback=plan.network_lookback)
     learnt, ids = _learnt(plan, shape)
     rows = window_batches(plan) if learnt == shape else series_batches(plan)
-    with replicas.scope():
-        models = build_networks(networks, learnt, config.model.levels, ids)
-        joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
+    models = build_networks(networks, learnt, config.model.levels, ids)
+    joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     held = {} if initial is None else {layer.name: layer for layer in initial.layers}
     for each, model in zip(networks, models, strict=True):
         if each.model in held:
             model.set_weights(held[each.model].get_weights())
-    result = _train(plan, joined, rows, console, replicas, checkpoint, followers, last_epoch)
+    result = _train(plan, joined, rows, console, workers, checkpoint, followers, last_epoch)
     if learnt == shape:
         return models, joined, result
     whole = build_networks(networks, shape, config.model.levels, ids)
@@ -313,7 +315,7 @@ def fit_networks(
 def fit_alone(
     plan: Plan,
     console: Console,
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
     followers: Sequence[Progress] = (),
     last_epoch: bool = False,
@@ -324,7 +326,7 @@ def fit_alone(
     Args:
         plan: Plan of the training.
         console: Console that shows progress.
-        replicas: Copies of the network that share the batches; one by default.
+        workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints.
         followers: Observers of steps and epochs, beside the console.
         last_epoch: Whether to keep the last epoch in place of the one that validates best.
@@ -334,7 +336,6 @@ def fit_alone(
         Network from standardised windows (B, L, C) to (B, H, K, Q or 1), and the history of its
         training.
     """
-    replicas = replicas or Replicas()
     data, config = plan.data, plan.config
     settings, scale = config.training, count_scale(config.model.loss, data)
     keras.utils.set_random_seed(settings.seed)
@@ -347,15 +348,14 @@ def fit_alone(
         scale=scale,
     )
     validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK, scale=scale)
-    with replicas.scope():
-        model = build_forecaster(config.model, data.shape, config.model.levels)
+    model = build_forecaster(config.model, data.shape, config.model.levels)
     if config.model.linear_skip:
         ridge = ridge_of(data, data.shape.lookback, data.borders.trained)
         initialise_linear(model, ridge.coefficients)
     if initial is not None:
         model.set_weights(initial.get_weights())
     rows = training, validation.in_order
-    result = _train(plan, model, rows, console, replicas, checkpoint, followers, last_epoch)
+    result = _train(plan, model, rows, console, workers, checkpoint, followers, last_epoch)
     return model, result
 
 
@@ -368,7 +368,7 @@ def _train(
     model: keras.Model,
     rows: Rows,
     console: Console,
-    replicas: Replicas,
+    workers: Workers | None,
     checkpoint: MakeCheckpoint | None,
     followers: Sequence[Progress],
     last_epoch: bool,
@@ -397,7 +397,7 @@ def _train(
         ),
         console=console,
         checkpoint=checkpoint,
-        replicas=replicas,
+        workers=workers,
         followers=followers,
     )
 

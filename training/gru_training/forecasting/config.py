@@ -191,7 +191,7 @@ class CombinationConfig:
 
     refit: bool = True
     """Train once more, on all rows and for as many epochs as did best, for forecasts and exports;
-    the report measures the training before. Not with --distribute."""
+    the report measures the training before."""
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)
@@ -361,9 +361,6 @@ class ForecastingTrainingConfig(TrainingConfig):
     train_stride: _OptionalCount = None
     """Train on every n-th window only, on different windows in each epoch; default: on all, or
     with --combine on so many that an epoch has at most 150 steps."""
-    distribute: Literal["none", "mirrored", "workers"] = "none"
-    """Split every batch among this machine's GPUs, or among the processes that the environment
-    variable TF_CONFIG names; the first of these writes the run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,6 +21,7 @@ from gru_training.criterion import Judged, judged
 from gru_training.data.series import Series
 from gru_training.data.time_axis import rows_at
 from gru_training.forecasting.combination import (
+    MakeCheckpoint,
     Trained,
     as_record,
     refit,
@@ -66,8 +67,9 @@ from gru_training.forecasting.run import (
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.simple import Baselines, fit_baselines
 from gru_training.forecasting.warm_start import initial_weights
+from gru_training.loop.fit import Progress
 from gru_training.loop.progress import EpochFollower
-from gru_training.loop.replicas import make_replicas
+from gru_training.loop.workers import Workers, join_workers
 from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked_training import Tracked
@@ -110,17 +112,16 @@ def train_forecasting(
     Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
     the same weights, and files that the next training of this name removes.
     """
-    started, replicas = time.perf_counter(), make_replicas(config.training.distribute)
-    console = console if console is not None and replicas.writes else Console(quiet=True)
+    started, workers = time.perf_counter(), join_workers()
+    console = console if console is not None and workers.first else Console(quiet=True)
     shown = () if series is None else series.notes
     with console.status("reading the data and fitting simple forecasters ..."):
         series = read_series(config.data) if series is None else series
         plan = make_plan(series, initial_weights(series, config))
-    if not replicas.writes:
-        train_plan(plan, console, replicas)
-        replicas.wait()
-        return None
     plan = replace(plan, data=_noted(plan))
+    if not workers.first:
+        _trained(plan, console, workers)
+        return None
     data, name = plan.data, run_name(plan.config, "forecasting", config.data.data or series.name)
     with (
         Tracked(plan.config, "forecasting", console, resume) as tracked,
@@ -132,18 +133,13 @@ def train_forecasting(
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
         followers = tracked.begin(writer.final, _tracked(data))
-        # Each of several replicas would have random numbers of its own to store.
-        checkpoint = None if replicas.count > 1 else partial(writer.checkpoint, data=data.digest)
-        trained = train_plan(plan, console, replicas, checkpoint, followers)
-        _show_shares(trained, console)
-        wanted = plan.config.combination.refit and replicas.count == 1
-        delivered = _on_all_rows(plan, trained, console) if wanted else None
+        checkpoint = partial(writer.checkpoint, data=data.digest)
+        trained, delivered = _trained(plan, console, workers, checkpoint, followers)
         with console.status("testing ..."):
             measured = _measure(plan, trained.model)
         metrics = _metrics(plan, trained, delivered, baselines, measured)
         metrics |= run_summary(trained.result, plan.config.training.seed, started)
         _write(writer, plan, trained, delivered, baselines, measured, metrics)
-        replicas.wait()
         run = ForecastingRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
@@ -211,7 +207,26 @@ def _tracked(data: ForecastingData) -> TrackedData:
     return TrackedData(data.series.name, data.digest, windows)
 
 
-def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model | None:
+def _trained(
+    plan: Plan,
+    console: Console,
+    workers: Workers,
+    checkpoint: MakeCheckpoint | None = None,
+    followers: Sequence[Progress] = (),
+) -> tuple[Trained, keras.Model | None]:
+    """Train the model to measure, and the one to deliver if it is another."""
+    workers.require_same(plan.config, plan.data.digest)
+    trained = train_plan(plan, console, workers, checkpoint, followers)
+    _show_shares(trained, console)
+    refits = plan.config.combination.refit
+    delivered = _on_all_rows(plan, trained, console, workers) if refits else None
+    workers.finish()
+    return trained, delivered
+
+
+def _on_all_rows(
+    plan: Plan, trained: Trained, console: Console, workers: Workers
+) -> keras.Model | None:
     """Train the model to deliver on all rows; None if a training was interrupted."""
     if trained.result.interrupted:
         return None
@@ -220,7 +235,8 @@ def _on_all_rows(plan: Plan, trained: Trained, console: Console) -> keras.Model 
         f"final fit on all {rows:,} rows, {epochs} epochs; ignore 'val', which these rows are in"
     )
     everything = replace(plan, data=plan.data.trained_on(rows))
-    return refit(everything, trained.weights, epochs, console, plan.initial.model)
+    weights, _ = workers.agreed(trained.weights, ())
+    return refit(everything, weights, epochs, console, plan.initial.model, workers)
 
 
 def _measure(plan: Plan, model: keras.Model) -> _Measured:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import keras
 from rich.console import Console
@@ -11,10 +12,11 @@ from gru_training.data.digest import data_digest
 from gru_training.language.config import LanguageConfig
 from gru_training.language.data import LanguageData, load_language_data, source_of
 from gru_training.language.evaluation import Reported, baseline_figures, write_report
-from gru_training.language.reading import read_tokens
+from gru_training.language.reading import ReadDocuments, read_tokens
 from gru_training.language.run import LanguageRun
 from gru_training.language.training import METRIC_SHOWN, train_model
 from gru_training.loop.progress import EpochFollower
+from gru_training.loop.workers import Workers, join_workers
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
@@ -25,7 +27,7 @@ def train_language(
     console: Console | None = None,
     resume: bool = False,
     data: LanguageData | None = None,
-) -> LanguageRun:
+) -> LanguageRun | None:
     """Train a language model and write its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -40,7 +42,8 @@ def train_language(
 
     Returns:
         Complete run on disk. After SIGINT it holds the best epoch until then and
-        `metrics["interrupted"]` is true.
+        `metrics["interrupted"]` is true. Of several workers only the first writes it; for the
+        others None.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
@@ -48,30 +51,25 @@ def train_language(
     Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
     the same weights, and files that the next training of this name removes.
     """
-    console = console or Console(quiet=True)
-    started = time.perf_counter()
+    started, workers = time.perf_counter(), join_workers()
+    console = console if console is not None and workers.first else Console(quiet=True)
+    if not workers.first:
+        data, read, digest = _read(config, data, workers, console)
+        train_model(read, config, console, workers=workers)
+        return None
     name = run_name(config, "language", source_of(config.data))
     with (
         Tracked(config, "language", console, resume) as tracked,
         TrainingRunWriter(config, "language", name, resume) as writer,
     ):
-        keras.utils.set_random_seed(config.training.seed)
-        if data is None:
-            with console.status("reading the data ..."):
-                data = load_language_data(config.data, config.training.seed)
-        with console.status(f"learning {config.data.reads} ..."):
-            read = read_tokens(data, config.data)
-        counts = ", ".join(f"{part.tokens:,} {name}" for name, part in read.parts().items())
-        console.print(
-            f"data {data.name}: {counts} {read.unit}; {len(read.vocabulary) - 2:,} different ones"
-        )
-        digest = data_digest([*data.contents(), *read.vocabulary.tokens])
+        data, read, digest = _read(config, data, workers, console)
         sizes = {part: len(rows) for part, rows in data.parts().items()}
         trained = train_model(
             read,
             config,
             console,
-            checkpoint=lambda variables: writer.checkpoint(variables, digest),
+            workers=workers,
+            checkpoint=partial(writer.checkpoint, data=digest),
             followers=tracked.begin(
                 writer.final, TrackedData(data.name, data_digest(data.contents()), sizes)
             ),
@@ -89,6 +87,25 @@ def train_language(
         run = LanguageRun.open(writer.publish())
         tracked.complete(run.path)
         return run
+
+
+def _read(
+    config: LanguageConfig, data: LanguageData | None, workers: Workers, console: Console
+) -> tuple[LanguageData, ReadDocuments, str]:
+    """Read the documents and their tokens; returns them with their digest."""
+    keras.utils.set_random_seed(config.training.seed)
+    if data is None:
+        with console.status("reading the data ..."):
+            data = load_language_data(config.data, config.training.seed)
+    with console.status(f"learning {config.data.reads} ..."):
+        read = read_tokens(data, config.data)
+    counts = ", ".join(f"{part.tokens:,} {name}" for name, part in read.parts().items())
+    console.print(
+        f"data {data.name}: {counts} {read.unit}; {len(read.vocabulary) - 2:,} different ones"
+    )
+    digest = data_digest([*data.contents(), *read.vocabulary.tokens])
+    workers.require_same(config, digest)
+    return data, read, digest
 
 
 def try_settings(

@@ -49,7 +49,7 @@ class LanguageTask(Task, Searchable, Scorable):
         console: "Console",
         resume: bool,
         data: "LanguageData | None" = None,
-    ) -> "LanguageRun":
+    ) -> "LanguageRun | None":
         """Train a language model."""
         from gru_training.language.pipeline import train_language
 

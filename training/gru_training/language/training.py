@@ -23,6 +23,7 @@ from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
 from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
 from gru_training.loop.progress import ProgressGroup, TrainingProgress
+from gru_training.loop.workers import Workers
 
 _AVERAGING_STEPS = 8
 """Number of steps between two updates, since a large table takes long to read."""
@@ -77,6 +78,7 @@ def make_train_step(
     samples: int,
     seed: int,
     average: MovingAverage | None = None,
+    workers: Workers | None = None,
 ) -> Step:
     """Make the function of one gradient step on the mean loss of a chunk, as a graph.
 
@@ -88,15 +90,18 @@ def make_train_step(
         samples: Tokens that each target is compared with; 0 for all.
         seed: Seed of the drawn tokens, which depend on it and on the number of the step.
         average: Moving average that follows the weights; none by default.
+        workers: Workers among which the rows are divided; one by default.
 
     Returns:
         Training step, which returns the sums over the targets of the loss and of its bits.
     """
     optimizer.build(model.trainable_variables)
+    workers = workers or Workers()
 
     @tf.function(input_signature=_signature(carried), autograph=False)
     def train_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        states = _begun(carried, chunk.goes_on)
+        count = tf.size(targets)
+        chunk, targets, states = _own(workers, chunk, targets, carried)
         with tf.GradientTape() as tape:
             features, after = model.read(chunk.ids, states, training=True)
             features = tf.boolean_mask(features, chunk.ids != PADDING)  # (N, E)
@@ -110,20 +115,23 @@ def make_train_step(
                 losses = sampled_cross_entropy(model, features, targets, samples, drawn)
             else:
                 losses = full_cross_entropy(model, features, targets)
-            loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, model.trainable_variables)
+            loss = tf.reduce_sum(losses) / tf.cast(count, losses.dtype)
+        gradients, sums = workers.summed(
+            (tape.gradient(loss, model.trainable_variables), _sums(losses))
+        )
         gradients, _ = tf.clip_by_global_norm(list(map(summed, gradients)), clip_norm)
         optimizer.apply(gradients)
         if average is not None:
             average.follow(optimizer.iterations)
-        for variable, state in zip(carried, after, strict=True):
-            variable.assign(state)
-        return _sums(losses)
+        _carry(workers, carried, after)
+        return cast(Mapping[str, Any], sums)
 
     return cast(Step, train_step)
 
 
-def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step:
+def make_eval_step(
+    model: LanguageModel, carried: Sequence[tf.Variable], workers: Workers | None = None
+) -> Step:
     """Make the function of a chunk's loss over all tokens without dropout, as a graph.
 
     See `make_train_step`.
@@ -131,16 +139,18 @@ def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step
     Args:
         model: Model to evaluate.
         carried: States from `carried_states`, used by no other step.
+        workers: Workers among which the rows are divided; one by default.
     """
+    workers = workers or Workers()
 
     @tf.function(input_signature=_signature(carried), autograph=False)
     def eval_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        features, after = model.read(chunk.ids, _begun(carried, chunk.goes_on))
+        chunk, targets, states = _own(workers, chunk, targets, carried)
+        features, after = model.read(chunk.ids, states)
         features = tf.boolean_mask(features, chunk.ids != PADDING)
         losses = -target_log_probabilities(model, features, targets)
-        for variable, state in zip(carried, after, strict=True):
-            variable.assign(state)
-        return _sums(losses)
+        _carry(workers, carried, after)
+        return cast(Mapping[str, Any], workers.summed(_sums(losses)))
 
     return cast(Step, eval_step)
 
@@ -151,9 +161,28 @@ def _signature(carried: Sequence[tf.Variable]) -> tuple[Chunk, tf.TensorSpec]:
     return Chunk(ids, tf.TensorSpec((rows,), tf.bool)), tf.TensorSpec((None,), tf.int32)
 
 
-def _begun(carried: Sequence[tf.Variable], goes_on: Any) -> list[Any]:
-    """Return the states with which rows begin a chunk: zeros at the beginning of a document."""
-    return [tf.where(goes_on[:, tf.newaxis], state, tf.zeros_like(state)) for state in carried]
+def _own(
+    workers: Workers, chunk: Chunk, targets: Any, carried: Sequence[tf.Variable]
+) -> tuple[Chunk, Any, list[Any]]:
+    """Return a worker's rows of a chunk, with their targets and the states with which they begin.
+
+    At the beginning of a document the state is zero.
+    """
+    rows = workers.rows(chunk.ids.shape[0])
+    ids, goes_on = chunk.ids[rows], chunk.goes_on[rows]
+    ends = tf.cumsum(tf.math.count_nonzero(chunk.ids, axis=1, dtype=tf.int32))  # of the targets
+    ends = tf.pad(ends, [[1, 0]])
+    states = [
+        tf.where(goes_on[:, tf.newaxis], state[rows], tf.zeros_like(state[rows]))
+        for state in carried
+    ]
+    return Chunk(ids, goes_on), targets[ends[rows.start] : ends[rows.stop]], states
+
+
+def _carry(workers: Workers, carried: Sequence[tf.Variable], after: Sequence[Any]) -> None:
+    """Store the states (B, U) after a chunk, of the rows of all workers."""
+    for variable, state in zip(carried, after, strict=True):
+        variable.assign(workers.joined(state, variable.shape[0]))
 
 
 def _sums(losses: Any) -> Mapping[str, Any]:
@@ -190,6 +219,7 @@ def train_model(
     config: LanguageConfig,
     console: Console,
     *,
+    workers: Workers | None = None,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
 ) -> TrainedModel:
@@ -199,6 +229,7 @@ def train_model(
         read: The documents.
         config: Settings of the training.
         console: Console for progress.
+        workers: Workers that train together; one by default. None needs the others afterwards.
         checkpoint: Function that makes the checkpoint of these variables; none is written by
             default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
@@ -207,7 +238,9 @@ def train_model(
     Raises:
         DivergenceError: A loss became infinite or not a number.
         CheckpointError: The checkpoint cannot be written or continued.
+        LostWorkerError: Another worker has ended.
     """
+    workers = workers or Workers()
     settings, size = config.training, len(read.vocabulary)
     batches = DocumentChunks(read.train.rows, settings.batch_size, settings.steps, settings.seed)
     samples = sample_count(config, size)
@@ -226,8 +259,9 @@ def train_model(
         samples=samples,
         seed=settings.seed,
         average=average,
+        workers=workers,
     )
-    measure = Evaluation(delivered, settings.batch_size, settings.steps)
+    measure = Evaluation(delivered, settings.batch_size, settings.steps, workers)
     validation = measure.batches(read.validation.rows)
     variables = [*model.variables, *optimizer.variables, *carried]
     if delivered is not model:
@@ -245,7 +279,10 @@ def train_model(
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=ProgressGroup((progress, *followers)),
             checkpoint=checkpoint(variables) if checkpoint else None,
+            workers=workers,
+            variables=variables,
         )
+    workers.finish()
     return TrainedModel(delivered, result, samples)
 
 
@@ -272,11 +309,14 @@ class Evaluation:
         model: Model to measure.
         batch_size: Documents read side by side.
         steps: Steps of a chunk.
+        workers: Workers among which the rows are divided; one by default.
     """
 
-    def __init__(self, model: LanguageModel, batch_size: int, steps: int):
+    def __init__(
+        self, model: LanguageModel, batch_size: int, steps: int, workers: Workers | None = None
+    ):
         self._batch_size, self._steps = batch_size, steps
-        self.step = make_eval_step(model, carried_states(model, batch_size))
+        self.step = make_eval_step(model, carried_states(model, batch_size), workers)
 
     def batches(self, rows: Sequence[Any]) -> DocumentChunks:
         """Batches of whole documents, in the order of length."""

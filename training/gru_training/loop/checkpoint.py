@@ -181,11 +181,13 @@ class Checkpoint:
             aside.unlink(missing_ok=True)
             raise CheckpointError(
                 f"cannot write the checkpoint {self.path}: {error.strerror or error}; free some "
-                f"space there, then {self._way_on()}"
+                f"space there, then {self.way_on}"
             ) from error
         self._last = time.monotonic()
 
-    def _way_on(self) -> str:
+    @property
+    def way_on(self) -> str:
+        """Clause that says how to continue the training, from this checkpoint if it was written."""
         if not self.path.exists():
             return "start again: there is no earlier checkpoint"
         run = shlex.quote(str(run_of(self.path)))
@@ -205,7 +207,7 @@ class Checkpoint:
             return None
         with _archive(self.path) as archive:
             meta = json.loads(str(archive["meta"]))
-            state, data = _state(meta["state"]), meta.get("data")  # earlier checkpoints have none
+            state, data = state_of(meta["state"]), meta.get("data")  # earlier checkpoints have none
             arrays = [archive[f"variable_{i}"] for i in range(_count(archive, "variable_"))]
             best = [archive[f"best_{i}"] for i in range(_count(archive, "best_"))]
         if data is not None and self._data is not None and data != self._data:
@@ -244,7 +246,8 @@ def _archive(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def _state(values: dict[str, Any]) -> FitState:
+def state_of(values: dict[str, Any]) -> FitState:
+    """Make the progress of a training from `dataclasses.asdict` of it, read as JSON."""
     score = values["best_score"]
     return FitState(
         **{

@@ -9,9 +9,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from types import FrameType
 from typing import Any, Protocol, cast
@@ -21,8 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 from gru_training.errors import DivergenceError
-from gru_training.loop.checkpoint import Checkpoint, EpochRecord, FitState, Totals
-from gru_training.loop.replicas import Replicas
+from gru_training.loop.checkpoint import Checkpoint, EpochRecord, FitState, Totals, state_of
+from gru_training.loop.workers import Workers
 from gru_training.termination import check_interrupt
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
@@ -105,7 +105,7 @@ def make_train_step(
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     clip_norm: float,
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
 ) -> Step:
     """Make the function of one gradient step on the mean loss of a batch, as a graph.
 
@@ -117,34 +117,32 @@ def make_train_step(
         signature: Signature of inputs and targets, with None for sizes that vary: the graph is
             traced once.
         clip_norm: The gradients' global norm is scaled down to this.
-        replicas: Replicas of the model, in whose scope it and the optimizer were made; one by
-            default.
+        workers: Workers among which the rows are divided; one by default.
 
     Returns:
         The step.
     """
-    replicas = replicas or Replicas()
-    with replicas.scope():
-        optimizer.build(model.trainable_variables)
+    workers = workers or Workers()
+    optimizer.build(model.trainable_variables)
 
     @tf.function(input_signature=signature, autograph=False)
     def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        rows = tf.shape(targets)[0]
-
-        def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-            with tf.GradientTape() as tape:
-                outputs = model(inputs, training=True)
-                row_losses = loss(targets, outputs)
-                penalties = [penalty / replicas.count for penalty in model.losses]
-                objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
-            gradients = replicas.summed(
-                [summed(each) for each in tape.gradient(objective, model.trainable_variables)]
-            )
-            gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
-            replicas.apply(optimizer, gradients)
-            return _sums(row_losses, metrics, targets, outputs)
-
-        return replicas.run(step, inputs, targets)
+        count = tf.shape(targets)[0]
+        own = workers.rows(count)
+        inputs, targets = inputs[own], targets[own]
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True)
+            row_losses = loss(targets, outputs)
+            mean = tf.reduce_sum(row_losses) / tf.cast(count, row_losses.dtype)
+            penalties = [penalty / workers.count for penalty in model.losses]
+            objective = tf.add_n([mean, *penalties])
+        gradients, sums = workers.summed((
+            tape.gradient(objective, model.trainable_variables),
+            _sums(row_losses, metrics, targets, outputs),
+        ))  # fmt: skip
+        gradients, _ = tf.clip_by_global_norm([summed(each) for each in gradients], clip_norm)
+        optimizer.apply(gradients)
+        return cast(Mapping[str, tf.Tensor], sums)
 
     return cast(Step, train_step.get_concrete_function())
 
@@ -154,25 +152,23 @@ def make_eval_step(
     loss: PerRowFunction,
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
     outputs: bool = False,
 ) -> Step:
     """Make the function of loss and metrics of a batch without dropout, as a graph.
 
-    Arguments as for training.
-
-    With `outputs` it also returns those of the model, which only one replica can do.
+    Arguments as for training; with `outputs` it also returns those of the model.
     """
-    replicas = replicas or Replicas()
-
-    def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-        answers = model(inputs, training=False)
-        sums = _sums(loss(targets, answers), metrics, targets, answers)
-        return {**sums, OUTPUTS: answers} if outputs else sums
+    workers = workers or Workers()
 
     @tf.function(input_signature=signature, autograph=False)
     def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        return replicas.run(step, inputs, targets)
+        count = tf.shape(targets)[0]
+        own = workers.rows(count)
+        inputs, targets = inputs[own], targets[own]
+        answers = model(inputs, training=False)
+        sums = workers.summed(_sums(loss(targets, answers), metrics, targets, answers))
+        return {**sums, OUTPUTS: workers.joined(answers, count)} if outputs else sums
 
     return cast(Step, eval_step.get_concrete_function())
 
@@ -191,6 +187,8 @@ def fit(
     progress: Progress,
     checkpoint: Checkpoint | None = None,
     measures: Mapping[str, Measure] | None = None,
+    workers: Workers | None = None,
+    variables: Sequence[Any] = (),
 ) -> FitResult:
     """Train until the validation score has not risen for `patience` epochs.
 
@@ -213,17 +211,27 @@ def fit(
         checkpoint: Checkpoint, written after each epoch and now and then within it; none by
             default.
         measures: Measures of all validation rows, as for `evaluate`.
+        workers: Workers that train together, for whom the steps were made; one by default.
+        variables: Variables that training changes; the first worker gives its values to the others,
+            and alone needs the checkpoint.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
         CheckpointError: The checkpoint cannot be written or continued.
+        LostWorkerError: Another worker has ended.
     """
-    restored = checkpoint.restore() if checkpoint else None
-    state, best_weights = restored or (FitState(), model.get_weights())
-    earlier_seconds = sum(record.seconds for record in state.records) + state.seconds
-    for record in state.records:
-        progress.epoch(record, record.epoch == state.best_epoch)
-    with _deferred_interrupt() as interrupted:
+    workers = workers or Workers()
+    with workers.needed(checkpoint), _deferred_interrupt() as interrupted:
+        restored = checkpoint.restore() if checkpoint else None
+        state, best_weights = restored or (FitState(), model.get_weights())
+        if workers.count > 1:
+            told, best_weights = workers.agreed(asdict(state), best_weights)
+            state = state_of(told)
+            workers.align(variables)
+        earlier_seconds = sum(record.seconds for record in state.records) + state.seconds
+        for record in state.records:
+            progress.epoch(record, record.epoch == state.best_epoch)
+        stopped = False
         while state.epoch <= min(epochs, state.best_epoch + patience):
             started = time.perf_counter() - state.seconds
             for inputs, targets in islice(train_batches.epoch(state.epoch), state.step, None):
@@ -231,12 +239,12 @@ def fit(
                 state.step += 1
                 progress.step(state.epoch, state.step, _finite_loss(state))
                 check_interrupt()
-                if interrupted():
+                if stopped := workers.any(interrupted()):
                     break
                 if checkpoint and checkpoint.due:
                     state.seconds = time.perf_counter() - started
                     checkpoint.save(state, best_weights)
-            if interrupted() and state.records:
+            if stopped and state.records:
                 break
             validation = evaluate(eval_step, validation_batches(), measures)
             for name, mean in validation.items():  # the last step may have broken the weights
@@ -260,13 +268,13 @@ def fit(
                 best_epoch=state.best_epoch,
                 best_score=state.best_score,
             )
-            if interrupted():
+            stopped = stopped or workers.any(interrupted())
+            if stopped:
                 break
             if checkpoint:
                 checkpoint.save(state, best_weights)
-        stopped_early = interrupted()
     model.set_weights(best_weights)
-    return FitResult(tuple(state.records), state.best_epoch, stopped_early, earlier_seconds)
+    return FitResult(tuple(state.records), state.best_epoch, stopped, earlier_seconds)
 
 
 @contextmanager

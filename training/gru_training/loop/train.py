@@ -26,8 +26,8 @@ from gru_training.loop.fit import (
 )
 from gru_training.loop.optimizers import learning_rate_schedule
 from gru_training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
-from gru_training.loop.replicas import Replicas
 from gru_training.loop.twin import Twin, twin_of
+from gru_training.loop.workers import Workers
 
 
 class Objective(NamedTuple):
@@ -58,14 +58,14 @@ def train(
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     console: Console,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
-    replicas: Replicas | None = None,
+    workers: Workers | None = None,
     followers: Sequence[Progress] = (),
     adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
-        model: Model made in the scope of the replicas; functional or sequential.
+        model: Model to train; functional or sequential.
         train_batches: Batches that are drawn anew for each epoch.
         validation_batches: Function that is called after each epoch for the batches of validation.
         objective: Loss, metrics and score.
@@ -74,7 +74,7 @@ def train(
         console: Console for progress.
         checkpoint: Function that makes the checkpoint of these variables; none is written by
             default.
-        replicas: Replicas of the model; one by default.
+        workers: Workers that train together; one by default.
         followers: Objects told of steps and epochs, beside the console; may end the training by an
             error.
         adam: The class of the optimizer.
@@ -82,11 +82,13 @@ def train(
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
         CheckpointError: The checkpoint cannot be written or continued.
+        LostWorkerError: Another worker has ended.
     """
-    replicas = replicas or Replicas()
+    workers = workers or Workers()
     # A follower of the model shows the names of its layers, which differ in a twin.
-    followed = any(isinstance(each, ModelFollower) for each in followers)
-    sharing = objective.key is not None and replicas.alone and not followed
+    # All workers use a twin or none does, as its variables have other shapes.
+    followed = workers.any(any(isinstance(each, ModelFollower) for each in followers))
+    sharing = objective.key is not None and not followed
     with (
         twin_of(model) if sharing else nullcontext() as lent,
         TrainingProgress(
@@ -95,7 +97,7 @@ def train(
     ):
         twin = lent or Twin(model)
         optimizer, train_step, eval_step = _steps(
-            twin, objective, settings, len(train_batches), signature, replicas, adam
+            twin, objective, settings, len(train_batches), signature, workers, adam
         )
         variables = [*twin.model.variables, *optimizer.variables]
         for each in followers:
@@ -114,6 +116,8 @@ def train(
             progress=ProgressGroup((progress, *followers)),
             checkpoint=checkpoint(variables) if checkpoint else None,
             measures=objective.measures,
+            workers=workers,
+            variables=variables,
         )
         twin.write(model)
         return result
@@ -125,7 +129,7 @@ def _steps(
     settings: TrainingConfig,
     steps: int,
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
-    replicas: Replicas,
+    workers: Workers,
     adam: type[keras.optimizers.Adam],
 ) -> tuple[keras.optimizers.Adam, Step, Step]:
     """Make an optimizer that has taken no step, the training step and the evaluation step."""
@@ -134,18 +138,17 @@ def _steps(
     varies = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
 
     def training() -> tuple[keras.optimizers.Adam, Step]:
-        with replicas.scope():
-            optimizer = adam(rate)
+        optimizer = adam(rate)
         return optimizer, make_train_step(
-            twin.model, optimizer, loss, metrics, signature, clip_norm, replicas
+            twin.model, optimizer, loss, metrics, signature, clip_norm, workers
         )
 
     def evaluation() -> Step:
-        return make_eval_step(twin.model, loss, metrics, signature, replicas, outputs=outputs)
+        return make_eval_step(twin.model, loss, metrics, signature, workers, outputs=outputs)
 
     if objective.key is None:
         return *training(), evaluation()
-    alike = (objective.key, signature)
+    alike = (objective.key, signature, workers.count)
     schedule = (type(rate), *rate.get_config().items()) if varies else None
     optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
     if int(optimizer.iterations):  # of the training before

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -24,6 +24,7 @@ from gru_training.loop.fit import FitResult, Progress
 from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.progress import EpochFollower
 from gru_training.loop.train import train
+from gru_training.loop.workers import Workers, join_workers
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.sentiment.class_weights import for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig
@@ -60,7 +61,7 @@ def train_sentiment(
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
     report_later: bool = False,
-) -> SentimentRun:
+) -> SentimentRun | None:
     """Train a classifier and write its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -77,7 +78,8 @@ def train_sentiment(
 
     Returns:
         Complete run on disk. After SIGINT it holds the best epoch until then and
-        `metrics["interrupted"]` is true.
+        `metrics["interrupted"]` is true. Of several workers only the first writes it; for the
+        others None.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
@@ -85,9 +87,13 @@ def train_sentiment(
     Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
     the same weights, and files that the next training of this name removes.
     """
-    console = console or Console(quiet=True)
-    started, asked = time.perf_counter(), config
-    initial = initial_weights(config)
+    started, asked, workers = time.perf_counter(), config, join_workers()
+    console = console if console is not None and workers.first else Console(quiet=True)
+    initial, stages = initial_weights(config), Stages(console)
+    if not workers.first:
+        learned = read_rows(data, initial, workers, console, stages)
+        fit_network(learned.rows, learned.texts, learned.config, initial, console, workers)
+        return None
     name = run_name(config, "sentiment", config.data.data or _source_name(data, given))
     with (
         Tracked(initial.config, "sentiment", console, resume) as tracked,
@@ -95,19 +101,9 @@ def train_sentiment(
             initial.config, "sentiment", name, resume, given, asked, report_later
         ) as writer,
     ):
-        keras.utils.set_random_seed(config.training.seed)
-        shown = () if data is None else data.notes
-        data = data or load_data(initial.config)
-        config, data = for_unequal_classes(initial.config, data)
-        stages = Stages(console)
-        with stages.of("words", "learning words") as status:
-            texts = prepare(data, config, initial, writer.path.parent, status.update)
-        target = make_target(data, config, initial.scale)
-        _describe(data, shown, console)
-        rows = training_rows(
-            target, texts.rows["train"], texts.rows["validation"], texts.soft, config.soft
+        config, data, texts, target, rows, digest = read_rows(
+            data, initial, workers, console, stages
         )
-        digest = data_digest([*data.contents(), *texts.words.vocabulary.tokens])
         begun = time.perf_counter()
         network, result = fit_network(
             rows,
@@ -115,7 +111,8 @@ def train_sentiment(
             config,
             initial,
             console,
-            lambda variables: writer.checkpoint(variables, digest),
+            workers,
+            partial(writer.checkpoint, data=digest),
             tracked.begin(writer.final, _tracked(data)),
         )
         stages.add("network", result.earlier_seconds + time.perf_counter() - begun)
@@ -146,6 +143,55 @@ def train_sentiment(
         run = SentimentRun.open(writer.publish(), writer.write_report if report_later else None)
         tracked.complete(run.path)
         return run
+
+
+class LearnedRows(NamedTuple):
+    """Rows of a training, in the form that a network learns."""
+
+    config: SentimentConfig
+    """Settings of the training, with those that follow from the data."""
+    data: SentimentData
+    texts: PreparedTexts
+    """Words, and the rows of the data."""
+    target: Target
+    rows: TrainingRows
+    """Rows with their targets."""
+    digest: str
+    """Digest of the data and the words."""
+
+
+def read_rows(
+    data: SentimentData | None,
+    initial: InitialWeights,
+    workers: Workers,
+    console: Console,
+    stages: Stages,
+) -> LearnedRows:
+    """Read the rows of a training, and learn their words.
+
+    Args:
+        data: Rows that were read already, and their notes shown; None: those of the settings.
+        initial: Point from which the training begins.
+        workers: Workers that train together.
+        console: Console for progress.
+        stages: Stages of the training.
+
+    Raises:
+        TrainingError: Settings or data cannot be used, or differ between workers.
+    """
+    keras.utils.set_random_seed(initial.config.training.seed)
+    shown = () if data is None else data.notes
+    config, data = for_unequal_classes(initial.config, data or load_data(initial.config))
+    with stages.of("words", "learning words") as status:
+        texts = prepare(data, config, initial, config.run.runs_dir, status.update)
+    target = make_target(data, config, initial.scale)
+    _describe(data, shown, console)
+    rows = training_rows(
+        target, texts.rows["train"], texts.rows["validation"], texts.soft, config.soft
+    )
+    digest = data_digest([*data.contents(), *texts.words.vocabulary.tokens])
+    workers.require_same(config, digest)
+    return LearnedRows(config, data, texts, target, rows, digest)
 
 
 def prepare(
@@ -184,6 +230,7 @@ def fit_network(
     config: SentimentConfig,
     initial: InitialWeights,
     console: Console,
+    workers: Workers | None = None,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
 ) -> tuple[keras.Model, FitResult]:
@@ -197,15 +244,17 @@ def fit_network(
         config: Settings of the training.
         initial: Point from which the training begins.
         console: Console for progress.
+        workers: Workers that train together; one by default. None needs the others afterwards.
         checkpoint: Function that makes the checkpoint of variables; none is written by default.
         followers: Objects that are told of steps and epochs.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
         CheckpointError: The checkpoint cannot be written or continued.
+        LostWorkerError: Another worker has ended.
     """
     vocabulary, vectors, trained, pieces = texts.words
-    target, settings = rows.target, config.training
+    target, settings, workers = rows.target, config.training, workers or Workers()
     model = build_sentiment_model(
         config.model,
         len(vocabulary),
@@ -236,9 +285,11 @@ def fit_network(
         signature=(tf.TensorSpec((None, None), tf.int32), target.signature),
         console=console,
         checkpoint=checkpoint,
+        workers=workers,
         followers=followers,
         adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
     )
+    workers.finish()
     return model, result
 
 

@@ -63,7 +63,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         console: "Console",
         resume: bool,
         data: "SentimentData | None" = None,
-    ) -> "SentimentRun":
+    ) -> "SentimentRun | None":
         """Train a classifier."""
         from gru_training.sentiment.pipeline import train_sentiment
 
