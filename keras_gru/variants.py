@@ -11,7 +11,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_gru.arguments import UPDATE_GATES, check_choice, feature_count, positive_integer
+from keras_gru.arguments import (
+    UPDATE_GATES,
+    check_choice,
+    configuration,
+    feature_count,
+    positive_integer,
+)
 
 Tensor = Any
 
@@ -90,17 +96,7 @@ class _SingleGateCell(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument, for a complete round trip."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "activation": keras.activations.serialize(self.activation),
-            "recurrent_activation": keras.activations.serialize(self.recurrent_activation),
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "update_gate": self.update_gate,
-        }
+        return {**super().get_config(), **configuration(self, _SingleGateCell.__init__)}
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")

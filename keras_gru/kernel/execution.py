@@ -154,11 +154,6 @@ class Plan(NamedTuple):
     recall: bool
     target: str | None
 
-    @property
-    def compiles_blocks(self) -> bool:
-        """True if XLA compiles each block of rows on its own."""
-        return self.nested and self.compiled
-
     def for_inference(self) -> Plan:
         """Return the plan of a forward pass that no backward pass follows."""
         if self.compiled and self.project_in_loop:
@@ -189,8 +184,16 @@ def choose_plan(path: str, rows: int | None, steps: int | None, features: int, u
     avoided = path == "plain" or steps == 1 or eager or target is not None
     compiles = (path == "xla" or not avoided) and not inside and _xla_works()
     compiled = inside or compiles
-    large = steps != 1 and (rows is None or _is_large(rows, steps, units, compiled))
-    in_loop = large and (not compiled or _projects_in_loop(rows, features, units))
+    large = steps != 1  # worth cutting into blocks of rows
+    if rows is not None and compiled:
+        work = rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE)
+        large &= work >= SMALL_WORK and not (rows <= FEW_ROWS and units >= MANY_UNITS)
+    elif rows is not None:
+        large &= rows * units >= SMALL_PLAIN_STATE
+    recalled = rows is not None and rows * units**2 <= MAX_RECALLED_WORK
+    small = recalled or (rows is not None and rows * units <= SMALL_STATE)
+    wider = units >= UNITS_PER_FEATURE * features
+    in_loop = large and (not compiled or wider or (not small and features <= FEW_FEATURES))
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     unroll = 1
@@ -202,7 +205,7 @@ def choose_plan(path: str, rows: int | None, steps: int | None, features: int, u
         blocks=blocks if parallel and large and not on_gpu() else 1,
         unroll=unroll,
         project_in_loop=in_loop,
-        recall=compiled and not in_loop and rows is not None and _is_recalled(rows, units),
+        recall=compiled and not in_loop and recalled,
         target=target,
     )
 
@@ -218,32 +221,10 @@ def plain_blocks(rows: Any, units: int) -> Any:
     return tf.where(large, PLAIN_BLOCKS, 1)
 
 
-def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
-    """Tell whether a batch is worth cutting into blocks of rows."""
-    if not compiled:
-        return rows * units >= SMALL_PLAIN_STATE
-    if rows <= FEW_ROWS and units >= MANY_UNITS:
-        return False
-    return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
-
-
 def rows_of_one_block(units: int) -> int:
     """Return the rows up to which a batch of unknown size is one block; a power of two."""
     rows = SMALL_WORK // (TYPICAL_STEPS * units * (units + ELEMENTWISE))
     return 1 << (min(max(rows, 1), MOST_FEW_ROWS).bit_length() - 1)
-
-
-def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
-    """Tell whether XLA projects the inputs of a large batch faster step by step."""
-    if units >= UNITS_PER_FEATURE * features:
-        return True
-    small = rows is not None and (rows * units <= SMALL_STATE or _is_recalled(rows, units))
-    return not small and features <= FEW_FEATURES
-
-
-def _is_recalled(rows: int, units: int) -> bool:
-    """Tell whether XLA recomputes the gates faster than it writes them."""
-    return rows * units**2 <= MAX_RECALLED_WORK
 
 
 def cores() -> int:
@@ -299,7 +280,7 @@ class Extent(NamedTuple):
             )
         block_rows = (rows + plan.blocks - 1) // plan.blocks
         pads_rows = pads_steps = False
-        if plan.compiles_blocks:
+        if plan.nested and plan.compiled:
             block_rows = _padded_rows(rows, block_rows, units) if unknown_rows else block_rows
             pads_rows = unknown_rows or rows % plan.blocks > 0
             pads_steps = unknown_steps or _is_one_of_many(steps, (inputs.shape[-1], plan))
@@ -312,18 +293,17 @@ class Extent(NamedTuple):
         This holds only in XLA: without a step, TensorFlow's executor has no states to stack.
         """
         steps = tf.convert_to_tensor(self.steps)
-        if isinstance(self.rows, int) or not (self.pads_rows and plan.compiles_blocks):
+        compiled = plan.nested and plan.compiled
+        if isinstance(self.rows, int) or not (self.pads_rows and compiled):
             return [steps] * self.blocks
         firsts = [block * self.block_rows for block in range(1, self.blocks)]
         return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
-        """Cut values into those of each block.
+        """Cut values with the batch axis first into those of each block.
 
-        Args:
-            values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
-                all blocks get.
-            timed: Whether the second axis is time, to be filled up.
+        Tuples are cut one by one; scalars and None go to all blocks. `timed` values have time as
+        their second axis, to be filled up.
         """
         if isinstance(values, tuple):
             parts = zip(*(self.cut(value, timed) for value in values), strict=True)
@@ -384,20 +364,14 @@ def block_call(
 
     A nested call is a function of its own, shared by all equal calls: a graph holds its body once,
     however many layers, directions and signatures call it. A function that XLA compiles is traced
-    once for batches of all sizes.
-
-    Args:
-        plan: Plan of the sequence.
-        function: Function to call.
-        tensors: Tensors that the function takes first, alone, in tuples or None.
-        *options: Further arguments of the function.
+    once for batches of all sizes. Tensors stand alone, in tuples or as None.
     """
     if not plan.nested:
         return functools.partial(function, *tensors, *options)
     specs = []
     for part in tensors:
         exact = isinstance(part, Shared) or not plan.compiled
-        specs.append(tf.nest.map_structure(_spec if exact else _any, part))
+        specs.append(tf.nest.map_structure(functools.partial(_spec, exact=exact), part))
     nested = _function(function, tuple(specs), options, plan.compiled or None)
     return functools.partial(nested, *present(tensors))
 
@@ -440,17 +414,12 @@ def in_this_graph(structure: Any) -> Any:
     return tf.nest.map_structure(local, structure)
 
 
-def _spec(value: Tensor | None) -> tf.TensorSpec | None:
-    return None if value is None else tf.TensorSpec(value.shape, value.dtype)
-
-
-def _any(value: Tensor | None) -> tf.TensorSpec | None:
-    """Return a spec for any batch size: only the last axis is fixed, and none of a mask."""
-    if value is None:
-        return None
-    rank = value.shape.rank
+def _spec(value: Tensor | None, exact: bool) -> tf.TensorSpec | None:
+    """Return a spec of these sizes or any: then only the last axis is fixed, and none of a mask."""
+    if value is None or exact:
+        return None if value is None else tf.TensorSpec(value.shape, value.dtype)
     known = () if value.dtype == tf.bool else value.shape[-1:]
-    return tf.TensorSpec([None] * (rank - len(known)) + list(known), value.dtype)
+    return tf.TensorSpec([None] * (value.shape.rank - len(known)) + list(known), value.dtype)
 
 
 def _bucket(size: Any, sizes: list[int]) -> Any:

@@ -53,15 +53,9 @@ def run(
     keep_outputs: bool,
     plan: Plan,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run from the initial state over all steps.
+    """Run the whole batch from the initial state over all steps.
 
-    Args:
-        rows: The whole batch, with inputs (B, T, D) and without a recurrent mask.
-        packed: Packed weights.
-        convention: Variant of the GRU.
-        go_backwards: Whether to run from the last step to the first.
-        keep_outputs: Whether the states of all steps are wanted.
-        plan: Plan of the sequence, of which `unroll` is read.
+    Rows hold inputs (B, T, D) and no recurrent mask; of the plan, `unroll` is read.
 
     Returns:
         The final state (B, U) and, if wanted, the states of all steps (B, T, U).
@@ -238,13 +232,8 @@ def _projector(
 
     Without steps to close, the inputs come from two products, which saves cutting the result of
     one. They are not computed for all iterations at once, as a large batch would pass through
-    memory repeatedly.
-
-    Args:
-        x: Inputs (count, size, B, D).
-        valid: bool (count, size, B), or (count, size, 1) if it is the same for all rows, or None.
-        projection: Weights of the projection.
-        h0: Initial state (B, U).
+    memory repeatedly. `x` is (count, size, B, D), and `valid` bool (count, size, B), or (…, 1) if
+    it is the same for all rows.
 
     Returns:
         Function from i to (size, B, 3U), whole or cut into (size, B, 2U) and (size, B, U).

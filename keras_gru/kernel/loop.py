@@ -9,6 +9,8 @@ also if the loop runs from its end to its start. Numbers in parentheses are thos
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -61,13 +63,6 @@ class Order(NamedTuple):
     previous: Tensor
     after: Tensor
 
-    @classmethod
-    def of(cls, steps: Tensor, direction: int) -> Order:
-        """Return the order of this many steps in a direction, 1 or -1."""
-        if direction > 0:
-            return cls(tf.constant(0), tf.constant(-1), tf.constant(1))
-        return cls(steps - 1, steps, tf.constant(0))
-
 
 class Shared(NamedTuple):
     """Tensors that all rows share.
@@ -118,18 +113,11 @@ def forward(
     keep_states: bool,
     keep_saved: bool,
 ) -> Trajectory:
-    """Run from the initial state over `shared.steps` steps.
+    """Run one block of rows from the initial state over `shared.steps` steps.
 
-    Args:
-        rows: Rows of one block.
-        shared: Tensors that the block shares with others.
-        convention: Variant of the GRU.
-        compiled: Whether the loop is written for XLA, which wants one slice per gate; else for
-            TensorFlow's executor, which wants few operations.
-        unroll: Steps per iteration of the loop.
-        keep_outputs: Whether to leave `Trajectory.outputs`.
-        keep_states: Whether to leave `Trajectory.states`.
-        keep_saved: Whether to leave `Trajectory.saved`.
+    `compiled` tells whether the loop is written for XLA, which wants one slice per gate, or for
+    TensorFlow's executor, which wants few operations. The last three arguments tell which fields
+    of the trajectory to leave.
     """
     h0, order = rows.initial_state, shared.order
     capacity = tf.shape(rows.inputs)[1]
@@ -146,10 +134,10 @@ def forward(
         share = None if rows.zoneout is None else share_at(rows.zoneout, t)
         h_new = kept_in_part(h, h_new, valid, share)
         h_new.set_shape(h0.shape)
-        states = tuple([array.write(t + after, h_new) for array in states])
+        if states:
+            states = (states[0].write(t + after, h_new),)
         if keep_saved:
-            pairs = zip(saved, values, strict=True)
-            saved = tuple([array.write(t, value) for array, value in pairs])
+            saved = tuple(map(tf.TensorArray.write, saved, itertools.repeat(t), values))
         return h_new, states, saved
 
     if tf.get_static_value(shared.steps) == 1 and not (keep_states or keep_saved):  # streaming
@@ -161,11 +149,11 @@ def forward(
             first = order.previous + after
         else:
             first = shared.steps if order < 0 else 0
-        states = (state_array(capacity + 1, h0).write(first, h0),)
+        states = (state_arrays(1, capacity + 1, h0)[0].write(first, h0),)
     elif keep_outputs:
-        states = (state_array(capacity, h0),)
+        states = state_arrays(1, capacity, h0)
     count = 3 + (3 if shared.input_gain is not None else convention.reset_after)  # as `step` saves
-    saved = tuple([state_array(capacity, h0) for _ in range(count if keep_saved else 0)])
+    saved = state_arrays(count if keep_saved else 0, capacity, h0)
     final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), unroll, order)
     stacked: Any = states[0].stack() if states else None
     outputs = stacked
@@ -178,7 +166,7 @@ def forward(
         final=final,
         outputs=batch_major(outputs) if keep_outputs else None,
         states=stacked if keep_states else None,
-        saved=tuple([array.stack() for array in saved]),
+        saved=tuple(map(tf.TensorArray.stack, saved)),
     )
 
 
@@ -238,7 +226,7 @@ def backward(
     def take_step(t: Tensor, state: Any) -> Any:
         dh, arrays, sums = state
         # tf.gather, not v[t]: see `run_steps`.
-        saved, h = tuple([tf.gather(v, t) for v in kept]), tf.gather(before, t)
+        saved, h = tuple(map(tf.gather, kept, itertools.repeat(t))), tf.gather(before, t)
         if d_outputs is not None:
             dh += tf.gather(d_outputs, t, axis=1)  # (6)
         dh_kept = None if rows.zoneout is None else dh * share_at(rows.zoneout, t)
@@ -257,17 +245,16 @@ def backward(
                 for some in (deltas, added)
             )
         dh_previous.set_shape(d_final.shape)
-        arrays = tuple([a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True)])
-        sums = tuple([so_far + one for so_far, one in zip(sums, added, strict=True)])
-        return dh_previous, arrays, sums
+        arrays = tuple(map(tf.TensorArray.write, arrays, itertools.repeat(t), deltas))
+        return dh_previous, arrays, tuple(map(operator.add, sums, added))
 
     capacity = tf.shape(kept[0])[0]
-    arrays = tuple([state_array(capacity, d_final) for _ in kept])
+    arrays = state_arrays(len(kept), capacity, d_final)
     sums = (tf.zeros_like(d_final),) * (3 + convention.reset_after) if normalized else ()
     dh0, arrays, sums = run_steps(
         shared.steps, take_step, (d_final, arrays, sums), unroll, shared.order
     )
-    stacked = [array.stack() for array in arrays]
+    stacked = list(map(tf.TensorArray.stack, arrays))
     x, more = Gates(*stacked[:GATE_COUNT]), stacked[GATE_COUNT:]
     mask = None if rows.mask is None else tf.transpose(rows.mask)
     reset_states = None
@@ -353,14 +340,7 @@ def run_steps(
 
 
 def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
-    """Apply mask and zoneout to the new state (B, U).
-
-    Args:
-        h: State before the step.
-        h_new: State after it.
-        valid: bool (B, 1): where false the state is kept, or None.
-        share: Share of the old state that each unit keeps, (B, U), a scalar, or None.
-    """
+    """Keep a share of the old state (B, U), and all of it where `valid`, bool (B, 1), is False."""
     if share is not None:
         h_new = share * h + (1 - share) * h_new
     return h_new if valid is None else tf.where(valid, h_new, h)  # (5)
@@ -388,9 +368,14 @@ def share_at(zoneout: Tensor, t: Tensor) -> Tensor:
     return tf.gather(zoneout, t, axis=1) if zoneout.shape.rank else zoneout
 
 
-def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
-    """Make an array of `size` tensors like the given one."""
-    return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
+def state_arrays(count: int, size: Tensor, like: Tensor) -> tuple[tf.TensorArray, ...]:
+    """Make some arrays of `size` tensors like the given one."""
+    return tuple(
+        [
+            tf.TensorArray(like.dtype, size, element_shape=like.shape, clear_after_read=False)
+            for _ in range(count)
+        ]
+    )
 
 
 def normalized_inputs(inputs: Tensor, shared: Shared) -> Tensor:
@@ -419,7 +404,9 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
     size = tf.stack([batch, 1, units])
 
     def read_slices(t: Tensor) -> Pieces:
-        z, r, g = (tf.slice(inputs, tf.stack([0, t, k * units]), size) for k in range(GATE_COUNT))
+        z = tf.slice(inputs, tf.stack([0, t, 0]), size)
+        r = tf.slice(inputs, tf.stack([0, t, units]), size)
+        g = tf.slice(inputs, tf.stack([0, t, 2 * units]), size)
         return tf.squeeze(z, 1), tf.squeeze(r, 1), tf.squeeze(g, 1)
 
     return read_slices

@@ -78,14 +78,8 @@ def infer(
 ) -> tuple[Tensor, ...]:
     """Run forward, keeping nothing for a backward pass.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        keep_outputs: Whether the states of all steps are wanted.
-        extent: Extent of the operands with the plan for inference, or None if it is still unknown.
-
-    Returns:
-        Outputs (B, T, U) if wanted, and the final state, wide.
+    The extent is that of the plan for inference, or None if it is still unknown. Returns outputs
+    (B, T, U) if wanted, and the final state, wide.
     """
     plan = options.plan.for_inference()
     masked_gates = options.recurrent_mask is not None or options.input_mask is not None
@@ -115,15 +109,7 @@ def run_forward(
     keep_outputs: bool,
     keep_saved: bool,
 ) -> list[Trajectory]:
-    """Run each block of rows forward.
-
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        extent: Size of the batch.
-        keep_outputs: Whether the states of all steps are wanted.
-        keep_saved: Whether a backward pass may follow.
-    """
+    """Run each block of rows forward; with `keep_saved` a backward pass may follow."""
     plan, inputs = options.plan, operands.inputs
     shared, (kernel, bias, gain) = _shared_by_rows(operands, options, extent)
     if shared.kernel is None:  # all rows at once, so that the blocks then start together
@@ -137,7 +123,7 @@ def run_forward(
     small = isinstance(extent.rows, int) and (
         extent.rows * operands.initial_state.shape[-1] <= SMALL_BLOCK_STATE // 2
     )
-    shares = keep_saved and plan.compiles_blocks and not small
+    shares = keep_saved and plan.nested and plan.compiled and not small
     later = keep_outputs and (extent.blocks > 1 or shares)
     keep = keep_outputs and not later, keep_saved or later, keep_saved and not recall
     again = recall or (keep_saved and gain is not None)
@@ -187,13 +173,8 @@ def gradients(
 ) -> list[Tensor]:
     """Compute gradients in the order of the given operands; they are differentiable in turn.
 
-    Args:
-        operands: Operands of `run_forward`.
-        options: Options of `run_forward`.
-        extent: Extent of `run_forward`.
-        runs: Results of `run_forward` with `keep_saved`, or None to run it now.
-        keep_outputs: Whether `run_forward` kept the states of all steps.
-        upstream: Gradients with respect to the result of `joined`.
+    `runs` are the results of `run_forward` with `keep_saved`, or None to run it now, and `upstream`
+    the gradients with respect to the result of `joined`.
     """
     values = (*present(operands), *upstream)
     blocks = differentiable(
@@ -227,7 +208,7 @@ def gradients(
             delta = tf.cast(of_inputs[gate], narrow)
             if input_mask is not None:
                 seen = _flat(x * input_mask[gate])
-            d_kernels.append(_outer_sum(seen, delta))  # (15)
+            d_kernels.append(wide(tf.matmul(seen, delta, transpose_a=True)))  # (15)
             d = project(delta, kernels[gate])  # (14)
             if input_mask is not None:
                 d = _flat(tf.reshape(d, tf.shape(x)) * wide(input_mask[gate]))
@@ -236,7 +217,8 @@ def gradients(
                 h = tf.cast(_flat(before * recurrent_mask[gate]), narrow)
             if gate == 2 and back.reset_states is not None:
                 h = tf.cast(_flat(back.reset_states), narrow)
-            d_recurrents.append(_outer_sum(h, tf.cast(of_states[gate], narrow)))  # (15)
+            d_recurrent_gate = tf.matmul(h, tf.cast(of_states[gate], narrow), transpose_a=True)
+            d_recurrents.append(wide(d_recurrent_gate))  # (15)
         d_inputs.append(batch_major(tf.reshape(tf.add_n(d_x), tf.shape(x))))
         d_initial.append(back.initial_state)
         d_kernel.append(tf.concat(d_kernels, -1))
@@ -272,10 +254,7 @@ def _deltas(
     values: tuple[Tensor, ...],
     recorded: bool,
 ) -> list[tuple[Deltas, Tensor]]:
-    """Run each block of rows backward; returns its gradients, and its states before the steps.
-
-    Arguments are those of `gradients`; the values are the given operands and `upstream`.
-    """
+    """Run each block of rows backward; returns its gradients, and its states before the steps."""
     operands, upstream = filled(like, values), values[len(present(like)) :]
     if recorded:
         options, runs = options._replace(plan=options.plan.inline()), None
@@ -313,10 +292,8 @@ def _deltas(
 def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> Any:
     """Compute something without recording it, but so that it can be differentiated.
 
-    Args:
-        compute: Function from the values, and from whether a tape records it, to a structure of
-            tensors and None.
-        values: Tensors.
+    `compute` is a function from the values, and from whether a tape records it, to a structure of
+    tensors and None.
     """
     structure: Any = None
 
@@ -351,10 +328,7 @@ def release_with_graph(result: Tensor) -> None:
 
     In a graph, TensorFlow registers the gradient by name forever, and the gradient refers to the
     whole graph: some 40 MB per layer and trace. Here the graph owns the gradient, and the registry
-    refers to it only while the graph exists.
-
-    Args:
-        result: One result of a function under `tf.custom_gradient`.
+    refers to it only while the graph exists. The argument is one result of the function.
     """
     if tf.executing_eagerly():
         return
@@ -367,15 +341,9 @@ def release_with_graph(result: Tensor) -> None:
 
 
 def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> Gates:
-    """Compute the gates of all steps at once: given the states, no gate waits for another.
+    """Compute the gates of all steps, (B, T, U) each and zero at masked steps, from all states.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        states: State after each step, (B, T, U).
-
-    Returns:
-        z, r and g, (B, T, U) each, zero at masked steps.
+    Given the states no gate waits for another.
     """
     projection, weights = split_weights(
         operands.weights, options.convention.reset_after, GATE_COUNT
@@ -431,18 +399,17 @@ def _shared_by_rows(
 
 def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
     """Return the number of steps of a block, and their order."""
-    order = -1 if backwards else 1
-    return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
+    order: int | Order = -1 if backwards else 1
+    if plan.nested and backwards:
+        order = Order(steps - 1, steps, tf.constant(0))
+    elif plan.nested:
+        order = Order(tf.constant(0), tf.constant(-1), tf.constant(1))
+    return shared._replace(steps=steps, order=order)
 
 
 def _flat(values: Tensor) -> Tensor:
     """Put all steps and rows (T, B, V) into one axis."""
     return tf.reshape(values, [-1, values.shape[-1]])
-
-
-def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
-    """Sum aᵀb over time and batch: (TB, U), (TB, V) → (U, V), wide."""
-    return wide(tf.matmul(a, b, transpose_a=True))
 
 
 def _row_sum(rows: Tensor, ones: Tensor) -> Tensor:

@@ -44,14 +44,9 @@ def recurrence(
 ) -> tuple[Tensor, ...]:
     """Run over a sequence, with hand-derived gradients.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        keep_outputs: Whether the states of all steps are wanted.
-        training: Whether to keep what the backward pass needs. Gradients are right without it as
-            well; the forward pass then runs a second time when they are asked for.
-        recompute: Whether to keep the states between segments alone. In a function that XLA
-            compiles as a whole, the sequence is one segment.
+    Gradients are right without `training` as well; the forward pass then runs a second time when
+    they are asked for. With `recompute` only the states between segments are kept; in a function
+    that XLA compiles as a whole, the sequence is one segment.
 
     Returns:
         The state after each step, (B, T, U), if wanted, and the final one, (B, U), wide.
@@ -254,13 +249,7 @@ def _backward(
 ) -> list[Tensor]:
     """Compute gradients in the order of the given operands; they are differentiable in turn.
 
-    Args:
-        operands: Operands of `_forward`.
-        options: Options of `_forward`.
-        segments: Segments of `_forward`.
-        starts: Second result of `_forward`.
-        keep_outputs: Whether `_forward` kept the states of all steps.
-        upstream: Gradients with respect to the first result of `_forward`.
+    `starts` and `upstream` are the second result of `_forward`, and gradients of the first.
     """
 
     def compute(values: tuple[Tensor, ...], again: bool) -> list[Tensor]:

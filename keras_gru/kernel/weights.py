@@ -137,13 +137,8 @@ def split_weights(
 
     The recurrent biases that commute with the input projection are folded into its bias, where they
     cost nothing per step. With `reset_after`, the candidate's own must stay inside the step: the
-    reset gate scales it (3a).
-
-    Args:
-        packed: Packed weights.
-        reset_after: Reset placement.
-        pieces: Number of pieces of the recurrent kernel: one, two or three; by default as few
-            products as a step can do with.
+    reset gate scales it (3a). The recurrent kernel is cut into one, two or three pieces; by default
+    as few as a step can do with.
     """
     kernel, recurrent_kernel, bias, gain = packed
     candidate_bias = input_gain = recurrent_gain = None
