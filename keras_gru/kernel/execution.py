@@ -39,69 +39,43 @@ from keras_gru.kernel.loop import Shared
 
 Tensor = Any
 
-# The thresholds of the rule were tuned on two cores with AVX-512. Shapes are B,T,D,U; "recorded"
-# means that figures were kept. A threshold without figures rests on runs of the main grid in
-# docs/notes/layer_performance.md, which has the results of the whole rule, and those of a grid on
-# which it was not tuned. `python -m benchmarks.layer.thresholds` measures both alternatives of six
-# of them on the present machine; its results on a busy machine, where two threads rarely ran at the
-# same time, are given in ms as "busy".
+# Thresholds of the rule, tuned on two cores with AVX-512; docs/notes/layer_performance.md has what
+# was measured on either side of each, and `python -m benchmarks.layer.thresholds` measures six of
+# them on the present machine.
 
 # Least work for which a second block of rows gains more than its launch costs. Work is B·T·U·(U +
-# ELEMENTWISE): the recurrent products, and everything else expressed as further columns. Recorded,
-# one block and two, in ms: 32,100,64,128 (4.3 times that work) 3.1 and 2.1 in inference, 9.5 and
-# 5.8 to 6.8 in training; 64,200,128,256 29 and 23, 100 and 69 to 76; a launch .1. Neither the
-# threshold nor ELEMENTWISE was measured separately.
+# ELEMENTWISE): the recurrent products, and everything else expressed as further columns.
 SMALL_WORK = 1 << 24
 ELEMENTWISE = 50
 # If the number of rows is unknown, batches of up to this many rows with little work are one block.
-# Busy, inference of 100 steps, 32 features and 64 units padded to 16 rows, and to the next size: 4
-# rows 1.42 and .92, 8 rows 1.42 and .98, 12 rows 1.39 and 1.54, 16 rows 1.43 and 1.54. A program
-# for fewer rows, which costs .4 s, therefore pays off after some 900 batches.
 MOST_FEW_ROWS = 16
 # Up to this many rows with at least this many units, reading the weights dominates, and each block
-# would read them. Busy, inference of 50 steps and 32 features in one block and in two: 4 rows of
-# 128, 256, 384 and 512 units .63 and .72, 2.1 and 3.0, 2.6 and 3.5, 4.2 and 6.0; of 512 units 2, 6
-# and 8 rows 3.5 and 5.7, 7.0 and 6.9, 10.6 and 11.5.
+# would read them.
 FEW_ROWS = 4
 MANY_UNITS = 400
-# Assumed steps of a sequence of unknown length. A wrong assumption costs little; busy, inference of
-# 16 rows, 32 features and 64 units in one block and in two: 25 steps .72 and .78, 100 steps 1.36
-# and 1.44, 200 steps 2.31 and 2.36, 400 steps 4.44 and 4.49.
+# Assumed steps of a sequence of unknown length. A wrong assumption costs little.
 TYPICAL_STEPS = 100
 # Without XLA a block has a cost at every step. This is the least number of elements of the state
-# for which a second block gains more. Recorded, inference in ms with one and two blocks:
-# 32,100,64,128 (2¹² elements) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴)
-# 36.1 and 32.6.
+# for which a second block gains more.
 SMALL_PLAIN_STATE = 1 << 12
 # Number of units per feature from which XLA projects the inputs faster in the loop than before it,
-# since the result is much larger than the inputs. Busy, before the loop and in it: inference of
-# 16,200,D,128 with 8, 16 and 32 units per feature 4.8 and 5.2, 4.7 and 5.0, 4.6 and 4.9; training
-# of 4,100,16,512 190 and 154, of 8,100,8,256 16.5 and 15.8, of 32,100,2,64 4.6 and 5.1.
+# since the result is much larger than the inputs.
 UNITS_PER_FEATURE = 8
 # Number of features up to which the same holds if the state is not small: writing and reading the
-# result takes longer than many small products. Recorded: inference of 1,100,64,128 takes .43 rather
-# than .55 ms if projected before the loop; 64,200,128,256 gains in the loop.
+# result takes longer than many small products.
 FEW_FEATURES = 1 << 7
 SMALL_STATE = 1 << 11
 # Greatest number of elements of the state times units for which XLA takes longer to write the gates
-# of a step than to recompute those of all steps in one large product. Recorded above it: at 32 rows
-# of 128 units, writing takes 8 µs a step, and a product of that step alone 16.
+# of a step than to recompute those of all steps in one large product.
 MAX_RECALLED_WORK = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step; a power of
-# two. Recorded at 1, 2, 4 and 8 for one masked row of 50 steps and 64 units: .67, .59, .55 and .49
-# ms.
+# two.
 UNROLL = 8
 # Steps per iteration of an inference in an export, where every node delays the first answer.
-# Recorded at 1, 2, 4 and 8 with the same request, relative to Keras' layer: .58, .47, .44 and .42
-# of its time; loading and the first answer in a session take 1.3, 1.0, 1.1 and 1.4 times as long
-# (`benchmarks.first_answer`), all with the inputs projected before the loop.
 EXPORT_UNROLL = 4
 # Steps per iteration if XLA projects the inputs in the loop and keeps nothing for a backward pass.
-# Recorded: 2 is best or equal nearly everywhere, 4 is equal, 8 takes 2 to 4 times as long to
-# compile.
 PROJECTING_UNROLL = 2
-# Blocks of rows of a plain graph, fixed because an export may move to any machine. Recorded: four
-# on two cores are slower than two.
+# Blocks of rows of a plain graph, fixed because an export may move to any machine.
 PLAIN_BLOCKS = 2
 
 # Sizes to which steps and rows are padded.
@@ -168,12 +142,8 @@ class Plan(NamedTuple):
 def choose_plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:
     """Choose how to run a sequence.
 
-    Args:
-        path: `"auto"` or `"fused"` for the rule of this module, or the path to take.
-        rows: Batch size B, or None if unknown.
-        steps: Number of steps T, or None if unknown.
-        features: Size D of the inputs.
-        units: Size U of the state.
+    The path is `"auto"` or `"fused"` for the rule of this module, or the path to take; rows and
+    steps are None if they are unknown.
 
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.

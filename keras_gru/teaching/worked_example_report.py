@@ -1,98 +1,29 @@
 """The worked examples in tables and as one Markdown document, and the texts that they quote."""
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from keras_gru.teaching.cells import Array
 from keras_gru.teaching.page_file import table_lines, write_page
-from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
-
-
-@dataclass(frozen=True)
-class Text:
-    """A teaching text and the published conventions that it follows."""
-
-    name: str
-    """Name of the cell in the worked examples."""
-    title: str
-    """Heading of the section."""
-    about: str
-    update_gate: str
-    """`keep` (4a) or `replace` (4b)."""
-    credited: str
-    """The source that the text credits with its GRU, and whether that is right."""
-    reset: str
-    reduction: str
-    """Reduction of the steps' losses to one."""
-
-
-TEXTS = (
-    Text(
-        "gru_explained",
-        "Gated Recurrent Unit (GRU)",
-        'from plain English to backpropagation through time, in boxes and diagrams; "good movie"',
-        "keep",
-        "Cho et al. 2014: right",
-        "before the matmul",
-        "mean; its gradients are those of the sum (EX-11)",
-    ),
-    Text(
-        "gru_numerical_notes",
-        "Numerical RNN - notes; Deep Neural Networks, AIML ZG511, BITS Pilani",
-        "one training step with all its arithmetic; x_t = [0.8, 0.6]",
-        "replace",
-        "nobody",
-        "before the matmul",
-        "one step: sum and mean are the same",
-    ),
-    Text(
-        "gru_architecture",
-        "GRU Architecture",
-        "equations, comparison with the LSTM, PyTorch classes, variants",
-        "replace",
-        "Cho et al. 2014: wrong, it is the GRU of Chung et al. 2014 (AR-6)",
-        "before in one class, after in the other (AR-2)",
-        "none",
-    ),
-    Text(
-        "rnn_lstm_gru_notes",
-        "Recurrent Neural Networks; Recurrent Neural Networks (RNNs) Overview",
-        'RNN, backpropagation through time, LSTM, GRU; "de" → "p"; state s, gates o and i',
-        "replace",
-        "nobody",
-        "before the matmul",
-        "sum",
-    ),
+from keras_gru.teaching.worked_example import (
+    AGREES,
+    CARRIED,
+    DIFFERS,
+    Verdict,
+    WorkedExample,
+    example_folder,
 )
-"""The four teaching texts that the worked examples quote."""
 
-_INTRODUCTION = """# Worked examples
 
-This page compares every number that four teaching texts print about the GRU with the number that
-`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone. It also
-lists the errors of the texts in numbers, formulas, figures, wording and code. [texts.md](texts.md)
-says where this project has everything else that the texts describe.
-
-The examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
-[DERIVATION.md](../keras_gru/DERIVATION.md). `python -m keras_gru audit docs/worked_examples.md`
-generates this file. To see one example from its first gate to its updated weights, run
-`python -m keras_gru trace good_movie` ([trace.md](trace.md)).
-
-- **agrees**: the numbers are equal to the printed precision.
-- **rounding carried**: the printed number follows from the rounded number on the line before it,
-  and is off by one or two units in the last place.
-- **differs**: neither holds. Every such number belongs to an erratum.
-
-`tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
-TensorFlow tape and against central differences over a plain forward pass (float64).
-`test_worked_examples_layer.py` in the same folder tests it against the layer (float32). The tests
-in `errata/` confirm the other errata.
-"""
+def _texts() -> dict[str, Any]:
+    """Read the introduction, and the texts with the published conventions that they follow."""
+    return tomllib.loads((example_folder() / "texts.toml").read_text(encoding="utf-8"))
 
 
 def summary_table(examples: Sequence[WorkedExample]) -> Table:
@@ -112,7 +43,8 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
 
 def texts_table() -> Table:
     """Tabulate the texts: title and content of each."""
-    return _plain_table((text.name, f"{text.title}: {text.about}") for text in TEXTS)
+    texts = _texts()["texts"]
+    return _plain_table((text["name"], f"{text['title']}: {text['about']}") for text in texts)
 
 
 def variants_table(examples: Sequence[WorkedExample]) -> Table:
@@ -141,8 +73,18 @@ def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
     """Compose the whole document."""
-    lines = [_INTRODUCTION, "## The texts", "", *_texts(), "", "## Inventory", ""]
-    lines += [*_inventory(examples), "", "### Variants", "", *_variants(examples), ""]
+    content = _texts()
+    lines = [content["introduction"], "## The texts", "", *_conventions(content["texts"]), ""]
+    lines += [
+        "## Inventory",
+        "",
+        *_inventory(examples),
+        "",
+        "### Variants",
+        "",
+        *_variants(examples),
+        "",
+    ]
     lines += ["## Errata", ""]
     lines += [
         "Each erratum about a printed number is confirmed by the trace and by a second "
@@ -158,14 +100,10 @@ def markdown(examples: Sequence[WorkedExample]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _texts() -> Iterator[str]:
+def _conventions(texts: Sequence[dict[str, str]]) -> Iterator[str]:
     heading = "text", "its head", "what it is", "update gate", "credited to", "reset gate", "loss"
-    gates = {"keep": "keep (4a)", "replace": "replace (4b)"}
-    rows = [
-        (t.name, t.title, t.about, gates[t.update_gate], t.credited, t.reset, t.reduction)
-        for t in TEXTS
-    ]
-    yield from table_lines(heading, rows)
+    fields = "name", "title", "about", "update_gate", "credited", "reset", "reduction"
+    yield from table_lines(heading, [[text[field] for field in fields] for text in texts])
     yield ""
     yield "Cho et al. 2014 (arXiv:1406.1078, equation (7)) keep the old state with z, as Keras,"
     yield "PyTorch and ONNX do; Chung et al. 2014 (arXiv:1412.3555, equation (5)) replace it with"
