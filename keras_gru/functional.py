@@ -68,20 +68,17 @@ _DEFAULT_CONVENTION = Convention()
 
 
 class Sequence(NamedTuple):
-    """Result of `sequence`.
-
-    Attributes:
-        states: State after each step, (B, T, U), or None if not asked for.
-        final: Final state, (B, U).
-        gates: Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
-            masked steps, or None if not asked for.
-        path: Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`.
-    """
+    """Result of `sequence`."""
 
     states: Tensor | None
+    """State after each step, (B, T, U), or None if not asked for."""
     final: Tensor
+    """Final state, (B, U)."""
     gates: Gates | None
+    """Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at masked
+    steps, or None if not asked for."""
     path: str
+    """Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`."""
 
 
 def step(

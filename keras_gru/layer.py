@@ -474,13 +474,10 @@ class GRU(Int8ByCell, keras.layers.RNN):
         """
         config = super().get_config()
         del config["cell"]
-        of_cell = self.cell.get_config()
-        for key in ("name", "trainable", "dtype"):
-            del of_cell[key]
         config = {
+            **self.cell.get_config(),
             **config,
             "dtype": saved_policy(self.cell, config["dtype"]),
-            **of_cell,
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
             "return_gates": self.return_gates,

@@ -220,17 +220,14 @@ def _text(value: str | bytes) -> str:
 
 
 class Run(NamedTuple):
-    """Results of one direction; names of tensors.
-
-    Attributes:
-        outputs: Outputs of all steps in the order of the sequence, (B, T, U).
-        last: Output of the step that was processed last, (B, U).
-        state: Final state, (B, U).
-    """
+    """Results of one direction; names of tensors."""
 
     outputs: str
+    """Outputs of all steps in the order of the sequence, (B, T, U)."""
     last: str
+    """Output of the step that was processed last, (B, U)."""
     state: str
+    """Final state, (B, U)."""
 
 
 def run_gru(

@@ -107,26 +107,23 @@ _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
 
 
 class Plan(NamedTuple):
-    """The plan of a run over a sequence.
-
-    Attributes:
-        compiled: Whether XLA compiles the loop, in a function of its own or with what is around it.
-        nested: Whether each block of rows is a call of a function.
-        blocks: Number of blocks of rows.
-        unroll: Steps per iteration of the loop.
-        project_in_loop: Whether the inputs are projected step by step.
-        recall: Whether the backward pass computes the gates anew, those of all steps at once,
-            instead of reading what the forward pass wrote down step by step.
-        target: Runtime that the graph is exported for, see `export_target`, or None.
-    """
+    """The plan of a run over a sequence."""
 
     compiled: bool
+    """Whether XLA compiles the loop, in a function of its own or with what is around it."""
     nested: bool
+    """Whether each block of rows is a call of a function."""
     blocks: int
+    """Number of blocks of rows."""
     unroll: int
+    """Steps per iteration of the loop."""
     project_in_loop: bool
+    """Whether the inputs are projected step by step."""
     recall: bool
+    """Whether the backward pass computes the gates anew, those of all steps at once, instead of
+    reading what the forward pass wrote down step by step."""
     target: str | None
+    """Runtime that the graph is exported for, see `export_target`, or None."""
 
     def for_inference(self) -> Plan:
         """Return the plan of a forward pass that no backward pass follows."""
@@ -218,25 +215,22 @@ def on_gpu() -> bool:
 
 
 class Extent(NamedTuple):
-    """Size of a batch, and how it is cut.
-
-    Attributes:
-        rows: B, an int where it is known, else a scalar tensor.
-        steps: T, the same.
-        block_rows: Rows of a block; unless `pads_rows`, at most that.
-        capacity: Steps of a block.
-        blocks: Number of blocks.
-        pads_rows: Whether rows are filled up to `block_rows` in every block.
-        pads_steps: Whether steps are filled up to `capacity`.
-    """
+    """Size of a batch, and how it is cut."""
 
     rows: Any
+    """B, an int where it is known, else a scalar tensor."""
     steps: Any
+    """T, the same."""
     block_rows: Any
+    """Rows of a block; unless `pads_rows`, at most that."""
     capacity: Any
+    """Steps of a block."""
     blocks: int
+    """Number of blocks."""
     pads_rows: bool
+    """Whether rows are filled up to `block_rows` in every block."""
     pads_steps: bool
+    """Whether steps are filled up to `capacity`."""
 
     @classmethod
     def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:

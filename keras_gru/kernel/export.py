@@ -62,13 +62,8 @@ def run(
     """
     if _closes(convention) and convention.update_gate == "keep":
         # With this, the activation returns 1 − z.
-        kernel, recurrent_kernel, bias, gain = packed
-        packed = PackedWeights(
-            with_opposite_gate(kernel),
-            with_opposite_gate(recurrent_kernel),
-            None if bias is None else with_opposite_gate(bias),
-            gain,
-        )
+        opposite = map(with_opposite_gate, packed[:3])
+        packed = PackedWeights._make([*opposite, packed.layer_norm_gain])
         convention = dataclasses.replace(convention, update_gate="replace")
 
     def in_order(values: Tensor | None) -> Tensor | None:

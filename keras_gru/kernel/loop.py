@@ -29,22 +29,19 @@ Tensor = Any
 
 
 class Rows(NamedTuple):
-    """Tensors that belong to the rows of a batch; all but scalars have the batch axis first.
-
-    Attributes:
-        inputs: Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
-            `Shared.input_gain` those without gain and bias.
-        initial_state: State before the first step, (B, U).
-        mask: bool (B, T), or None. Where false the state is kept (5).
-        zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
-        recurrent_mask: Dropout masks of the state, one (B, U) per gate, or None.
-    """
+    """Tensors that belong to the rows of a batch; all but scalars have the batch axis first."""
 
     inputs: Tensor
+    """Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
+    `Shared.input_gain` those without gain and bias."""
     initial_state: Tensor
+    """State before the first step, (B, U)."""
     mask: Tensor | None
+    """bool (B, T), or None. Where false the state is kept (5)."""
     zoneout: Tensor | None
+    """Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None."""
     recurrent_mask: Gates | None
+    """Dropout masks of the state, one (B, U) per gate, or None."""
 
 
 class Order(NamedTuple):
@@ -52,55 +49,47 @@ class Order(NamedTuple):
 
     XLA compiles each scalar that a loop computes as a kernel of its own, which takes it 10 to 20
     ms.
-
-    Attributes:
-        first: Step taken first.
-        previous: The step before it in this direction, which is outside of the sequence.
-        after: Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0.
     """
 
     first: Tensor
+    """Step taken first."""
     previous: Tensor
+    """The step before it in this direction, which is outside of the sequence."""
     after: Tensor
+    """Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0."""
 
 
 class Shared(NamedTuple):
-    """Tensors that all rows share.
-
-    Attributes:
-        steps: Number of steps to take, a scalar; sequences may be longer.
-        order: 1, or -1 from the last step to the first; or an `Order`.
-        weights: Weights of a step.
-        kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
-        projection_bias: Bias (3U,) of the projection, with `kernel` or `input_gain`, or None.
-        input_gain: Gain (3U,) of layer normalisation, of inputs projected by a centred kernel.
-    """
+    """Tensors that all rows share."""
 
     steps: Tensor
+    """Number of steps to take, a scalar; sequences may be longer."""
     order: int | Order
+    """1, or -1 from the last step to the first; or an `Order`."""
     weights: StepWeights
+    """Weights of a step."""
     kernel: Tensor | None
+    """Packed input kernel (D, 3U), to project the inputs step by step, or None."""
     projection_bias: Tensor | None
+    """Bias (3U,) of the projection, with `kernel` or `input_gain`, or None."""
     input_gain: Tensor | None
+    """Gain (3U,) of layer normalisation, of inputs projected by a centred kernel."""
 
 
 class Trajectory(NamedTuple):
-    """Results of a forward pass.
-
-    Attributes:
-        final: State after the last step, (B, U).
-        outputs: State after each step, (B, T, U), or None.
-        states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
-            backwards, at t + 1 and t.
-        saved: Second result of `step` for all steps, (T, B, U) each; or none.
-        projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
-    """
+    """Results of a forward pass."""
 
     final: Tensor | None
+    """State after the last step, (B, U)."""
     outputs: Tensor | None
+    """State after each step, (B, T, U), or None."""
     states: Tensor | None
+    """States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going backwards,
+    at t + 1 and t."""
     saved: tuple[Tensor, ...]
+    """Second result of `step` for all steps, (T, B, U) each; or none."""
     projected: Tensor | None = None
+    """`Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None."""
 
 
 def forward(
@@ -171,29 +160,26 @@ def forward(
 
 
 class Deltas(NamedTuple):
-    """Gradients of a loss with respect to the inputs of the steps; zero where masked.
-
-    Attributes:
-        x: δa_z, δa_r and δa_g, (T, B, U) each.
-        q: δq with the reset gate after the matmul, (T, B, U), else None; with layer normalisation
-            its sum over the steps, (1, B, U).
-        initial_state: Gradient with respect to the state before the steps, (B, U).
-        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
-            candidate's recurrent kernel multiplied.
-        normalized_inputs: Gradients with respect to the products of the inputs and the centred
-            kernel, (T, B, U) each, with layer normalisation; else None.
-        normalized_states: Gradients with respect to the products of the states and the centred
-            recurrent kernel, (T, B, U) each, with layer normalisation; else None.
-        gain: Gradient of the gains, (2, 3U), with layer normalisation; else None.
-    """
+    """Gradients of a loss with respect to the inputs of the steps; zero where masked."""
 
     x: Gates
+    """δa_z, δa_r and δa_g, (T, B, U) each."""
     q: Tensor | None
+    """δq with the reset gate after the matmul, (T, B, U), else None; with layer normalisation its
+    sum over the steps, (1, B, U)."""
     initial_state: Tensor
+    """Gradient with respect to the state before the steps, (B, U)."""
     reset_states: Tensor | None
+    """r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the candidate's
+    recurrent kernel multiplied."""
     normalized_inputs: Gates | None = None
+    """Gradients with respect to the products of the inputs and the centred kernel, (T, B, U) each,
+    with layer normalisation; else None."""
     normalized_states: Gates | None = None
+    """Gradients with respect to the products of the states and the centred recurrent kernel,
+    (T, B, U) each, with layer normalisation; else None."""
     gain: Tensor | None = None
+    """Gradient of the gains, (2, 3U), with layer normalisation; else None."""
 
 
 def backward(

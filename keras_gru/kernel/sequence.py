@@ -106,17 +106,14 @@ PARALLEL_ITERATIONS = 1
 
 
 class Segments(NamedTuple):
-    """The cut of a sequence into segments of the same number of steps, or one more.
-
-    Attributes:
-        steps: Number of steps T, an int or a scalar.
-        count: Number of segments, the same.
-        backwards: Whether the sequence runs from its last step to its first.
-    """
+    """The cut of a sequence into segments of the same number of steps, or one more."""
 
     steps: Any
+    """Number of steps T, an int or a scalar."""
     count: Any
+    """Number of segments, the same."""
     backwards: bool
+    """Whether the sequence runs from its last step to its first."""
 
     @classmethod
     def of(cls, inputs: Tensor, backwards: bool) -> Segments:
