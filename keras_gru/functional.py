@@ -34,8 +34,8 @@ import tensorflow as tf
 from keras_gru.arguments import UPDATE_GATES, fitting, floating
 from keras_gru.kernel import equations
 from keras_gru.kernel.equations import Convention, centered, project
-from keras_gru.kernel.execution import CONVERTED_RUNTIMES, choose_plan
-from keras_gru.kernel.passes import Operands, Options, gates_of_all_steps
+from keras_gru.kernel.execution import CONVERTED_RUNTIMES, Operands, Options, choose_plan
+from keras_gru.kernel.passes import gates_of_all_steps
 from keras_gru.kernel.sequence import recurrence
 from keras_gru.kernel.weights import (
     GATE_COUNT,

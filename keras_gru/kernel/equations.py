@@ -190,10 +190,6 @@ def step_backward(
         weights: Weights of `step`, each recurrent kernel transposed.
         convention: Variant of the GRU, the same as for `step`.
         recurrent_mask: Dropout masks of the state, the same as for `step`; or None.
-
-    Returns:
-        Gradients with respect to the previous state, the projected input, q, and with layer
-        normalisation the products and their gains.
     """
     z, r, g = saved[:GATE_COUNT]
     gate_derivative = DERIVATIVE_FROM_OUTPUT[convention.recurrent_activation]

@@ -35,7 +35,9 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
 
+from keras_gru.kernel.equations import Convention
 from keras_gru.kernel.loop import Shared
+from keras_gru.kernel.weights import Gates, PackedWeights
 
 Tensor = Any
 
@@ -134,6 +136,26 @@ class Plan(NamedTuple):
     def inline(self) -> Plan:
         """Return the plan without functions, for derivatives of derivatives."""
         return self._replace(nested=False, unroll=1)
+
+
+class Operands(NamedTuple):
+    """Tensors for which a sequence has gradients; shapes as in `functional.sequence`."""
+
+    inputs: Tensor
+    initial_state: Tensor
+    weights: PackedWeights
+
+
+class Options(NamedTuple):
+    """Masks and settings of a sequence, for which there are no gradients."""
+
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+    input_mask: Gates | None
+    convention: Convention
+    go_backwards: bool
+    plan: Plan
 
 
 def choose_plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:

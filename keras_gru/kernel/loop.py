@@ -285,12 +285,7 @@ def run_steps(
     same reason `tf.gather` is used in place of slices. With an `Order`, the next step follows from
     the last two.
 
-    Args:
-        steps: Number of steps, a scalar.
-        take_step: Function from the step t and the state before it to the state after it.
-        state: State before the first step taken.
-        unroll: Steps per iteration.
-        order: 1, or -1 from the last step to the first; or an `Order`.
+    `take_step` is a function from the step t and the state before it to the state after it.
     """
     counts = (unroll, 1) if unroll > 1 else (1,)
     if isinstance(order, Order):

@@ -11,17 +11,19 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.ops import gradient_registry
 
 from keras_gru.kernel import export
-from keras_gru.kernel.equations import Convention, project, step
+from keras_gru.kernel.equations import project, step
 from keras_gru.kernel.execution import (
     CONVERTED_RUNTIMES,
     SMALL_BLOCK_STATE,
     Extent,
+    Operands,
+    Options,
     Plan,
     block_call,
     filled,
@@ -43,7 +45,6 @@ from keras_gru.kernel.weights import (
     GATE_COUNT,
     NARROW_DTYPES,
     Gates,
-    PackedWeights,
     Projection,
     split_gates,
     split_weights,
@@ -51,26 +52,6 @@ from keras_gru.kernel.weights import (
 )
 
 Tensor = Any
-
-
-class Operands(NamedTuple):
-    """Tensors for which a sequence has gradients; shapes as in `functional.sequence`."""
-
-    inputs: Tensor
-    initial_state: Tensor
-    weights: PackedWeights
-
-
-class Options(NamedTuple):
-    """Masks and settings of a sequence, for which there are no gradients."""
-
-    mask: Tensor | None
-    zoneout: Tensor | None
-    recurrent_mask: Gates | None
-    input_mask: Gates | None
-    convention: Convention
-    go_backwards: bool
-    plan: Plan
 
 
 def infer(
@@ -89,16 +70,7 @@ def infer(
         runs = run_forward(operands, options, extent, keep_outputs, False)
         return joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
     run = export.scan if plan.target in CONVERTED_RUNTIMES else export.run
-    final, outputs = run(
-        Rows(
-            operands.inputs, wide(operands.initial_state), options.mask, wide(options.zoneout), None
-        ),
-        operands.weights,
-        options.convention,
-        options.go_backwards,
-        keep_outputs,
-        plan,
-    )
+    final, outputs = run(operands, options._replace(plan=plan), keep_outputs)
     return (tf.cast(outputs, operands.inputs.dtype), final) if keep_outputs else (final,)
 
 

@@ -15,11 +15,9 @@ import tensorflow as tf
 from tensorflow.python.eager.forwardprop_util import pack_tangents
 
 from keras_gru.kernel import execution
-from keras_gru.kernel.execution import Extent, filled, in_this_graph, present
+from keras_gru.kernel.execution import Extent, Operands, Options, filled, in_this_graph, present
 from keras_gru.kernel.loop import batch_major
 from keras_gru.kernel.passes import (
-    Operands,
-    Options,
     differentiable,
     gradients,
     infer,

@@ -64,14 +64,9 @@ def units_with(name: str, features: int, budget: int) -> int:
 
 
 def build_model(name: str, features: int, units: int, outputs: int, sequences: bool) -> Any:
-    """Build a cell in Keras' loop and a linear layer.
+    """Build a cell of `ARCHITECTURES` in Keras' loop, and a linear layer.
 
-    Args:
-        name: A key of `ARCHITECTURES`.
-        features: Size D of the input.
-        units: Size U of the state.
-        outputs: Size O of the output.
-        sequences: Whether there is an output at every step, (B, T, O), or one, (B, O).
+    With `sequences` there is an output at every step, (B, T, O), else one, (B, O).
     """
     return keras.Sequential(
         [
@@ -154,15 +149,9 @@ def train(
     solved: Callable[[list[float]], bool],
     report: Callable[[int, float], None],
 ) -> tuple[list[float], float]:
-    """Update a model until its task is solved or the updates are spent.
+    """Update a built model until its task is solved or the updates are spent.
 
-    Args:
-        model: A built model.
-        batches: Inputs and targets of each update.
-        loss: Loss of predictions and targets, scalar.
-        config: Settings of the comparison.
-        solved: A predicate on all losses so far that ends the training.
-        report: A function that receives the updates done and the latest mean loss.
+    `solved` judges all losses so far, and `report` receives the updates done and the latest mean.
 
     Returns:
         The loss before each update, and the seconds of all updates but the first, which builds
@@ -229,13 +218,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 def run_comparison(
     config: ComparisonConfig, tasks: tuple[str, ...], progress: Progress
 ) -> Iterator[Run]:
-    """Train every cell on every task; yields each run as it ends.
-
-    Args:
-        config: Settings of the comparison.
-        tasks: Names among `adding`, `word`, `corpus`.
-        progress: A function that is called after every few updates.
-    """
+    """Train every cell on the tasks `adding`, `word` and `corpus`; yields each run as it ends."""
     each = list(itertools.product(ARCHITECTURES, range(config.seeds)))
     if "adding" in tasks:
         for length in config.lengths:
