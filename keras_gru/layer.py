@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -295,7 +296,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
             results.append(result.final)
         if result.gates is not None:
             results.extend(result.gates)
-        results = [tf.cast(value, self.compute_dtype) for value in results]
+        results = list(map(tf.cast, results, itertools.repeat(self.compute_dtype)))
         return tuple(results) if len(results) > 1 else results[0]
 
     def _checked_mask(self, mask: Any, sequences: Tensor) -> Tensor | None:

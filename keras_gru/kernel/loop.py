@@ -272,7 +272,7 @@ def recall(
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, convention, masks)
-    return tuple([tf.reshape(v, [steps, batch, units]) for v in saved])
+    return tuple(map(tf.reshape, saved, itertools.repeat([steps, batch, units])))
 
 
 def run_steps(
