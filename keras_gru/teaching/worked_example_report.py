@@ -21,7 +21,7 @@ from keras_gru.teaching.worked_example import (
 )
 
 
-def _texts() -> dict[str, Any]:
+def read_texts() -> dict[str, Any]:
     """Read the introduction, and the texts with the published conventions that they follow."""
     return tomllib.loads((example_folder() / "texts.toml").read_text(encoding="utf-8"))
 
@@ -43,7 +43,7 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
 
 def texts_table() -> Table:
     """Tabulate the texts: title and content of each."""
-    texts = _texts()["texts"]
+    texts = read_texts()["texts"]
     return _plain_table((text["name"], f"{text['title']}: {text['about']}") for text in texts)
 
 
@@ -73,7 +73,7 @@ def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
     """Compose the whole document."""
-    content = _texts()
+    content = read_texts()
     lines = [content["introduction"], "## The texts", "", *_conventions(content["texts"]), ""]
     lines += [
         "## Inventory",
@@ -103,7 +103,11 @@ def markdown(examples: Sequence[WorkedExample]) -> str:
 def _conventions(texts: Sequence[dict[str, str]]) -> Iterator[str]:
     heading = "text", "its head", "what it is", "update gate", "credited to", "reset gate", "loss"
     fields = "name", "title", "about", "update_gate", "credited", "reset", "reduction"
-    yield from table_lines(heading, [[text[field] for field in fields] for text in texts])
+    numbers = {"update_gate": {"keep": " (4a)", "replace": " (4b)"}}
+    rows = [
+        [t[field] + numbers.get(field, {}).get(t[field], "") for field in fields] for t in texts
+    ]
+    yield from table_lines(heading, rows)
     yield ""
     yield "Cho et al. 2014 (arXiv:1406.1078, equation (7)) keep the old state with z, as Keras,"
     yield "PyTorch and ONNX do; Chung et al. 2014 (arXiv:1412.3555, equation (5)) replace it with"
