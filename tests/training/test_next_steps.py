@@ -60,6 +60,9 @@ def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
     combined.metrics["combination"] = {"shares": []}
     assert forecasting_task.verdict(combined).flags == ()
     assert forecasting_task.verdict(forecaster(0.1, 0.4298)) is None
+    problem, _ = forecasting_task.verdict(forecaster(2e-6, 1e-6))
+    assert "1e-06 against 2e-06" in problem
+    assert forecasting_task.verdict(forecaster(2e-13, 1e-33)) is None  # float32 tells no more
 
 
 def test_a_forecaster_of_medians_is_judged_by_its_absolute_error():

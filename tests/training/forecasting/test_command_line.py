@@ -25,7 +25,7 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     assert f"Note: {unread}." in (run.path / "report.md").read_text("utf-8")
     # One epoch of four units cannot beat it; the screen must say so.
     assert not run.metrics["beats_seasonal_naive"]
-    assert "THE NETWORK DOES NOT BEAT SEASONAL NAIVE" in out
+    assert "THE MODEL DOES NOT BEAT SEASONAL NAIVE" in out
     assert main(command) == 0
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names[1].startswith("forecasting-waves-20")

@@ -28,7 +28,7 @@ from gru_training.forecasting.combination import (
     train_plan,
     validation_errors,
 )
-from gru_training.forecasting.config import ForecastingConfig
+from gru_training.forecasting.config import ROUNDING_ERRORS, ForecastingConfig
 from gru_training.forecasting.data import ForecastingData, read_series
 from gru_training.forecasting.evaluation import (
     Evaluation,
@@ -290,7 +290,8 @@ def _metrics(
             for lookback, errors in baselines.ridge_by_lookback.items()
         },
         "beats_seasonal_naive": bool(
-            getattr(validation.errors, measure) < getattr(naive.validation, measure)
+            getattr(validation.errors, measure)
+            < max(getattr(naive.validation, measure), ROUNDING_ERRORS[measure])
         ),
         "measure": measure,
         **plan.initial.record,

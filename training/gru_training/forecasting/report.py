@@ -13,7 +13,7 @@ _MOST_COLUMNS, _ENDS = 40, 10
 
 
 def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
-    """Write a warning if the network does not beat seasonal naive on the validation part."""
+    """Write a warning if the model does not beat seasonal naive on the validation part."""
     asked = metrics["combination"] and metrics["combination"]["deliver"] == "seasonal-naive"
     if metrics["beats_seasonal_naive"] or asked:
         return None
@@ -21,9 +21,15 @@ def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
     model = metrics["model"]["validation"][measure]
     naive = metrics["baselines"][SEASONAL_NAIVE]["validation"][measure]
     return (
-        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation {measure.upper()} is "
-        f"{model:.4f}, that of repeating the last season {naive:.4f}. Do not use it."
+        f"THE MODEL DOES NOT BEAT SEASONAL NAIVE: its validation {measure.upper()} is "
+        f"{error_text(model)}, that of repeating the last season {error_text(naive)}. Do not use "
+        "it."
     )
+
+
+def error_text(error: float) -> str:
+    """Write a mean error with four decimal places, or a small one with two digits."""
+    return f"{error:.4f}" if error >= 0.001 else f"{error:.2g}"
 
 
 def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gru_training.forecasting.config import BacktestConfig, ForecastConfig, ForecastingConfig
+from gru_training.forecasting.config import (
+    ROUNDING_ERRORS,
+    BacktestConfig,
+    ForecastConfig,
+    ForecastingConfig,
+)
 from gru_training.forecasting.presets import PRESETS
 from gru_training.task import Command, Comparable, Searchable, Task, Verdict
 
@@ -177,16 +182,18 @@ class ForecastingTask(Task, Searchable, Comparable):
 
 def verdict(run: "ForecastingRun") -> Verdict | None:
     """Write a warning if a baseline has a lower error on the validation part."""
+    from gru_training.forecasting.report import error_text
+
     measure = run.config.model.measure
     own = run.metrics["model"]["validation"][measure]
     floors = run.metrics["baselines"]
     name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
     best = floors[name]["validation"][measure]
-    if best >= own:
+    if own <= max(best, ROUNDING_ERRORS[measure]):
         return None
     problem = (
         f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
-        f"{best:.4f} against {own:.4f}"
+        f"{error_text(best)} against {error_text(own)}"
     )
     best_already = run.metrics.get("combination") or run.config.model.linear_skip
     return Verdict(problem, () if best_already else ("--linear-skip",))
