@@ -279,8 +279,10 @@ def sequence(
         if zoneout.shape.rank:
             zoneout = fitting("zoneout", zoneout, x.dtype, (batch, steps, units))
         zoneout = tf.cast(zoneout, x.dtype)
-    recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
-    input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
+    if recurrent_mask is not None:
+        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
+    if input_mask is not None:
+        input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
     if steps == 0:
         nothing = tf.zeros([tf.shape(x)[0], 0, units], x.dtype)
         return Sequence(
@@ -333,8 +335,10 @@ def _advance(
             "The leading axes of arguments `x` and `h` must broadcast against each other. "
             f"Received: shapes {tuple(x.shape)} and {tuple(h.shape)}"
         ) from None
-    recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
-    input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
+    if recurrent_mask is not None:
+        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
+    if input_mask is not None:
+        input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
     apart = recurrent_mask is not None
     projection, of_step = split_weights(
         weights, convention.reset_after, GATE_COUNT if apart else None
@@ -366,10 +370,8 @@ def _checked_weights(weights: PackedWeights, x: Tensor, convention: Convention) 
     return PackedWeights(centered(kernel), centered(wide(recurrent)), bias, gain)  # (37)
 
 
-def _checked_masks(name: str, masks: Any, dtype: tf.DType, shape: Any) -> Gates | None:
-    """Return dropout masks of this shape, one per gate, or raise ValueError; None stays None."""
-    if masks is None:
-        return None
+def _checked_masks(name: str, masks: Any, dtype: tf.DType, shape: Any) -> Gates:
+    """Return dropout masks of a state or input of this shape, one per gate, or raise ValueError."""
     if not isinstance(masks, tuple | list) or len(masks) != GATE_COUNT:
         raise ValueError(
             f"Argument `{name}` must be a Gates of {GATE_COUNT} masks. Received: {masks!r}"
