@@ -37,6 +37,22 @@ def runs(made):
     return {name: ForecastingRun.open(made / "runs" / name) for name in ("with", "log", "without")}
 
 
+def test_an_update_goes_on_with_the_inputs_that_were_known(runs, table):
+    """Of the steps ahead the first three are over: the others' inputs are still there."""
+    whole = table.assign(load=table["load"].fillna(180.0))
+    first = int(table["load"].isna().argmax())
+    rows = whole.iloc[first : first + 3]
+    ahead = table.iloc[first + 3 :]
+    expected = Forecaster.load(runs["with"].path).predict(
+        data=pd.concat([table.iloc[:first], rows, ahead])
+    )
+    updated = Forecaster.load(runs["with"].path).update(rows).predict()
+    assert len(updated) == KNOWN_AHEAD - 3
+    pd.testing.assert_frame_equal(updated, expected)
+    given = Forecaster.load(runs["with"].path).update(pd.concat([rows, ahead])).predict()
+    pd.testing.assert_frame_equal(given, expected)
+
+
 @pytest.mark.long
 def test_known_inputs_lower_the_error(runs):
     errors = {name: run.metrics["model"]["test"]["mse"] for name, run in runs.items()}
