@@ -46,6 +46,8 @@ MOST_STREAMED = 10_000
 """Number of last steps that a streaming model reads; it has forgotten the earlier ones."""
 _MOST_NAMED = 10
 """Greatest number of series that a message names."""
+_UNIT_RATIO = 30
+"""Ratio of the levels and spreads of two windows from which on their units are in doubt."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
 and `future` (n, F), known inputs after them.
@@ -616,7 +618,36 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
             "values: the intervals reach to the forecast without it; leave the cell empty if it is "
             "an error"
         )
+    for name, now, before in _other_units(run, recent)[:_MOST_NAMED]:
+        notes.append(
+            f"{name} is about {now:g} in the rows that the forecast begins with, and {before:g} at "
+            "the end of the training: are both in the same unit?"
+        )
     return replace(recent, notes=tuple(notes))
+
+
+def _other_units(run: ForecastingRun, recent: Recent) -> list[tuple[str, float, float]]:
+    """Find targets that seem to be in another unit than in the training, with their medians.
+
+    Their level has moved by `OUTLIER_DEVIATIONS` standard deviations of the training rows, or level
+    and spread have both grown or shrunk by `_UNIT_RATIO`.
+    """
+    known, found = recent_of_run(run).values, list[tuple[str, float, float]]()
+    for target in run.shape.targets:
+        now, before = (
+            column[np.isfinite(column)].astype(np.float64)
+            for column in (recent.values[:, target], known[:, target])
+        )
+        if not len(now) or not len(before) or run.columns[target] in run.series.constants:
+            continue
+        levels = float(np.median(now)), float(np.median(before))
+        moved = abs(levels[0] - levels[1]) > OUTLIER_DEVIATIONS * run.deviations[target]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.array([levels[0], now.std()]) / (levels[1], before.std())
+        scaled = (ratios > _UNIT_RATIO).all() or ((ratios > 0) & (ratios < 1 / _UNIT_RATIO)).all()
+        if moved or scaled:
+            found.append((run.columns[target], *levels))
+    return found
 
 
 def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:

@@ -66,6 +66,18 @@ def test_columns_go_by_name(forecasting_run, forecast, waves, tmp_path, capsys):
     pd.testing.assert_frame_equal(pd.read_csv(output, parse_dates=["ds"]), forecast)
 
 
+@pytest.mark.parametrize(
+    ("factor", "noted"), [(1, False), (1.5, False), (1000, True), (0.001, True)]
+)
+def test_rows_in_another_unit_are_noted(forecasting_run, waves, tmp_path, capsys, factor, noted):
+    table, data = pd.read_csv(waves), tmp_path / "newer.csv"
+    table.assign(up=table["up"] * factor).to_csv(data, index=False)
+    assert main(["forecast", str(forecasting_run.path), "--data", str(data)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("note: up is about" in out and "are both in the same unit?" in out) == noted
+    assert "note: down is about" not in out
+
+
 def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
     assert main(["forecast", str(forecasting_run.path)]) == 0
     out = capsys.readouterr().out
