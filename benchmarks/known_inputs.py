@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.forecasting_defaults.made_series import hourly_load
 from benchmarks.own_process import train
+from gru_training.forecasting.linear import RIDGE, SEASONAL_NAIVE
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.simple import RIDGE, SEASONAL_NAIVE
 
 WAYS = {"without": (), "with": ("--future", "temperature", "holiday")}
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -104,40 +105,23 @@ def _add_trace(commands: Any) -> None:
         "python -m keras_gru trace --cell lstm | "
         "python -m keras_gru trace my_network.json --json",
     )
-    tracing.add_argument(
-        "network",
-        nargs="?",
-        help="a worked example's name (see `list`) or a JSON file; by default "
-        f"{_DEFAULT_EXAMPLE}, which has every cell",
-    )
-    tracing.add_argument("--variant", help="a named variant of a worked example")
-    tracing.add_argument(
-        "--cell", choices=tuple(CELLS), help="the worked example with this recurrent cell"
-    )
+    option = tracing.add_argument
+    which = "a worked example's name (see `list`) or a JSON file; by default "
+    option("network", nargs="?", help=f"{which}{_DEFAULT_EXAMPLE}, which has every cell")
+    option("--variant", help="a named variant of a worked example")
+    option("--cell", choices=tuple(CELLS), help="the worked example with this recurrent cell")
     shown = tracing.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
-    shown.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page in which every number can be changed; for GRUs",
-    )
-    shown.add_argument(
-        "--columns",
-        action="store_true",
-        help="as texts draw it: columns, matrices and [h, x], in the symbols of the texts",
-    )
-    shown.add_argument(
-        "--exercise",
-        nargs="?",
-        const=_DEFAULT_BLANKS,
-        type=int,
-        metavar="BLANKS",
-        help=f"leave some lines blank (default {_DEFAULT_BLANKS}), and check your answers",
-    )
-    tracing.add_argument(
-        "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
-    )
+    choice = shown.add_argument
+    choice("--json", action="store_true", help="all numbers as JSON, unrounded")
+    page = "write a page in which every number can be changed; for GRUs"
+    choice("--html", type=Path, metavar="FILE", help=page)
+    drawn = "as texts draw it: columns, matrices and [h, x], in the symbols of the texts"
+    choice("--columns", action="store_true", help=drawn)
+    blanks = f"leave some lines blank (default {_DEFAULT_BLANKS}), and check your answers"
+    many: Any = {"nargs": "?", "const": _DEFAULT_BLANKS, "metavar": "BLANKS"}
+    choice("--exercise", type=int, help=blanks, **many)
+    places: Any = {"choices": range(1, 13), "metavar": "1..12"}
+    option("--decimals", type=int, default=4, help="default 4", **places)
     tracing.set_defaults(run=_trace)
 
 
@@ -157,32 +141,17 @@ def _add_compare(commands: Any) -> None:
     option("--output", type=Path, default=Path("runs/comparison"), help="folder to write to")
     tasks = ("adding", "word", "corpus")
     option("--tasks", nargs="+", choices=tasks, default=list(tasks), help="tasks to train on")
-    option(
-        "--lengths",
-        nargs="+",
-        type=int,
-        default=[10, 30, 60],
-        help="sequence lengths of the adding problem",
-    )
+    lengths = "sequence lengths of the adding problem"
+    option("--lengths", nargs="+", type=int, default=[10, 30, 60], help=lengths)
     option("--updates", type=int, default=800, help="maximum number of weight updates per run")
     option("--units", type=int, default=32, help="size of the state")
-    option(
-        "--match",
-        choices=("units", "parameters"),
-        default="units",
-        help="what all cells have as many of: units, or parameters, about those of a GRU of "
-        "--units",
-    )
-    option(
-        "--learning-rate", type=float, default=0.005, help="learning rate of Adam, for all cells"
-    )
+    match = "what all cells have as many of: units, or parameters, about those of a GRU of --units"
+    option("--match", choices=("units", "parameters"), default="units", help=match)
+    rate = "learning rate of Adam, for all cells"
+    option("--learning-rate", type=float, default=0.005, help=rate)
     option("--seeds", type=int, default=1, help="runs of each cell and task")
-    option(
-        "--corpus",
-        type=Path,
-        help="text file of 5,000 characters or more; without it, scikit-learn's data set "
-        "descriptions",
-    )
+    corpus = "text file of 5,000 characters or more; without it, scikit-learn's data set "
+    option("--corpus", type=Path, help=f"{corpus}descriptions")
     compare.set_defaults(run=_compare)
 
 
@@ -290,15 +259,9 @@ def _compare(options: argparse.Namespace) -> int:
     from keras_gru.teaching.comparison import ComparisonConfig, Run, read_corpus, run_comparison
     from keras_gru.teaching.comparison_report import write_report, write_runs
 
-    config = ComparisonConfig(
-        lengths=tuple(options.lengths),
-        updates=options.updates,
-        units=options.units,
-        match=options.match,
-        learning_rate=options.learning_rate,
-        seeds=options.seeds,
-        corpus=options.corpus,
-    )
+    given: dict[str, Any] = {**vars(options), "lengths": tuple(options.lengths)}
+    names = {field.name for field in fields(ComparisonConfig)}
+    config = ComparisonConfig(**{name: given[name] for name in names & given.keys()})
     # Fail now rather than at the end of the training.
     with naming_extra("plot", "matplotlib"):
         import matplotlib  # noqa: F401

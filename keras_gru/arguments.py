@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -69,3 +72,28 @@ def fitting(name: str, value: Any, dtype: tf.DType, shape: Any) -> Tensor:
             f"arguments are. Received: {tensor.dtype.name} of shape {tensor.shape}"
         )
     return tensor
+
+
+# Configurations -----------------------------------------------------------------------------------
+
+_LIBRARIES = {
+    "activation": keras.activations,
+    "initializer": keras.initializers,
+    "regularizer": keras.regularizers,
+    "constraint": keras.constraints,
+}
+
+
+def named_arguments(constructor: Callable[..., None]) -> list[str]:
+    """List the arguments of a constructor that have a name of their own, without `self`."""
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def configuration(instance: Any, constructor: Callable[..., None]) -> dict[str, Any]:
+    """Serialise the arguments of a constructor from the attributes of the same names."""
+    config = {name: getattr(instance, name) for name in named_arguments(constructor)}
+    for name, value in config.items():
+        library = _LIBRARIES.get(name.rpartition("_")[2])
+        config[name] = library.serialize(value) if library else value
+    return config

@@ -16,6 +16,7 @@ from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras_gru.arguments import (
     UPDATE_GATES,
     check_choice,
+    configuration,
     dropout_rate,
     feature_count,
     positive_integer,
@@ -327,32 +328,18 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument, for a complete round trip."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "activation": keras.activations.serialize(self.activation),
-            "recurrent_activation": keras.activations.serialize(self.recurrent_activation),
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-            "recurrent_regularizer": keras.regularizers.serialize(self.recurrent_regularizer),
-            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
-            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
-            "recurrent_constraint": keras.constraints.serialize(self.recurrent_constraint),
-            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
-            "dropout": self.dropout,
-            "recurrent_dropout": self.recurrent_dropout,
-            "reset_after": self.reset_after,
-            "seed": self.seed,
-            "update_gate": self.update_gate,
-            "zoneout": self.zoneout,
-            "dropconnect": self.dropconnect,
-            "layer_norm": self.layer_norm,
-            "learn_initial_state": self.learn_initial_state,
-            "implementation": self.implementation,
-        }
+        return {**super().get_config(), **configuration(self, GRUCell.__init__)}
+
+
+def cell_of(layer: Any) -> Any:
+    """Return the cell of a layer, or the layer itself, a GRU of ours or of Keras."""
+    cell = getattr(layer, "cell", layer)
+    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
+        raise ValueError(
+            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
+            f"Received: {layer!r}"
+        )
+    return cell
 
 
 class _DrawnMasks(threading.local):

@@ -30,20 +30,17 @@ Shape = tuple[int, ...]
 
 
 class Compilation(NamedTuple):
-    """One compiled program.
-
-    Attributes:
-        part: Part of the layer, `"forward"` or `"backward"`, or `"other"` for a function of the
-            caller or of another library.
-        seconds: Time that its compilation or reading took, in seconds.
-        shapes: Shapes of its arguments, if TensorFlow told them.
-        kept: Whether it was read from where an earlier process had kept it.
-    """
+    """One compiled program."""
 
     part: str
+    """Part of the layer, `"forward"` or `"backward"`, or `"other"` for a function of the caller or
+    of another library."""
     seconds: float
+    """Time that its compilation or reading took, in seconds."""
     shapes: tuple[Shape, ...] = ()
+    """Shapes of its arguments, if TensorFlow told them."""
     kept: bool = False
+    """Whether it was read from where an earlier process had kept it."""
 
     @property
     def sizes(self) -> tuple[int, int, int | None, int] | None:

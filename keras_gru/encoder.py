@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.arguments import dropout_rate, positive_integer
+from keras_gru.arguments import configuration, dropout_rate, positive_integer
 from keras_gru.initializers import with_seed
 from keras_gru.layer import GRU
 from keras_gru.quantization import Int8ByCell, plain_policy
@@ -254,14 +254,8 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
         of_layer = (first.forward_layer if self.bidirectional else first).get_config()
         return {
             **super().get_config(),
+            **configuration(self, GRUEncoder.__init__),
             "dtype": of_layer["dtype"],
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "bidirectional": self.bidirectional,
-            "dropout": self.dropout,
-            "return_sequences": self.return_sequences,
-            "return_state": self.return_state,
-            "seed": self.seed,
             **{option: of_layer[option] for option in self.gru_options if option in of_layer},
         }
 

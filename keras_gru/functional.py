@@ -34,8 +34,8 @@ import tensorflow as tf
 from keras_gru.arguments import UPDATE_GATES, fitting, floating
 from keras_gru.kernel import equations
 from keras_gru.kernel.equations import Convention, centered, project
-from keras_gru.kernel.execution import CONVERTED_RUNTIMES, choose_plan
-from keras_gru.kernel.passes import Operands, Options, gates_of_all_steps
+from keras_gru.kernel.execution import CONVERTED_RUNTIMES, Operands, Options, choose_plan
+from keras_gru.kernel.passes import gates_of_all_steps
 from keras_gru.kernel.sequence import recurrence
 from keras_gru.kernel.weights import (
     GATE_COUNT,
@@ -68,20 +68,17 @@ _DEFAULT_CONVENTION = Convention()
 
 
 class Sequence(NamedTuple):
-    """Result of `sequence`.
-
-    Attributes:
-        states: State after each step, (B, T, U), or None if not asked for.
-        final: Final state, (B, U).
-        gates: Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
-            masked steps, or None if not asked for.
-        path: Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`.
-    """
+    """Result of `sequence`."""
 
     states: Tensor | None
+    """State after each step, (B, T, U), or None if not asked for."""
     final: Tensor
+    """Final state, (B, U)."""
     gates: Gates | None
+    """Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at masked
+    steps, or None if not asked for."""
     path: str
+    """Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`."""
 
 
 def step(
@@ -282,10 +279,8 @@ def sequence(
         if zoneout.shape.rank:
             zoneout = fitting("zoneout", zoneout, x.dtype, (batch, steps, units))
         zoneout = tf.cast(zoneout, x.dtype)
-    if recurrent_mask is not None:
-        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
-    if input_mask is not None:
-        input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
+    recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, (batch, units))
+    input_mask = _checked_masks("input_mask", input_mask, x.dtype, (batch, features))
     if steps == 0:
         nothing = tf.zeros([tf.shape(x)[0], 0, units], x.dtype)
         return Sequence(
@@ -338,10 +333,8 @@ def _advance(
             "The leading axes of arguments `x` and `h` must broadcast against each other. "
             f"Received: shapes {tuple(x.shape)} and {tuple(h.shape)}"
         ) from None
-    if recurrent_mask is not None:
-        recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
-    if input_mask is not None:
-        input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
+    recurrent_mask = _checked_masks("recurrent_mask", recurrent_mask, x.dtype, h.shape)
+    input_mask = _checked_masks("input_mask", input_mask, x.dtype, x.shape)
     apart = recurrent_mask is not None
     projection, of_step = split_weights(
         weights, convention.reset_after, GATE_COUNT if apart else None
@@ -373,8 +366,10 @@ def _checked_weights(weights: PackedWeights, x: Tensor, convention: Convention) 
     return PackedWeights(centered(kernel), centered(wide(recurrent)), bias, gain)  # (37)
 
 
-def _checked_masks(name: str, masks: Any, dtype: tf.DType, shape: Any) -> Gates:
-    """Return dropout masks of a state or input of this shape, one per gate, or raise ValueError."""
+def _checked_masks(name: str, masks: Any, dtype: tf.DType, shape: Any) -> Gates | None:
+    """Return dropout masks of this shape, one per gate, or raise ValueError; None stays None."""
+    if masks is None:
+        return None
     if not isinstance(masks, tuple | list) or len(masks) != GATE_COUNT:
         raise ValueError(
             f"Argument `{name}` must be a Gates of {GATE_COUNT} masks. Received: {masks!r}"

@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.arguments import UPDATE_GATES, check_choice
+from keras_gru.arguments import UPDATE_GATES, check_choice, configuration
 from keras_gru.kernel.weights import GATE_COUNT
 
 Tensor = Any
@@ -70,10 +70,7 @@ class PerGate(keras.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument."""
-        return {
-            "initializer": keras.initializers.serialize(self.initializer),
-            "seed": self.seed,
-        }
+        return configuration(self, PerGate.__init__)
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -106,7 +103,7 @@ class RememberBias(keras.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument."""
-        return {"value": self.value, "reset": self.reset, "update_gate": self.update_gate}
+        return configuration(self, RememberBias.__init__)
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -158,12 +155,7 @@ class ChronoBias(keras.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument."""
-        return {
-            "max_period": self.max_period,
-            "update_gate": self.update_gate,
-            "seed": self.seed,
-            "reset": self.reset,
-        }
+        return configuration(self, ChronoBias.__init__)
 
 
 def recommended(

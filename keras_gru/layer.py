@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.arguments import check_choice
+from keras_gru.arguments import check_choice, named_arguments
 from keras_gru.cell import GRUCell, current_call
 from keras_gru.functional import Sequence, sequence
 from keras_gru.kernel.cudnn import cudnn_sequence, obstacle
@@ -23,30 +24,7 @@ Tensor = Any
 PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
 
 # Attributes of the layer that live in its cell.
-CELL_ATTRIBUTES = frozenset(
-    {
-        *("units", "activation", "recurrent_activation", "use_bias", "reset_after", "seed"),
-        *("kernel_initializer", "recurrent_initializer", "bias_initializer"),
-        *("kernel_regularizer", "recurrent_regularizer", "bias_regularizer"),
-        *("kernel_constraint", "recurrent_constraint", "bias_constraint"),
-        *("dropout", "recurrent_dropout", "zoneout", "dropconnect", "implementation"),
-        *("update_gate", "layer_norm", "learn_initial_state"),
-    }
-)
-
-# Arguments that `keras.layers.GRU` does not know. At their defaults they are left out of the
-# configuration, so that Keras' layer can take the place of this one.
-DEFAULTS_OF_OURS = {
-    "update_gate": "keep",
-    "zoneout": 0.0,
-    "dropconnect": 0.0,
-    "layer_norm": False,
-    "learn_initial_state": False,
-    "return_gates": False,
-    "implementation": 2,
-    "path": "auto",
-    "use_cudnn": "auto",
-}
+CELL_ATTRIBUTES = frozenset(named_arguments(GRUCell.__init__))
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -146,32 +124,11 @@ class GRU(Int8ByCell, keras.layers.RNN):
         path: str = "auto",
         **kwargs: Any,
     ) -> None:
+        given = locals()
         check_choice("path", path, PATHS)
         check_choice("use_cudnn", use_cudnn, ("auto", True, False))
         cell = GRUCell(
-            units,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            reset_after=reset_after,
-            seed=seed,
-            update_gate=update_gate,
-            zoneout=zoneout,
-            dropconnect=dropconnect,
-            layer_norm=layer_norm,
-            learn_initial_state=learn_initial_state,
-            implementation=implementation,
+            **{name: given[name] for name in CELL_ATTRIBUTES},
             name="gru_cell",
             dtype=kwargs.get("dtype"),
             trainable=kwargs.get("trainable", True),
@@ -339,7 +296,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
             results.append(result.final)
         if result.gates is not None:
             results.extend(result.gates)
-        results = [tf.cast(value, self.compute_dtype) for value in results]
+        results = list(map(tf.cast, results, itertools.repeat(self.compute_dtype)))
         return tuple(results) if len(results) > 1 else results[0]
 
     def _checked_mask(self, mask: Any, sequences: Tensor) -> Tensor | None:
@@ -511,26 +468,24 @@ class GRU(Int8ByCell, keras.layers.RNN):
         return [*(masks if self.return_state else [masks]), None, None, None]
 
     def get_config(self) -> dict[str, Any]:
-        """Constructor arguments, flat, less `DEFAULTS_OF_OURS`."""
+        """Constructor arguments, flat.
+
+        Those that `keras.layers.GRU` does not know are left out at their defaults, so that Keras'
+        layer can take the place of this one.
+        """
         config = super().get_config()
         del config["cell"]
-        of_cell = self.cell.get_config()
-        for key in ("name", "trainable", "dtype"):
-            del of_cell[key]
         config = {
+            **self.cell.get_config(),
             **config,
             "dtype": saved_policy(self.cell, config["dtype"]),
-            **of_cell,
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
             "return_gates": self.return_gates,
             "path": self._asked_path,
         }
-        return {
-            name: value
-            for name, value in config.items()
-            if name not in DEFAULTS_OF_OURS or value != DEFAULTS_OF_OURS[name]
-        }
+        plain = {"use_cudnn": "auto", **(GRU.__init__.__kwdefaults__ or {})}
+        return {k: value for k, value in config.items() if k not in plain or value != plain[k]}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> GRU:  # noqa: ARG003

@@ -80,13 +80,9 @@ class Int8Kernels(CalledAsEver):
                 self._add_quantized(name, shape)
                 self._is_quantized = True
                 continue
-            kernel = self.add_weight(
-                shape=shape,
-                name=name,
-                initializer=getattr(self, f"{KERNELS[name]}_initializer"),
-                regularizer=getattr(self, f"{KERNELS[name]}_regularizer"),
-                constraint=getattr(self, f"{KERNELS[name]}_constraint"),
-            )
+            kinds = ("initializer", "regularizer", "constraint")
+            options = {kind: getattr(self, f"{KERNELS[name]}_{kind}") for kind in kinds}
+            kernel = self.add_weight(shape=shape, name=name, **options)
             setattr(self, name, kernel)
 
     def quantize(

@@ -6,6 +6,8 @@ not need `gru_training`.
 """
 
 import importlib
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -32,36 +34,27 @@ MODULES = {
 }
 
 
-class TrainedLayer:
-    """Placeholder of a layer of `gru_training` until a model with it is loaded.
+def _load(name: str, config: dict[str, Any]) -> Any:
+    """Import the layer of a name and build it from a configuration.
 
-    Args:
-        name: Name of the class.
+    Raises:
+        ImportError: A package for training is missing; the message says how to install it.
     """
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def from_config(self, config: dict[str, Any]) -> Any:
-        """Return the layer that Keras asks for.
-
-        Raises:
-            ImportError: A package for training is missing; the message says how to install it.
-        """
-        module = MODULES[self._name]
-        try:
-            layer = getattr(importlib.import_module(module), self._name)
-        except ImportError as error:
-            raise ImportError(
-                f"this model holds the layer {self._name} of {module}, which needs {error.name}; "
-                "install it with pip install 'keras-gru[train]'",
-                name=error.name,
-            ) from error
-        return layer.from_config(config)
+    module = MODULES[name]
+    try:
+        layer = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ImportError(
+            f"this model holds the layer {name} of {module}, which needs {error.name}; "
+            "install it with pip install 'keras-gru[train]'",
+            name=error.name,
+        ) from error
+    return layer.from_config(config)
 
 
 def register() -> None:
     """Register the layers that are not imported yet."""
     known = keras.saving.get_custom_objects()
     for name in MODULES:
-        known.setdefault(f"{PACKAGE}>{name}", TrainedLayer(name))
+        placeholder = SimpleNamespace(from_config=partial(_load, name))
+        known.setdefault(f"{PACKAGE}>{name}", placeholder)

@@ -11,7 +11,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_gru.arguments import UPDATE_GATES, check_choice, feature_count, positive_integer
+from keras_gru.arguments import (
+    UPDATE_GATES,
+    check_choice,
+    configuration,
+    feature_count,
+    named_arguments,
+    positive_integer,
+)
 
 Tensor = Any
 
@@ -90,17 +97,7 @@ class _SingleGateCell(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument, for a complete round trip."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "activation": keras.activations.serialize(self.activation),
-            "recurrent_activation": keras.activations.serialize(self.recurrent_activation),
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "update_gate": self.update_gate,
-        }
+        return {**super().get_config(), **configuration(self, _SingleGateCell.__init__)}
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -179,37 +176,26 @@ class CoupledGRUCell(_SingleGateCell):
         return 1 - added
 
 
-_LAYER_OPTIONS = (
-    "return_sequences",
-    "return_state",
-    "go_backwards",
-    "stateful",
-    "unroll",
-    "zero_output_for_mask",
-    "activity_regularizer",
-    "name",
-    "dtype",
-    "trainable",
-)
-
-
 class _SingleGateLayer(keras.layers.RNN):
     """An RNN around one of the cells; its arguments are those of the cell and of `RNN`."""
 
     cell_class: type[keras.layers.Layer]
 
     def __init__(self, units: int, **options: Any) -> None:
-        of_layer = {name: options.pop(name) for name in _LAYER_OPTIONS if name in options}
-        shared = {name: of_layer[name] for name in ("dtype", "trainable") if name in of_layer}
-        super().__init__(self.cell_class(units, **shared, **options), **of_layer)
+        names = {
+            *named_arguments(_SingleGateCell.__init__),
+            *named_arguments(self.cell_class.__init__),
+        }
+        of_cell = {name: options.pop(name) for name in names & options.keys()}
+        shared = {name: options[name] for name in {"dtype", "trainable"} & options.keys()}
+        super().__init__(self.cell_class(units, **shared, **of_cell), **options)
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def get_config(self) -> dict[str, Any]:
         """Return every constructor argument, flat, for a complete round trip."""
         config = super().get_config()
         del config["cell"]
-        of_cell = self.cell.get_config()
-        return {**{k: v for k, v in of_cell.items() if k not in _LAYER_OPTIONS}, **config}
+        return {**self.cell.get_config(), **config}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> _SingleGateLayer:  # noqa: ARG003

@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.forecasting_defaults.sets import SETS
 from benchmarks.own_process import train
+from gru_training.forecasting.linear import RIDGE, SEASONAL_NAIVE, SMOOTHING
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.simple import RIDGE, SEASONAL_NAIVE, SMOOTHING
 
 SIMPLE = (SEASONAL_NAIVE, RIDGE, SMOOTHING)
 

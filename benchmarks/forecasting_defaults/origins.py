@@ -6,9 +6,9 @@
 Holds out the last rows of each set, trains with a horizon alone on the rows before, and forecasts
 from each origin in the rows that are held out; rivals are fitted again at each origin, this project
 is not. Prints the MASE, its ratio to the best of the rivals, the coverage of the intervals, and the
-processor time of the training. PYTHON has statsforecast, scikit-learn and the packages that bring
-the sets (`benchmarks.forecasting_defaults.package_sets`). Runs and rivals' forecasts that are there
-already are used again.
+processor time of the training. PYTHON has statsforecast, flaircast, scikit-learn and the packages
+that bring the sets (`benchmarks.forecasting_defaults.package_sets`). Runs and rivals' forecasts
+that are there already are used again.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from gru_training import load_run
 
 _RIVALS = "benchmarks.rivals.statsforecast_origins"
 RIVALS = ("AutoETS", "AutoTheta", "ridge", "last value", "seasonal naive")
+"""Rivals to the best of which the ratio is; FLAIR is shown beside them."""
 COVERED = (80, 95)
 
 
@@ -96,6 +97,7 @@ def row(one: PackageSet, asked: argparse.Namespace) -> dict[str, Any]:
         name: _mase(rivals[name][:, 0][..., kept], truth, scale)
         for name in ("AutoETS", "AutoTheta", "ridge")
     }
+    flair = _mase(rivals["FLAIR"][:, 0][..., kept], truth, scale)
     found |= _naive(one, values[:, kept], truth, scale)
     seen, own = np.isfinite(truth), _mase(np.stack(forecasts), truth, scale)
     coverage = {
@@ -111,6 +113,7 @@ def row(one: PackageSet, asked: argparse.Namespace) -> dict[str, Any]:
         "held out": f"{one.horizon} × {one.origins}",
         "own": own,
         "rivals": found,
+        "FLAIR": flair,
         "ratio": own / best if best else 0.0,
         "coverage": coverage,
         "networks": any(share["network"] and share["weight"] for share in shares),
@@ -160,6 +163,7 @@ def _line(one: Mapping[str, Any]) -> str:
         one["held out"],
         f"{one['own']:.3f}",
         *(f"{one['rivals'][name]:.3f}" for name in RIVALS),
+        f"{one['FLAIR']:.3f}",
         f"{one['ratio']:.3f}",
         ", ".join(f"{share:.0%}" for share in one["coverage"].values()),
         "yes" if one["networks"] else "no",

@@ -1,7 +1,8 @@
 """Write a set of `benchmarks.forecasting_defaults.package_sets`, and rivals' forecasts of it.
 
 Run by `python -m benchmarks.forecasting_defaults.origins` with a Python that has statsforecast,
-scikit-learn and the packages that bring the sets. Each rival is fitted again before each forecast.
+flaircast, scikit-learn and the packages that bring the sets. Each rival is fitted again before each
+forecast.
 """
 
 import json
@@ -11,6 +12,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from flaircast import forecast
 from sklearn.linear_model import Ridge
 from statsforecast.models import AutoETS, AutoTheta
 
@@ -40,6 +43,10 @@ def main(name: str, folder: Path) -> None:
     began = time.process_time()
     found["ridge"] = np.stack([_ridge(values[:row], one) for row in rows])[:, np.newaxis]
     seconds["ridge"] = time.process_time() - began
+    began = time.process_time()
+    frequency = str(pd.infer_freq(table.index))
+    found["FLAIR"] = np.stack([_flair(values[:row], one, frequency) for row in rows])[:, np.newaxis]
+    seconds["FLAIR"] = time.process_time() - began
     np.savez(folder / f"{name}.npz", **found)
     (folder / f"{name}.json").write_text(json.dumps(seconds), "utf-8")
 
@@ -71,6 +78,16 @@ def _ridge(rows: np.ndarray, one: PackageSet) -> np.ndarray:
         fitted = Ridge(alpha=1.0, fit_intercept=False).fit(away[:, :lags], away[:, lags:])
         now = (seen[-lags:] - seen[-1]) / scale
         columns.append(fitted.predict(now[np.newaxis])[0] * scale + seen[-1])
+    return np.stack(columns, axis=1)
+
+
+def _flair(rows: np.ndarray, one: PackageSet, frequency: str) -> np.ndarray:
+    """(H, K): the mean of FLAIR's sample paths for each column."""
+    columns = []
+    for column in rows.T:
+        seen = column[np.flatnonzero(np.isfinite(column))[0] :]
+        paths = forecast(pd.Series(seen).ffill().to_numpy(), one.horizon, frequency, seed=0)
+        columns.append(np.asarray(paths).mean(axis=0))
     return np.stack(columns, axis=1)
 
 

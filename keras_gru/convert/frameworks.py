@@ -32,6 +32,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_gru.arguments import check_choice
 from keras_gru.cell import GRUCell
 from keras_gru.convert.gru_weights import Array, GRUWeights, pack, require_names, split, take
 from keras_gru.functional import GATE_COUNT, Gates
@@ -40,6 +41,7 @@ from keras_gru.layer import GRU
 _DIRECTIONS = ("forward", "backward")
 _INPUT_WEIGHT = re.compile(r"weight_ih(?:_l(\d+)(_reverse)?)?")
 """Names of the input weights of a PyTorch GRU, by layer and direction, and of a GRUCell."""
+_PYTORCH_NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _FLAX_INPUT = Gates("iz", "ir", "in")
 _FLAX_RECURRENT = Gates("hz", "hr", "hn")
 _NNX_NAMES = ("dense_i", "dense_h")
@@ -72,19 +74,18 @@ def from_pytorch(
     state_dict = _of_module(state_dict, prefix)
     if "weight_ih" in state_dict and suffix == "_l0":  # torch.nn.GRUCell
         suffix = ""
-    kernel, recurrent = take("PyTorch", state_dict, ("weight_ih" + suffix, "weight_hh" + suffix))
-    biases: list[Array] = []
-    names = ("bias_ih" + suffix, "bias_hh" + suffix)
-    if any(name in state_dict for name in names):
-        biases = take("PyTorch", state_dict, names)
-    for array in (kernel, recurrent, *biases):
+    names = tuple(name + suffix for name in _PYTORCH_NAMES)
+    arrays = take("PyTorch", state_dict, names[:2])
+    if any(name in state_dict for name in names[2:]):
+        arrays += take("PyTorch", state_dict, names[2:])
+    for array in arrays:
         if array.shape[0] % GATE_COUNT:
             raise ValueError(
                 "The weights of a PyTorch GRU must have 3·hidden_size rows. "
                 f"Received: {array.shape[0]} rows"
             )
-    bias = np.stack([_exchange(bias) for bias in biases]) if biases else None
-    return GRUWeights(_exchange(kernel.T), _exchange(recurrent.T), bias)
+    kernel, recurrent, *biases = [_exchange(array.T) for array in arrays]
+    return GRUWeights(kernel, recurrent, np.stack(biases) if biases else None)
 
 
 def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") -> dict[str, Array]:
@@ -105,17 +106,15 @@ def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") 
     Raises:
         ValueError: PyTorch's GRU cannot be this one.
     """
-    weights.require("PyTorch", reset_after=True)
-    weights = weights.with_update_gate("keep")
+    weights = weights.require("PyTorch", reset_after=True)
     suffix = _suffix(layer, direction)
-    arrays = {
-        "weight_ih" + suffix: _exchange(weights.kernel).T,
-        "weight_hh" + suffix: _exchange(weights.recurrent_kernel).T,
-    }
+    arrays = [weights.kernel, weights.recurrent_kernel]
     if weights.bias is not None:
-        arrays["bias_ih" + suffix] = _exchange(weights.input_bias)
-        arrays["bias_hh" + suffix] = _exchange(weights.recurrent_bias)
-    return {name: np.ascontiguousarray(_as_numpy_dtype(array)) for name, array in arrays.items()}
+        arrays += [weights.input_bias, weights.recurrent_bias]
+    return {
+        name + suffix: np.ascontiguousarray(_as_numpy_dtype(_exchange(array).T))
+        for name, array in zip(_PYTORCH_NAMES, arrays, strict=False)
+    }
 
 
 def load_pytorch(target: Any, source: Any, *, prefix: str = "") -> None:
@@ -207,16 +206,15 @@ def to_flax(weights: GRUWeights) -> dict[str, dict[str, Array]]:
     Raises:
         ValueError: Flax's GRU cannot be this one.
     """
-    weights.require("Flax", reset_after=True)
-    weights = weights.with_update_gate("keep")
+    weights = weights.require("Flax", reset_after=True)
     recurrent_bias = split(weights.recurrent_bias)
     input_bias = split(weights.input_bias)
     folded = Gates(input_bias.z + recurrent_bias.z, input_bias.r + recurrent_bias.r, input_bias.g)
-    params: dict[str, dict[str, Array]] = {}
-    for name, kernel, bias in zip(_FLAX_INPUT, split(weights.kernel), folded, strict=True):
-        params[name] = {"kernel": kernel, "bias": bias}
-    for name, kernel in zip(_FLAX_RECURRENT, split(weights.recurrent_kernel), strict=True):
-        params[name] = {"kernel": kernel}
+    kernels = (*split(weights.kernel), *split(weights.recurrent_kernel))
+    names = (*_FLAX_INPUT, *_FLAX_RECURRENT)
+    params = {name: {"kernel": kernel} for name, kernel in zip(names, kernels, strict=True)}
+    for name, bias in zip(_FLAX_INPUT, folded, strict=True):
+        params[name]["bias"] = bias
     params[_FLAX_RECURRENT.g]["bias"] = recurrent_bias.g
     return params
 
@@ -234,11 +232,8 @@ def from_flax_nnx(params: Mapping[str, Any]) -> GRUWeights:
     require_names("The parameters of a Flax nnx GRUCell", params, _NNX_NAMES)
     kernel, bias = take("Flax nnx", params["dense_i"], ("kernel", "bias"))
     (recurrent,) = take("Flax nnx", params["dense_h"], ("kernel",))
-    return GRUWeights(
-        _exchange(kernel),
-        _exchange(recurrent),
-        np.stack([_exchange(bias), np.zeros_like(bias)]),
-    )
+    biases = np.stack([_exchange(bias), np.zeros_like(bias)])
+    return GRUWeights(_exchange(kernel), _exchange(recurrent), biases)
 
 
 def to_flax_nnx(weights: GRUWeights) -> dict[str, dict[str, Array]]:
@@ -251,8 +246,7 @@ def to_flax_nnx(weights: GRUWeights) -> dict[str, dict[str, Array]]:
     Raises:
         ValueError: Flax's GRU cannot be this one.
     """
-    weights.require("Flax nnx", reset_after=True)
-    weights = weights.with_update_gate("keep")
+    weights = weights.require("Flax nnx", reset_after=True)
     recurrent_bias = split(weights.recurrent_bias)
     if np.any(recurrent_bias.g):
         raise ValueError(
@@ -291,8 +285,7 @@ def to_sonnet(weights: GRUWeights) -> dict[str, Array]:
     Raises:
         ValueError: Sonnet's GRU cannot be this one.
     """
-    weights.require("Sonnet", reset_after=False)
-    weights = weights.with_update_gate("replace")
+    weights = weights.require("Sonnet", reset_after=False, update_gate="replace")
     arrays = (weights.kernel, weights.recurrent_kernel, weights.input_bias)
     return {name: np.asarray(array) for name, array in zip(_SONNET_NAMES, arrays, strict=True)}
 
@@ -327,10 +320,7 @@ def _of_module(state_dict: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
 
 
 def _suffix(layer: int, direction: str) -> str:
-    if direction not in _DIRECTIONS:
-        raise ValueError(
-            f"Argument `direction` must be one of {_DIRECTIONS}. Received: direction={direction!r}"
-        )
+    check_choice("direction", direction, _DIRECTIONS)
     return f"_l{layer}" + ("_reverse" if direction == "backward" else "")
 
 
@@ -352,11 +342,9 @@ LAYER_TYPES = {"GRU": GRU, "GRUCell": GRUCell}
 
 # Options that keras.layers.GRU lacks, with the values at which it needs none of them.
 EXTRA_OPTIONS = {
-    "zoneout": 0.0,
-    "dropconnect": 0.0,
-    "layer_norm": False,
-    "learn_initial_state": False,
-    "return_gates": False,
+    name: plain
+    for name, plain in (GRU.__init__.__kwdefaults__ or {}).items()
+    if name not in ("update_gate", "implementation", "path")
 }
 
 
@@ -385,8 +373,7 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
         ValueError: The model is not built, has no GRU to replace, or one that Keras does not have;
             the message names it.
     """
-    if to not in LIBRARIES:
-        raise ValueError(f"Argument `to` must be one of {LIBRARIES}. Received: to={to!r}")
+    check_choice("to", to, LIBRARIES)
     if isinstance(model, str | Path):
         model = keras.models.load_model(model)
     if not getattr(model, "built", False):

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.cell import GRUCell
+from keras_gru.arguments import check_choice
+from keras_gru.cell import cell_of
 from keras_gru.functional import (
     GATE_COUNT,
     UPDATE_GATES,
@@ -65,11 +66,7 @@ class GRUWeights:
     """Activation σ of the gates, by its Keras name."""
 
     def __post_init__(self) -> None:
-        if self.update_gate not in UPDATE_GATES:
-            raise ValueError(
-                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
-                f"Received: update_gate={self.update_gate!r}"
-            )
+        check_choice("update_gate", self.update_gate, UPDATE_GATES)
         for name in ("kernel", "recurrent_kernel", "bias"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else np.asarray(value))
@@ -78,18 +75,17 @@ class GRUWeights:
                 "Arguments `kernel` and `recurrent_kernel` must be matrices (D, 3U) and (U, 3U). "
                 f"Received: shapes {self.kernel.shape} and {self.recurrent_kernel.shape}"
             )
-        self._check("recurrent_kernel", recurrent_kernel_shape(self.units))
-        self._check("kernel", kernel_shape(self.features, self.units))
-        if self.bias is not None:
-            self._check("bias", bias_shape(self.units, self.reset_after))
-
-    def _check(self, name: str, wanted: tuple[int, ...]) -> None:
-        shape = getattr(self, name).shape
-        if shape != wanted:
-            raise ValueError(
-                f"Argument `{name}` must have shape {wanted} for D={self.features}, "
-                f"U={self.units}, reset_after={self.reset_after}. Received: shape {shape}"
-            )
+        for name, wanted in (
+            ("recurrent_kernel", recurrent_kernel_shape(self.units)),
+            ("kernel", kernel_shape(self.features, self.units)),
+            ("bias", bias_shape(self.units, self.reset_after)),
+        ):
+            value = getattr(self, name)
+            if value is not None and value.shape != wanted:
+                raise ValueError(
+                    f"Argument `{name}` must have shape {wanted} for D={self.features}, "
+                    f"U={self.units}, reset_after={self.reset_after}. Received: shape {value.shape}"
+                )
 
     @property
     def units(self) -> int:
@@ -224,12 +220,15 @@ class GRUWeights:
             )
         self.with_update_gate(getattr(cell, "update_gate", "keep"))
 
-    def require(self, framework: str, *, reset_after: bool) -> None:
-        """Raise ValueError unless a framework's GRU, with its fixed activations, can be this one.
+    def require(
+        self, framework: str, *, reset_after: bool, update_gate: str = "keep"
+    ) -> GRUWeights:
+        """Return the weights in a framework's update convention, or raise ValueError.
 
         Args:
-            framework: Name of the framework in the message.
+            framework: Name of the framework in the message, whose GRU has fixed activations.
             reset_after: Reset placement of the framework's GRU.
+            update_gate: Update convention of the framework's GRU.
         """
         if self.reset_after != reset_after:
             placement = "after" if reset_after else "before"
@@ -244,6 +243,7 @@ class GRUWeights:
                 f"Received: activation={self.activation!r}, "
                 f"recurrent_activation={self.recurrent_activation!r}"
             )
+        return self.with_update_gate(update_gate)
 
 
 def split(packed: Array) -> Gates:
@@ -290,12 +290,7 @@ def _negate_update_gate(packed: Array) -> Array:
 
 def _checked_cell(layer: Any, beside: tuple[str, ...] = ()) -> Any:
     """Return the cell of a layer or the layer itself, a GRU with nothing but GRU weights."""
-    cell = getattr(layer, "cell", layer)
-    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
-        raise ValueError(
-            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
-            f"Received: {layer!r}"
-        )
+    cell = cell_of(layer)
     if getattr(cell, "zoneout", 0):
         raise ValueError(
             f"Layer {layer.name!r} must have zoneout=0 to be converted: at inference zoneout mixes "

@@ -25,17 +25,14 @@ END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the graph.
-
-    Attributes:
-        name: Name of the tensor.
-        rank: Number of its axes, the batch included.
-        mask: Name of a bool tensor (B, T), false at steps to pass over; or None.
-    """
+    """A tensor of the graph."""
 
     name: str
+    """Name of the tensor."""
     rank: int
+    """Number of its axes, the batch included."""
     mask: str | None = None
+    """Name of a bool tensor (B, T), false at steps to pass over; or None."""
 
 
 class OnnxGraph:

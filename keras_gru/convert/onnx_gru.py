@@ -220,17 +220,14 @@ def _text(value: str | bytes) -> str:
 
 
 class Run(NamedTuple):
-    """Results of one direction; names of tensors.
-
-    Attributes:
-        outputs: Outputs of all steps in the order of the sequence, (B, T, U).
-        last: Output of the step that was processed last, (B, U).
-        state: Final state, (B, U).
-    """
+    """Results of one direction; names of tensors."""
 
     outputs: str
+    """Outputs of all steps in the order of the sequence, (B, T, U)."""
     last: str
+    """Output of the step that was processed last, (B, U)."""
     state: str
+    """Final state, (B, U)."""
 
 
 def run_gru(
@@ -320,13 +317,7 @@ def _order(graph: OnnxGraph, mask: str, valid: str) -> str:
 def _restored(graph: OnnxGraph, layer: Any, run: Run, mask: str, valid: str, total: str) -> Run:
     """Put gathered outputs back to their steps, with Keras' outputs at the masked ones.
 
-    Args:
-        graph: The graph to extend.
-        layer: The layer of the run.
-        run: Results over gathered steps.
-        mask: The mask, bool (B, T).
-        valid: The mask, int64 (B, T).
-        total: Number of steps that the mask leaves, int64 (B, 1).
+    `valid` is the mask as int64 (B, T), and `total` the number of steps that it leaves, (B, 1).
     """
     seen = graph.add("CumSum", valid, 1, exclusive=1 if layer.go_backwards else None)
     if layer.go_backwards:  # a masked step repeats the step after it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import keras
@@ -85,16 +86,12 @@ def _activation(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -
     return [replace(values[0], name=_activated(graph, layer, values[0].name))]
 
 
-def _elementwise(operator: str, **attributes: str) -> Writer:
-    """Make a writer of an operator whose attributes are attributes of the layer."""
-
-    def write(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-        given: dict[str, Any] = {
-            name: float(getattr(layer, own)) for name, own in attributes.items()
-        }
-        return [replace(values[0], name=graph.add(operator, values[0].name, **given))]
-
-    return write
+def _elementwise(
+    graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any, operator: str, **attributes: str
+) -> list[Value]:
+    """Write an operator whose attributes are attributes of the layer."""
+    given: dict[str, Any] = {name: float(getattr(layer, own)) for name, own in attributes.items()}
+    return [replace(values[0], name=graph.add(operator, values[0].name, **given))]
 
 
 def _relu(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
@@ -159,18 +156,21 @@ def _repeat(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> li
     return [Value(graph.add("Tile", name, [1, layer.n, 1]), 3)]
 
 
-def _merge(operator: str, divide: bool = False) -> Writer:
-    """Make a writer of an operator between all inputs; `divide` turns a sum into a mean."""
-
-    def write(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-        name = values[0].name
-        for value in values[1:]:
-            name = graph.add(operator, name, value.name)
-        if divide:
-            name = graph.add("Div", name, float32(len(values)))
-        return [Value(name, max(v.rank for v in values), _common_mask(layer, values))]
-
-    return write
+def _merge(
+    graph: OnnxGraph,
+    layer: Any,
+    values: Sequence[Value],
+    _: Any,
+    operator: str,
+    divide: bool = False,
+) -> list[Value]:
+    """Write an operator between all inputs; `divide` turns a sum into a mean."""
+    name = values[0].name
+    for value in values[1:]:
+        name = graph.add(operator, name, value.name)
+    if divide:
+        name = graph.add("Div", name, float32(len(values)))
+    return [Value(name, max(v.rank for v in values), _common_mask(layer, values))]
 
 
 def _concatenate(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
@@ -221,23 +221,21 @@ def _scaled(graph: OnnxGraph, value: Value, scale: Any, offset: Any) -> list[Val
     return [replace(value, name=graph.add("Add", name, float32(offset)))]
 
 
-def _pool(operator: str) -> Writer:
-    """Make a writer of a pooling over all steps."""
-
-    def write(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-        _require(layer, data_format="channels_last")
-        (value,) = values
-        keep = int(layer.keepdims)
-        rank = value.rank - 1 + keep
-        if operator == "ReduceMax" or value.mask is None:
-            return [Value(graph.add(operator, value.name, axes=[1], keepdims=keep), rank)]
-        shown = graph.add("Unsqueeze", value.mask, [2])
-        kept = graph.add("Where", shown, value.name, float32(0))
-        total = graph.add("ReduceSum", kept, [1], keepdims=keep)
-        count = graph.add("ReduceSum", graph.add("Cast", shown, to=FLOAT), [1], keepdims=keep)
-        return [Value(graph.add("Div", total, count), rank)]
-
-    return write
+def _pool(
+    graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any, operator: str
+) -> list[Value]:
+    """Write a pooling over all steps."""
+    _require(layer, data_format="channels_last")
+    (value,) = values
+    keep = int(layer.keepdims)
+    rank = value.rank - 1 + keep
+    if operator == "ReduceMax" or value.mask is None:
+        return [Value(graph.add(operator, value.name, axes=[1], keepdims=keep), rank)]
+    shown = graph.add("Unsqueeze", value.mask, [2])
+    kept = graph.add("Where", shown, value.name, float32(0))
+    total = graph.add("ReduceSum", kept, [1], keepdims=keep)
+    count = graph.add("ReduceSum", graph.add("Cast", shown, to=FLOAT), [1], keepdims=keep)
+    return [Value(graph.add("Div", total, count), rank)]
 
 
 def _conv(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
@@ -284,38 +282,29 @@ WRITERS: dict[type, Writer] = {
     K.Masking: _masking,
     K.Conv1D: _conv,
     K.MaxPooling1D: _max_pool,
-    K.GlobalMaxPooling1D: _pool("ReduceMax"),
-    K.GlobalAveragePooling1D: _pool("ReduceMean"),
+    K.GlobalMaxPooling1D: partial(_pool, operator="ReduceMax"),
+    K.GlobalAveragePooling1D: partial(_pool, operator="ReduceMean"),
     K.LayerNormalization: _layer_norm,
     K.BatchNormalization: _batch_norm,
     K.Rescaling: _rescaling,
     K.Activation: _activation,
     K.ReLU: _relu,
-    K.LeakyReLU: _elementwise("LeakyRelu", alpha="negative_slope"),
-    K.ELU: _elementwise("Elu", alpha="alpha"),
+    K.LeakyReLU: partial(_elementwise, operator="LeakyRelu", alpha="negative_slope"),
+    K.ELU: partial(_elementwise, operator="Elu", alpha="alpha"),
     K.Softmax: _softmax,
     K.Flatten: _flatten,
     K.Reshape: _reshape,
     K.Permute: _permute,
     K.RepeatVector: _repeat,
     K.Concatenate: _concatenate,
-    K.Add: _merge("Add"),
-    K.Subtract: _merge("Sub"),
-    K.Multiply: _merge("Mul"),
-    K.Maximum: _merge("Max"),
-    K.Minimum: _merge("Min"),
-    K.Average: _merge("Add", divide=True),
-    **dict.fromkeys(
-        (
-            K.Dropout,
-            K.SpatialDropout1D,
-            K.GaussianDropout,
-            K.GaussianNoise,
-            K.ActivityRegularization,
-            K.Identity,
-        ),
-        _same,
-    ),
+    K.Add: partial(_merge, operator="Add"),
+    K.Subtract: partial(_merge, operator="Sub"),
+    K.Multiply: partial(_merge, operator="Mul"),
+    K.Maximum: partial(_merge, operator="Max"),
+    K.Minimum: partial(_merge, operator="Min"),
+    K.Average: partial(_merge, operator="Add", divide=True),
+    **dict.fromkeys((K.Dropout, K.SpatialDropout1D, K.GaussianDropout, K.GaussianNoise), _same),
+    **dict.fromkeys((K.ActivityRegularization, K.Identity), _same),
 }
 """Every kind of layer that can be written, beside models inside of models and TimeDistributed."""
 

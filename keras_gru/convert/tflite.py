@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_gru.arguments import check_choice
+
 QUANTIZATIONS = (None, "float16", "int8")
 
 
@@ -34,10 +36,7 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
         ValueError: `quantize` is none of these, or the model has not been built.
         Exception: The converter's own, where an operation is not a builtin one.
     """
-    if quantize not in QUANTIZATIONS:
-        raise ValueError(
-            f"Argument `quantize` must be one of {QUANTIZATIONS}. Received: quantize={quantize!r}"
-        )
+    check_choice("quantize", quantize, QUANTIZATIONS)
     if not getattr(model, "inputs", None):
         raise ValueError(
             "Argument `model` must be a Sequential or functional model that has its inputs: build "
@@ -49,7 +48,12 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
         infer = functools.partial(model.__call__, training=False)
         archive.add_endpoint("serve", infer, input_signature=[_specs(model)])
         archive.write_out(directory, verbose=False)
-        content = _converted(directory, quantize)
+        converter = tf.lite.TFLiteConverter.from_saved_model(directory)
+        if quantize is not None:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        content = bytes(converter.convert())
     if path is not None:
         Path(path).write_bytes(content)
     return content
@@ -62,12 +66,3 @@ def _specs(model: Any) -> Any:
     return keras.tree.map_structure(
         lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype, name=tensor.name), inputs
     )
-
-
-def _converted(directory: str, quantize: str | None) -> bytes:
-    converter = tf.lite.TFLiteConverter.from_saved_model(directory)
-    if quantize is not None:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    if quantize == "float16":
-        converter.target_spec.supported_types = [tf.float16]
-    return bytes(converter.convert())

@@ -161,13 +161,13 @@ def _gamma_lambda(layer: Any) -> float | None:
 # Layers side by side -----------------------------------------------------------------------------
 
 
-def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Array, Array]:
+def adding_problem(batch: int = 16, steps: int = 50, seed: Any = 0) -> tuple[Array, Array]:
     """Draw the adding problem (Hochreiter & Schmidhuber 1997): the sum of two marked numbers.
 
     Args:
         batch: Number B of sequences.
         steps: Length T of a sequence, at least 2. One number of each half is marked.
-        seed: Seed of the draw.
+        seed: Seed of the draw, or a NumPy generator.
 
     Returns:
         Inputs (B, T, 2), a number in [−1, 1] and its mark; targets (B, 1).

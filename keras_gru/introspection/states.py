@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from keras_gru import functional
-from keras_gru.cell import GRUCell
+from keras_gru.cell import cell_of
 from keras_gru.missing_extra import naming_extra
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -172,12 +171,7 @@ def gates_over_time(
     Raises:
         ValueError: The layer is no GRU, or a shape does not fit.
     """
-    cell = getattr(layer, "cell", layer)
-    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
-        raise ValueError(
-            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
-            f"Received: {layer!r}"
-        )
+    cell = cell_of(layer)
     trajectory = run(layer, inputs, initial_state, mask)
     convention = functional.Convention(
         cell.reset_after,

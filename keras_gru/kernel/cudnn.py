@@ -23,10 +23,7 @@ Tensor = Any
 def obstacle(convention: Convention, dtype: tf.DType, refused: dict[str, bool]) -> str | None:
     """Name what keeps cuDNN from running a sequence, or return None if it can.
 
-    Args:
-        convention: Variant of the GRU.
-        dtype: Data type of the inputs.
-        refused: Names of features that cuDNN lacks, each with whether the layer asks for it.
+    `refused` names features that cuDNN lacks, each with whether the layer asks for it.
     """
     if not execution.on_gpu():
         return "no GPU"

@@ -115,7 +115,8 @@ def step(
         multiply = functools.partial(tf.tensordot, axes=1)
     elif isinstance(weights.recurrent[0], tuple):
         multiply = _product_by_columns
-    products, terms = [], []
+    products: list[Tensor] = []
+    terms: list[Tensor] = []
     for k, kernel in enumerate(weights.recurrent if reset_after else weights.recurrent[:-1]):
         a = multiply(h if recurrent_mask is None else h * recurrent_mask[k], kernel)
         products.append(a)
@@ -124,13 +125,15 @@ def step(
         terms.append(a)
     if not reset_after:
         terms.append(None)
-    of_state = in_pieces(tuple(terms), len(x))
     if len(x) == GATE_COUNT:
-        z = convention.recurrent_activation(x[0] + of_state[0])  # (1)
-        r = convention.recurrent_activation(x[1] + of_state[1])  # (2)
+        cut = GATE_COUNT - len(terms) + 1  # gates in the first product
+        terms = [*tf.split(terms[0], cut, -1), *terms[1:]] if cut > 1 else terms
+        z = convention.recurrent_activation(x[0] + terms[0])  # (1)
+        r = convention.recurrent_activation(x[1] + terms[1])  # (2)
     else:
-        z, r = tf.split(convention.recurrent_activation(x[0] + of_state[0]), 2, -1)  # (1), (2)
-    q = of_state[-1]
+        terms = list(in_pieces(tuple(terms), 2))
+        z, r = tf.split(convention.recurrent_activation(x[0] + terms[0]), 2, -1)  # (1), (2)
+    q = terms[-1]
     if reset_after:
         q = q if weights.candidate_bias is None else q + weights.candidate_bias
         g = convention.activation(x[-1] + r * q)  # (3a)
@@ -187,10 +190,6 @@ def step_backward(
         weights: Weights of `step`, each recurrent kernel transposed.
         convention: Variant of the GRU, the same as for `step`.
         recurrent_mask: Dropout masks of the state, the same as for `step`; or None.
-
-    Returns:
-        Gradients with respect to the previous state, the projected input, q, and with layer
-        normalisation the products and their gains.
     """
     z, r, g = saved[:GATE_COUNT]
     gate_derivative = DERIVATIVE_FROM_OUTPUT[convention.recurrent_activation]
@@ -268,13 +267,7 @@ def inverse_deviation(a: Tensor) -> Tensor:
 
 
 def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> Tensor:
-    """Compute γ ⊙ n of (38) for some gates side by side.
-
-    Args:
-        products: Products with centred kernels, (..., nU).
-        gain: γ of each of them, (nU,).
-        gates: Number n of gates side by side.
-    """
+    """Compute γ ⊙ n of (38) for `gates` gates side by side, (..., nU), with γ of each, (nU,)."""
     if gates == 1:
         return products * inverse_deviation(products) * gain
     apart = tf.reshape(products, [-1, gates, products.shape[-1] // gates])
@@ -286,10 +279,7 @@ def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> 
 def normalize_backward(delta: Tensor, a: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
     """Compute gradients of γ ⊙ n with respect to the product and, before the sum, to γ (39).
 
-    Args:
-        delta: Gradient of γ ⊙ n, (..., U).
-        a: Product with a centred kernel, (..., U).
-        gain: γ, (U,).
+    `delta` is the gradient of γ ⊙ n, (..., U), and `a` the product with a centred kernel.
     """
     s = inverse_deviation(a)
     n = a * s

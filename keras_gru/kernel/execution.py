@@ -35,73 +35,49 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
 
+from keras_gru.kernel.equations import Convention
 from keras_gru.kernel.loop import Shared
+from keras_gru.kernel.weights import Gates, PackedWeights
 
 Tensor = Any
 
-# The thresholds of the rule were tuned on two cores with AVX-512. Shapes are B,T,D,U; "recorded"
-# means that figures were kept. A threshold without figures rests on runs of the main grid in
-# docs/notes/layer_performance.md, which has the results of the whole rule, and those of a grid on
-# which it was not tuned. `python -m benchmarks.layer.thresholds` measures both alternatives of six
-# of them on the present machine; its results on a busy machine, where two threads rarely ran at the
-# same time, are given in ms as "busy".
+# Thresholds of the rule, tuned on two cores with AVX-512; docs/notes/layer_performance.md has what
+# was measured on either side of each, and `python -m benchmarks.layer.thresholds` measures six of
+# them on the present machine.
 
 # Least work for which a second block of rows gains more than its launch costs. Work is B·T·U·(U +
-# ELEMENTWISE): the recurrent products, and everything else expressed as further columns. Recorded,
-# one block and two, in ms: 32,100,64,128 (4.3 times that work) 3.1 and 2.1 in inference, 9.5 and
-# 5.8 to 6.8 in training; 64,200,128,256 29 and 23, 100 and 69 to 76; a launch .1. Neither the
-# threshold nor ELEMENTWISE was measured separately.
+# ELEMENTWISE): the recurrent products, and everything else expressed as further columns.
 SMALL_WORK = 1 << 24
 ELEMENTWISE = 50
 # If the number of rows is unknown, batches of up to this many rows with little work are one block.
-# Busy, inference of 100 steps, 32 features and 64 units padded to 16 rows, and to the next size: 4
-# rows 1.42 and .92, 8 rows 1.42 and .98, 12 rows 1.39 and 1.54, 16 rows 1.43 and 1.54. A program
-# for fewer rows, which costs .4 s, therefore pays off after some 900 batches.
 MOST_FEW_ROWS = 16
 # Up to this many rows with at least this many units, reading the weights dominates, and each block
-# would read them. Busy, inference of 50 steps and 32 features in one block and in two: 4 rows of
-# 128, 256, 384 and 512 units .63 and .72, 2.1 and 3.0, 2.6 and 3.5, 4.2 and 6.0; of 512 units 2, 6
-# and 8 rows 3.5 and 5.7, 7.0 and 6.9, 10.6 and 11.5.
+# would read them.
 FEW_ROWS = 4
 MANY_UNITS = 400
-# Assumed steps of a sequence of unknown length. A wrong assumption costs little; busy, inference of
-# 16 rows, 32 features and 64 units in one block and in two: 25 steps .72 and .78, 100 steps 1.36
-# and 1.44, 200 steps 2.31 and 2.36, 400 steps 4.44 and 4.49.
+# Assumed steps of a sequence of unknown length. A wrong assumption costs little.
 TYPICAL_STEPS = 100
 # Without XLA a block has a cost at every step. This is the least number of elements of the state
-# for which a second block gains more. Recorded, inference in ms with one and two blocks:
-# 32,100,64,128 (2¹² elements) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴)
-# 36.1 and 32.6.
+# for which a second block gains more.
 SMALL_PLAIN_STATE = 1 << 12
 # Number of units per feature from which XLA projects the inputs faster in the loop than before it,
-# since the result is much larger than the inputs. Busy, before the loop and in it: inference of
-# 16,200,D,128 with 8, 16 and 32 units per feature 4.8 and 5.2, 4.7 and 5.0, 4.6 and 4.9; training
-# of 4,100,16,512 190 and 154, of 8,100,8,256 16.5 and 15.8, of 32,100,2,64 4.6 and 5.1.
+# since the result is much larger than the inputs.
 UNITS_PER_FEATURE = 8
 # Number of features up to which the same holds if the state is not small: writing and reading the
-# result takes longer than many small products. Recorded: inference of 1,100,64,128 takes .43 rather
-# than .55 ms if projected before the loop; 64,200,128,256 gains in the loop.
+# result takes longer than many small products.
 FEW_FEATURES = 1 << 7
 SMALL_STATE = 1 << 11
 # Greatest number of elements of the state times units for which XLA takes longer to write the gates
-# of a step than to recompute those of all steps in one large product. Recorded above it: at 32 rows
-# of 128 units, writing takes 8 µs a step, and a product of that step alone 16.
+# of a step than to recompute those of all steps in one large product.
 MAX_RECALLED_WORK = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step; a power of
-# two. Recorded at 1, 2, 4 and 8 for one masked row of 50 steps and 64 units: .67, .59, .55 and .49
-# ms.
+# two.
 UNROLL = 8
 # Steps per iteration of an inference in an export, where every node delays the first answer.
-# Recorded at 1, 2, 4 and 8 with the same request, relative to Keras' layer: .58, .47, .44 and .42
-# of its time; loading and the first answer in a session take 1.3, 1.0, 1.1 and 1.4 times as long
-# (`benchmarks.first_answer`), all with the inputs projected before the loop.
 EXPORT_UNROLL = 4
 # Steps per iteration if XLA projects the inputs in the loop and keeps nothing for a backward pass.
-# Recorded: 2 is best or equal nearly everywhere, 4 is equal, 8 takes 2 to 4 times as long to
-# compile.
 PROJECTING_UNROLL = 2
-# Blocks of rows of a plain graph, fixed because an export may move to any machine. Recorded: four
-# on two cores are slower than two.
+# Blocks of rows of a plain graph, fixed because an export may move to any machine.
 PLAIN_BLOCKS = 2
 
 # Sizes to which steps and rows are padded.
@@ -133,31 +109,23 @@ _portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
 
 
 class Plan(NamedTuple):
-    """The plan of a run over a sequence.
-
-    Attributes:
-        compiled: Whether XLA compiles the loop, in a function of its own or with what is around it.
-        nested: Whether each block of rows is a call of a function.
-        blocks: Number of blocks of rows.
-        unroll: Steps per iteration of the loop.
-        project_in_loop: Whether the inputs are projected step by step.
-        recall: Whether the backward pass computes the gates anew, those of all steps at once,
-            instead of reading what the forward pass wrote down step by step.
-        target: Runtime that the graph is exported for, see `export_target`, or None.
-    """
+    """The plan of a run over a sequence."""
 
     compiled: bool
+    """Whether XLA compiles the loop, in a function of its own or with what is around it."""
     nested: bool
+    """Whether each block of rows is a call of a function."""
     blocks: int
+    """Number of blocks of rows."""
     unroll: int
+    """Steps per iteration of the loop."""
     project_in_loop: bool
+    """Whether the inputs are projected step by step."""
     recall: bool
+    """Whether the backward pass computes the gates anew, those of all steps at once, instead of
+    reading what the forward pass wrote down step by step."""
     target: str | None
-
-    @property
-    def compiles_blocks(self) -> bool:
-        """True if XLA compiles each block of rows on its own."""
-        return self.nested and self.compiled
+    """Runtime that the graph is exported for, see `export_target`, or None."""
 
     def for_inference(self) -> Plan:
         """Return the plan of a forward pass that no backward pass follows."""
@@ -170,15 +138,31 @@ class Plan(NamedTuple):
         return self._replace(nested=False, unroll=1)
 
 
+class Operands(NamedTuple):
+    """Tensors for which a sequence has gradients; shapes as in `functional.sequence`."""
+
+    inputs: Tensor
+    initial_state: Tensor
+    weights: PackedWeights
+
+
+class Options(NamedTuple):
+    """Masks and settings of a sequence, for which there are no gradients."""
+
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+    input_mask: Gates | None
+    convention: Convention
+    go_backwards: bool
+    plan: Plan
+
+
 def choose_plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:
     """Choose how to run a sequence.
 
-    Args:
-        path: `"auto"` or `"fused"` for the rule of this module, or the path to take.
-        rows: Batch size B, or None if unknown.
-        steps: Number of steps T, or None if unknown.
-        features: Size D of the inputs.
-        units: Size U of the state.
+    The path is `"auto"` or `"fused"` for the rule of this module, or the path to take; rows and
+    steps are None if they are unknown.
 
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
@@ -189,8 +173,16 @@ def choose_plan(path: str, rows: int | None, steps: int | None, features: int, u
     avoided = path == "plain" or steps == 1 or eager or target is not None
     compiles = (path == "xla" or not avoided) and not inside and _xla_works()
     compiled = inside or compiles
-    large = steps != 1 and (rows is None or _is_large(rows, steps, units, compiled))
-    in_loop = large and (not compiled or _projects_in_loop(rows, features, units))
+    large = steps != 1  # worth cutting into blocks of rows
+    if rows is not None and compiled:
+        work = rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE)
+        large &= work >= SMALL_WORK and not (rows <= FEW_ROWS and units >= MANY_UNITS)
+    elif rows is not None:
+        large &= rows * units >= SMALL_PLAIN_STATE
+    recalled = rows is not None and rows * units**2 <= MAX_RECALLED_WORK
+    small = recalled or (rows is not None and rows * units <= SMALL_STATE)
+    wider = units >= UNITS_PER_FEATURE * features
+    in_loop = large and (not compiled or wider or (not small and features <= FEW_FEATURES))
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     unroll = 1
@@ -202,7 +194,7 @@ def choose_plan(path: str, rows: int | None, steps: int | None, features: int, u
         blocks=blocks if parallel and large and not on_gpu() else 1,
         unroll=unroll,
         project_in_loop=in_loop,
-        recall=compiled and not in_loop and rows is not None and _is_recalled(rows, units),
+        recall=compiled and not in_loop and recalled,
         target=target,
     )
 
@@ -218,32 +210,10 @@ def plain_blocks(rows: Any, units: int) -> Any:
     return tf.where(large, PLAIN_BLOCKS, 1)
 
 
-def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
-    """Tell whether a batch is worth cutting into blocks of rows."""
-    if not compiled:
-        return rows * units >= SMALL_PLAIN_STATE
-    if rows <= FEW_ROWS and units >= MANY_UNITS:
-        return False
-    return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
-
-
 def rows_of_one_block(units: int) -> int:
     """Return the rows up to which a batch of unknown size is one block; a power of two."""
     rows = SMALL_WORK // (TYPICAL_STEPS * units * (units + ELEMENTWISE))
     return 1 << (min(max(rows, 1), MOST_FEW_ROWS).bit_length() - 1)
-
-
-def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
-    """Tell whether XLA projects the inputs of a large batch faster step by step."""
-    if units >= UNITS_PER_FEATURE * features:
-        return True
-    small = rows is not None and (rows * units <= SMALL_STATE or _is_recalled(rows, units))
-    return not small and features <= FEW_FEATURES
-
-
-def _is_recalled(rows: int, units: int) -> bool:
-    """Tell whether XLA recomputes the gates faster than it writes them."""
-    return rows * units**2 <= MAX_RECALLED_WORK
 
 
 def cores() -> int:
@@ -267,25 +237,22 @@ def on_gpu() -> bool:
 
 
 class Extent(NamedTuple):
-    """Size of a batch, and how it is cut.
-
-    Attributes:
-        rows: B, an int where it is known, else a scalar tensor.
-        steps: T, the same.
-        block_rows: Rows of a block; unless `pads_rows`, at most that.
-        capacity: Steps of a block.
-        blocks: Number of blocks.
-        pads_rows: Whether rows are filled up to `block_rows` in every block.
-        pads_steps: Whether steps are filled up to `capacity`.
-    """
+    """Size of a batch, and how it is cut."""
 
     rows: Any
+    """B, an int where it is known, else a scalar tensor."""
     steps: Any
+    """T, the same."""
     block_rows: Any
+    """Rows of a block; unless `pads_rows`, at most that."""
     capacity: Any
+    """Steps of a block."""
     blocks: int
+    """Number of blocks."""
     pads_rows: bool
+    """Whether rows are filled up to `block_rows` in every block."""
     pads_steps: bool
+    """Whether steps are filled up to `capacity`."""
 
     @classmethod
     def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
@@ -299,7 +266,7 @@ class Extent(NamedTuple):
             )
         block_rows = (rows + plan.blocks - 1) // plan.blocks
         pads_rows = pads_steps = False
-        if plan.compiles_blocks:
+        if plan.nested and plan.compiled:
             block_rows = _padded_rows(rows, block_rows, units) if unknown_rows else block_rows
             pads_rows = unknown_rows or rows % plan.blocks > 0
             pads_steps = unknown_steps or _is_one_of_many(steps, (inputs.shape[-1], plan))
@@ -312,18 +279,17 @@ class Extent(NamedTuple):
         This holds only in XLA: without a step, TensorFlow's executor has no states to stack.
         """
         steps = tf.convert_to_tensor(self.steps)
-        if isinstance(self.rows, int) or not (self.pads_rows and plan.compiles_blocks):
+        compiled = plan.nested and plan.compiled
+        if isinstance(self.rows, int) or not (self.pads_rows and compiled):
             return [steps] * self.blocks
         firsts = [block * self.block_rows for block in range(1, self.blocks)]
         return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
-        """Cut values into those of each block.
+        """Cut values with the batch axis first into those of each block.
 
-        Args:
-            values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
-                all blocks get.
-            timed: Whether the second axis is time, to be filled up.
+        Tuples are cut one by one; scalars and None go to all blocks. `timed` values have time as
+        their second axis, to be filled up.
         """
         if isinstance(values, tuple):
             parts = zip(*(self.cut(value, timed) for value in values), strict=True)
@@ -384,20 +350,14 @@ def block_call(
 
     A nested call is a function of its own, shared by all equal calls: a graph holds its body once,
     however many layers, directions and signatures call it. A function that XLA compiles is traced
-    once for batches of all sizes.
-
-    Args:
-        plan: Plan of the sequence.
-        function: Function to call.
-        tensors: Tensors that the function takes first, alone, in tuples or None.
-        *options: Further arguments of the function.
+    once for batches of all sizes. Tensors stand alone, in tuples or as None.
     """
     if not plan.nested:
         return functools.partial(function, *tensors, *options)
     specs = []
     for part in tensors:
         exact = isinstance(part, Shared) or not plan.compiled
-        specs.append(tf.nest.map_structure(_spec if exact else _any, part))
+        specs.append(tf.nest.map_structure(functools.partial(_spec, exact=exact), part))
     nested = _function(function, tuple(specs), options, plan.compiled or None)
     return functools.partial(nested, *present(tensors))
 
@@ -440,17 +400,12 @@ def in_this_graph(structure: Any) -> Any:
     return tf.nest.map_structure(local, structure)
 
 
-def _spec(value: Tensor | None) -> tf.TensorSpec | None:
-    return None if value is None else tf.TensorSpec(value.shape, value.dtype)
-
-
-def _any(value: Tensor | None) -> tf.TensorSpec | None:
-    """Return a spec for any batch size: only the last axis is fixed, and none of a mask."""
-    if value is None:
-        return None
-    rank = value.shape.rank
+def _spec(value: Tensor | None, exact: bool) -> tf.TensorSpec | None:
+    """Return a spec of these sizes or any: then only the last axis is fixed, and none of a mask."""
+    if value is None or exact:
+        return None if value is None else tf.TensorSpec(value.shape, value.dtype)
     known = () if value.dtype == tf.bool else value.shape[-1:]
-    return tf.TensorSpec([None] * (rank - len(known)) + list(known), value.dtype)
+    return tf.TensorSpec([None] * (value.shape.rank - len(known)) + list(known), value.dtype)
 
 
 def _bucket(size: Any, sizes: list[int]) -> Any:

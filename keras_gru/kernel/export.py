@@ -23,7 +23,7 @@ import keras
 import tensorflow as tf
 
 from keras_gru.kernel.equations import Convention, project, step
-from keras_gru.kernel.execution import Plan, block_call, plain_blocks
+from keras_gru.kernel.execution import Operands, Options, block_call, plain_blocks
 from keras_gru.kernel.loop import Rows, batch_major, kept_in_part
 from keras_gru.kernel.weights import (
     PackedWeights,
@@ -45,36 +45,17 @@ _CLOSING = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
 _BOUNDED_ACTIVATIONS = (*_CLOSING, keras.activations.tanh)
 
 
-def run(
-    rows: Rows,
-    packed: PackedWeights,
-    convention: Convention,
-    go_backwards: bool,
-    keep_outputs: bool,
-    plan: Plan,
-) -> tuple[Tensor, Tensor | None]:
-    """Run from the initial state over all steps.
-
-    Args:
-        rows: The whole batch, with inputs (B, T, D) and without a recurrent mask.
-        packed: Packed weights.
-        convention: Variant of the GRU.
-        go_backwards: Whether to run from the last step to the first.
-        keep_outputs: Whether the states of all steps are wanted.
-        plan: Plan of the sequence, of which `unroll` is read.
+def run(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Tensor, Tensor | None]:
+    """Run from the initial state over all steps; of the plan, `unroll` is read.
 
     Returns:
         The final state (B, U) and, if wanted, the states of all steps (B, T, U).
     """
+    packed, convention, go_backwards = operands.weights, options.convention, options.go_backwards
     if _closes(convention) and convention.update_gate == "keep":
         # With this, the activation returns 1 − z.
-        kernel, recurrent_kernel, bias, gain = packed
-        packed = PackedWeights(
-            with_opposite_gate(kernel),
-            with_opposite_gate(recurrent_kernel),
-            None if bias is None else with_opposite_gate(bias),
-            gain,
-        )
+        opposite = map(with_opposite_gate, packed[:3])
+        packed = PackedWeights._make([*opposite, packed.layer_norm_gain])
         convention = dataclasses.replace(convention, update_gate="replace")
 
     def in_order(values: Tensor | None) -> Tensor | None:
@@ -85,18 +66,16 @@ def run(
     # Normalisation takes more operations than a product, so there are as few pieces as possible.
     normalized = packed.layer_norm_gain is not None and convention.reset_after
     projection, weights = split_weights(packed, convention.reset_after, 1 if normalized else 2)
-    rows = rows._replace(
-        inputs=in_order(rows.inputs), mask=in_order(rows.mask), zoneout=in_order(rows.zoneout)
+    rows = Rows(
+        inputs=in_order(operands.inputs),
+        initial_state=wide(operands.initial_state),
+        mask=in_order(options.mask),
+        zoneout=in_order(wide(options.zoneout)),
+        recurrent_mask=None,
     )
-    tensors = (
-        rows,
-        projection,
-        weights._replace(recurrent=tuple(map(columns, weights.recurrent))),
-    )
-    shared = plan._replace(nested=True)
-    final, outputs = block_call(
-        shared, _run_blocks, tensors, convention, plan.unroll, keep_outputs
-    )()
+    in_columns = weights._replace(recurrent=tuple(map(columns, weights.recurrent)))
+    tensors, plan = (rows, projection, in_columns), options.plan._replace(nested=True)
+    final, outputs = block_call(plan, _run_blocks, tensors, convention, plan.unroll, keep_outputs)()
     return final, in_order(outputs)
 
 
@@ -238,13 +217,8 @@ def _projector(
 
     Without steps to close, the inputs come from two products, which saves cutting the result of
     one. They are not computed for all iterations at once, as a large batch would pass through
-    memory repeatedly.
-
-    Args:
-        x: Inputs (count, size, B, D).
-        valid: bool (count, size, B), or (count, size, 1) if it is the same for all rows, or None.
-        projection: Weights of the projection.
-        h0: Initial state (B, U).
+    memory repeatedly. `x` is (count, size, B, D), and `valid` bool (count, size, B), or (…, 1) if
+    it is the same for all rows.
 
     Returns:
         Function from i to (size, B, 3U), whole or cut into (size, B, 2U) and (size, B, U).
@@ -288,36 +262,28 @@ def _closes(convention: Convention) -> bool:
     )
 
 
-def scan(
-    rows: Rows,
-    packed: PackedWeights,
-    convention: Convention,
-    go_backwards: bool,
-    keep_outputs: bool,
-    plan: Plan,
-) -> tuple[Tensor, Tensor | None]:
+def scan(operands: Operands, options: Options, keep_outputs: bool) -> tuple[Tensor, Tensor | None]:
     """Run from the initial state over all steps, in a loop that converters can read.
 
     Converters read one `While` without functions or conditionals, in which every iteration writes
     one state, beginning with the first. So each step is an iteration, and reversed order means
     reading from the end. TensorFlow Lite has arrays only for states of a known size; other states
-    are written into one tensor. Arguments and results are those of `run`; of the plan only `target`
-    is used.
+    are written into one tensor. Results are those of `run`; of the plan only `target` is used.
     """
-    projection, weights = split_weights(packed, convention.reset_after)
-    h0 = rows.initial_state
-    in_tensor = plan.target == "litert" and h0.shape[0] is None
-    inputs = batch_major(rows.inputs)
+    convention, go_backwards = options.convention, options.go_backwards
+    h0, mask, zoneout = wide(operands.initial_state), options.mask, wide(options.zoneout)
+    projection, weights = split_weights(operands.weights, convention.reset_after)
+    in_tensor = options.plan.target == "litert" and h0.shape[0] is None
+    inputs = batch_major(operands.inputs)
     steps = inputs.shape[0] or tf.shape(inputs)[0]
     projected = project(inputs, *projection)
-    valid = None if rows.mask is None else tf.expand_dims(tf.transpose(rows.mask), -1)
-    by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
-    shares = batch_major(rows.zoneout) if by_step else None
+    valid = None if mask is None else tf.expand_dims(tf.transpose(mask), -1)
+    shares = batch_major(zoneout) if zoneout is not None and zoneout.shape.rank > 0 else None
 
     def take_step(i: Tensor, h: Tensor, outputs: Any) -> Any:
         t = steps - 1 - i if go_backwards else i
         h_new, _ = step(in_pieces(tf.gather(projected, t), 2), h, weights, convention)
-        share = rows.zoneout if shares is None else tf.gather(shares, t)
+        share = zoneout if shares is None else tf.gather(shares, t)
         h = kept_in_part(h, h_new, None if valid is None else tf.gather(valid, t), share)
         h.set_shape(h0.shape)
         return i + 1, h, tuple(write(output, i, h) for output in outputs)

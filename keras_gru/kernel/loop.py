@@ -9,6 +9,8 @@ also if the loop runs from its end to its start. Numbers in parentheses are thos
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,22 +29,19 @@ Tensor = Any
 
 
 class Rows(NamedTuple):
-    """Tensors that belong to the rows of a batch; all but scalars have the batch axis first.
-
-    Attributes:
-        inputs: Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
-            `Shared.input_gain` those without gain and bias.
-        initial_state: State before the first step, (B, U).
-        mask: bool (B, T), or None. Where false the state is kept (5).
-        zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
-        recurrent_mask: Dropout masks of the state, one (B, U) per gate, or None.
-    """
+    """Tensors that belong to the rows of a batch; all but scalars have the batch axis first."""
 
     inputs: Tensor
+    """Inputs (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
+    `Shared.input_gain` those without gain and bias."""
     initial_state: Tensor
+    """State before the first step, (B, U)."""
     mask: Tensor | None
+    """bool (B, T), or None. Where false the state is kept (5)."""
     zoneout: Tensor | None
+    """Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None."""
     recurrent_mask: Gates | None
+    """Dropout masks of the state, one (B, U) per gate, or None."""
 
 
 class Order(NamedTuple):
@@ -50,62 +49,47 @@ class Order(NamedTuple):
 
     XLA compiles each scalar that a loop computes as a kernel of its own, which takes it 10 to 20
     ms.
-
-    Attributes:
-        first: Step taken first.
-        previous: The step before it in this direction, which is outside of the sequence.
-        after: Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0.
     """
 
     first: Tensor
+    """Step taken first."""
     previous: Tensor
+    """The step before it in this direction, which is outside of the sequence."""
     after: Tensor
-
-    @classmethod
-    def of(cls, steps: Tensor, direction: int) -> Order:
-        """Return the order of this many steps in a direction, 1 or -1."""
-        if direction > 0:
-            return cls(tf.constant(0), tf.constant(-1), tf.constant(1))
-        return cls(steps - 1, steps, tf.constant(0))
+    """Offset in `Trajectory.states` of the state after a step: 1 or, going backwards, 0."""
 
 
 class Shared(NamedTuple):
-    """Tensors that all rows share.
-
-    Attributes:
-        steps: Number of steps to take, a scalar; sequences may be longer.
-        order: 1, or -1 from the last step to the first; or an `Order`.
-        weights: Weights of a step.
-        kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
-        projection_bias: Bias (3U,) of the projection, with `kernel` or `input_gain`, or None.
-        input_gain: Gain (3U,) of layer normalisation, of inputs projected by a centred kernel.
-    """
+    """Tensors that all rows share."""
 
     steps: Tensor
+    """Number of steps to take, a scalar; sequences may be longer."""
     order: int | Order
+    """1, or -1 from the last step to the first; or an `Order`."""
     weights: StepWeights
+    """Weights of a step."""
     kernel: Tensor | None
+    """Packed input kernel (D, 3U), to project the inputs step by step, or None."""
     projection_bias: Tensor | None
+    """Bias (3U,) of the projection, with `kernel` or `input_gain`, or None."""
     input_gain: Tensor | None
+    """Gain (3U,) of layer normalisation, of inputs projected by a centred kernel."""
 
 
 class Trajectory(NamedTuple):
-    """Results of a forward pass.
-
-    Attributes:
-        final: State after the last step, (B, U).
-        outputs: State after each step, (B, T, U), or None.
-        states: States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going
-            backwards, at t + 1 and t.
-        saved: Second result of `step` for all steps, (T, B, U) each; or none.
-        projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
-    """
+    """Results of a forward pass."""
 
     final: Tensor | None
+    """State after the last step, (B, U)."""
     outputs: Tensor | None
+    """State after each step, (B, T, U), or None."""
     states: Tensor | None
+    """States (T + 1, B, U), or None: before and after step t at t and t + 1 or, going backwards,
+    at t + 1 and t."""
     saved: tuple[Tensor, ...]
+    """Second result of `step` for all steps, (T, B, U) each; or none."""
     projected: Tensor | None = None
+    """`Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None."""
 
 
 def forward(
@@ -118,18 +102,11 @@ def forward(
     keep_states: bool,
     keep_saved: bool,
 ) -> Trajectory:
-    """Run from the initial state over `shared.steps` steps.
+    """Run one block of rows from the initial state over `shared.steps` steps.
 
-    Args:
-        rows: Rows of one block.
-        shared: Tensors that the block shares with others.
-        convention: Variant of the GRU.
-        compiled: Whether the loop is written for XLA, which wants one slice per gate; else for
-            TensorFlow's executor, which wants few operations.
-        unroll: Steps per iteration of the loop.
-        keep_outputs: Whether to leave `Trajectory.outputs`.
-        keep_states: Whether to leave `Trajectory.states`.
-        keep_saved: Whether to leave `Trajectory.saved`.
+    `compiled` tells whether the loop is written for XLA, which wants one slice per gate, or for
+    TensorFlow's executor, which wants few operations. The last three arguments tell which fields
+    of the trajectory to leave.
     """
     h0, order = rows.initial_state, shared.order
     capacity = tf.shape(rows.inputs)[1]
@@ -146,10 +123,10 @@ def forward(
         share = None if rows.zoneout is None else share_at(rows.zoneout, t)
         h_new = kept_in_part(h, h_new, valid, share)
         h_new.set_shape(h0.shape)
-        states = tuple([array.write(t + after, h_new) for array in states])
+        if states:
+            states = (states[0].write(t + after, h_new),)
         if keep_saved:
-            pairs = zip(saved, values, strict=True)
-            saved = tuple([array.write(t, value) for array, value in pairs])
+            saved = tuple(map(tf.TensorArray.write, saved, itertools.repeat(t), values))
         return h_new, states, saved
 
     if tf.get_static_value(shared.steps) == 1 and not (keep_states or keep_saved):  # streaming
@@ -161,11 +138,11 @@ def forward(
             first = order.previous + after
         else:
             first = shared.steps if order < 0 else 0
-        states = (state_array(capacity + 1, h0).write(first, h0),)
+        states = (state_arrays(1, capacity + 1, h0)[0].write(first, h0),)
     elif keep_outputs:
-        states = (state_array(capacity, h0),)
+        states = state_arrays(1, capacity, h0)
     count = 3 + (3 if shared.input_gain is not None else convention.reset_after)  # as `step` saves
-    saved = tuple([state_array(capacity, h0) for _ in range(count if keep_saved else 0)])
+    saved = state_arrays(count if keep_saved else 0, capacity, h0)
     final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), unroll, order)
     stacked: Any = states[0].stack() if states else None
     outputs = stacked
@@ -178,34 +155,31 @@ def forward(
         final=final,
         outputs=batch_major(outputs) if keep_outputs else None,
         states=stacked if keep_states else None,
-        saved=tuple([array.stack() for array in saved]),
+        saved=tuple(map(tf.TensorArray.stack, saved)),
     )
 
 
 class Deltas(NamedTuple):
-    """Gradients of a loss with respect to the inputs of the steps; zero where masked.
-
-    Attributes:
-        x: δa_z, δa_r and δa_g, (T, B, U) each.
-        q: δq with the reset gate after the matmul, (T, B, U), else None; with layer normalisation
-            its sum over the steps, (1, B, U).
-        initial_state: Gradient with respect to the state before the steps, (B, U).
-        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
-            candidate's recurrent kernel multiplied.
-        normalized_inputs: Gradients with respect to the products of the inputs and the centred
-            kernel, (T, B, U) each, with layer normalisation; else None.
-        normalized_states: Gradients with respect to the products of the states and the centred
-            recurrent kernel, (T, B, U) each, with layer normalisation; else None.
-        gain: Gradient of the gains, (2, 3U), with layer normalisation; else None.
-    """
+    """Gradients of a loss with respect to the inputs of the steps; zero where masked."""
 
     x: Gates
+    """δa_z, δa_r and δa_g, (T, B, U) each."""
     q: Tensor | None
+    """δq with the reset gate after the matmul, (T, B, U), else None; with layer normalisation its
+    sum over the steps, (1, B, U)."""
     initial_state: Tensor
+    """Gradient with respect to the state before the steps, (B, U)."""
     reset_states: Tensor | None
+    """r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the candidate's
+    recurrent kernel multiplied."""
     normalized_inputs: Gates | None = None
+    """Gradients with respect to the products of the inputs and the centred kernel, (T, B, U) each,
+    with layer normalisation; else None."""
     normalized_states: Gates | None = None
+    """Gradients with respect to the products of the states and the centred recurrent kernel,
+    (T, B, U) each, with layer normalisation; else None."""
     gain: Tensor | None = None
+    """Gradient of the gains, (2, 3U), with layer normalisation; else None."""
 
 
 def backward(
@@ -238,7 +212,7 @@ def backward(
     def take_step(t: Tensor, state: Any) -> Any:
         dh, arrays, sums = state
         # tf.gather, not v[t]: see `run_steps`.
-        saved, h = tuple([tf.gather(v, t) for v in kept]), tf.gather(before, t)
+        saved, h = tuple(map(tf.gather, kept, itertools.repeat(t))), tf.gather(before, t)
         if d_outputs is not None:
             dh += tf.gather(d_outputs, t, axis=1)  # (6)
         dh_kept = None if rows.zoneout is None else dh * share_at(rows.zoneout, t)
@@ -257,17 +231,16 @@ def backward(
                 for some in (deltas, added)
             )
         dh_previous.set_shape(d_final.shape)
-        arrays = tuple([a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True)])
-        sums = tuple([so_far + one for so_far, one in zip(sums, added, strict=True)])
-        return dh_previous, arrays, sums
+        arrays = tuple(map(tf.TensorArray.write, arrays, itertools.repeat(t), deltas))
+        return dh_previous, arrays, tuple(map(operator.add, sums, added))
 
     capacity = tf.shape(kept[0])[0]
-    arrays = tuple([state_array(capacity, d_final) for _ in kept])
+    arrays = state_arrays(len(kept), capacity, d_final)
     sums = (tf.zeros_like(d_final),) * (3 + convention.reset_after) if normalized else ()
     dh0, arrays, sums = run_steps(
         shared.steps, take_step, (d_final, arrays, sums), unroll, shared.order
     )
-    stacked = [array.stack() for array in arrays]
+    stacked = list(map(tf.TensorArray.stack, arrays))
     x, more = Gates(*stacked[:GATE_COUNT]), stacked[GATE_COUNT:]
     mask = None if rows.mask is None else tf.transpose(rows.mask)
     reset_states = None
@@ -299,7 +272,7 @@ def recall(
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, convention, masks)
-    return tuple([tf.reshape(v, [steps, batch, units]) for v in saved])
+    return tuple(map(tf.reshape, saved, itertools.repeat([steps, batch, units])))
 
 
 def run_steps(
@@ -312,12 +285,7 @@ def run_steps(
     same reason `tf.gather` is used in place of slices. With an `Order`, the next step follows from
     the last two.
 
-    Args:
-        steps: Number of steps, a scalar.
-        take_step: Function from the step t and the state before it to the state after it.
-        state: State before the first step taken.
-        unroll: Steps per iteration.
-        order: 1, or -1 from the last step to the first; or an `Order`.
+    `take_step` is a function from the step t and the state before it to the state after it.
     """
     counts = (unroll, 1) if unroll > 1 else (1,)
     if isinstance(order, Order):
@@ -353,14 +321,7 @@ def run_steps(
 
 
 def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
-    """Apply mask and zoneout to the new state (B, U).
-
-    Args:
-        h: State before the step.
-        h_new: State after it.
-        valid: bool (B, 1): where false the state is kept, or None.
-        share: Share of the old state that each unit keeps, (B, U), a scalar, or None.
-    """
+    """Keep a share of the old state (B, U), and all of it where `valid`, bool (B, 1), is False."""
     if share is not None:
         h_new = share * h + (1 - share) * h_new
     return h_new if valid is None else tf.where(valid, h_new, h)  # (5)
@@ -388,9 +349,14 @@ def share_at(zoneout: Tensor, t: Tensor) -> Tensor:
     return tf.gather(zoneout, t, axis=1) if zoneout.shape.rank else zoneout
 
 
-def state_array(size: Tensor, like: Tensor) -> tf.TensorArray:
-    """Make an array of `size` tensors like the given one."""
-    return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)
+def state_arrays(count: int, size: Tensor, like: Tensor) -> tuple[tf.TensorArray, ...]:
+    """Make some arrays of `size` tensors like the given one."""
+    return tuple(
+        [
+            tf.TensorArray(like.dtype, size, element_shape=like.shape, clear_after_read=False)
+            for _ in range(count)
+        ]
+    )
 
 
 def normalized_inputs(inputs: Tensor, shared: Shared) -> Tensor:
@@ -419,7 +385,9 @@ def _input_reader(rows: Rows, shared: Shared, compiled: bool) -> Callable[[Tenso
     size = tf.stack([batch, 1, units])
 
     def read_slices(t: Tensor) -> Pieces:
-        z, r, g = (tf.slice(inputs, tf.stack([0, t, k * units]), size) for k in range(GATE_COUNT))
+        z = tf.slice(inputs, tf.stack([0, t, 0]), size)
+        r = tf.slice(inputs, tf.stack([0, t, units]), size)
+        g = tf.slice(inputs, tf.stack([0, t, 2 * units]), size)
         return tf.squeeze(z, 1), tf.squeeze(r, 1), tf.squeeze(g, 1)
 
     return read_slices

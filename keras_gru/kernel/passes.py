@@ -11,17 +11,19 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.ops import gradient_registry
 
 from keras_gru.kernel import export
-from keras_gru.kernel.equations import Convention, project, step
+from keras_gru.kernel.equations import project, step
 from keras_gru.kernel.execution import (
     CONVERTED_RUNTIMES,
     SMALL_BLOCK_STATE,
     Extent,
+    Operands,
+    Options,
     Plan,
     block_call,
     filled,
@@ -43,7 +45,6 @@ from keras_gru.kernel.weights import (
     GATE_COUNT,
     NARROW_DTYPES,
     Gates,
-    PackedWeights,
     Projection,
     split_gates,
     split_weights,
@@ -53,39 +54,13 @@ from keras_gru.kernel.weights import (
 Tensor = Any
 
 
-class Operands(NamedTuple):
-    """Tensors for which a sequence has gradients; shapes as in `functional.sequence`."""
-
-    inputs: Tensor
-    initial_state: Tensor
-    weights: PackedWeights
-
-
-class Options(NamedTuple):
-    """Masks and settings of a sequence, for which there are no gradients."""
-
-    mask: Tensor | None
-    zoneout: Tensor | None
-    recurrent_mask: Gates | None
-    input_mask: Gates | None
-    convention: Convention
-    go_backwards: bool
-    plan: Plan
-
-
 def infer(
     operands: Operands, options: Options, keep_outputs: bool, extent: Extent | None = None
 ) -> tuple[Tensor, ...]:
     """Run forward, keeping nothing for a backward pass.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        keep_outputs: Whether the states of all steps are wanted.
-        extent: Extent of the operands with the plan for inference, or None if it is still unknown.
-
-    Returns:
-        Outputs (B, T, U) if wanted, and the final state, wide.
+    The extent is that of the plan for inference, or None if it is still unknown. Returns outputs
+    (B, T, U) if wanted, and the final state, wide.
     """
     plan = options.plan.for_inference()
     masked_gates = options.recurrent_mask is not None or options.input_mask is not None
@@ -95,16 +70,7 @@ def infer(
         runs = run_forward(operands, options, extent, keep_outputs, False)
         return joined(runs, options, extent, keep_outputs, operands.inputs.dtype)
     run = export.scan if plan.target in CONVERTED_RUNTIMES else export.run
-    final, outputs = run(
-        Rows(
-            operands.inputs, wide(operands.initial_state), options.mask, wide(options.zoneout), None
-        ),
-        operands.weights,
-        options.convention,
-        options.go_backwards,
-        keep_outputs,
-        plan,
-    )
+    final, outputs = run(operands, options._replace(plan=plan), keep_outputs)
     return (tf.cast(outputs, operands.inputs.dtype), final) if keep_outputs else (final,)
 
 
@@ -115,15 +81,7 @@ def run_forward(
     keep_outputs: bool,
     keep_saved: bool,
 ) -> list[Trajectory]:
-    """Run each block of rows forward.
-
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        extent: Size of the batch.
-        keep_outputs: Whether the states of all steps are wanted.
-        keep_saved: Whether a backward pass may follow.
-    """
+    """Run each block of rows forward; with `keep_saved` a backward pass may follow."""
     plan, inputs = options.plan, operands.inputs
     shared, (kernel, bias, gain) = _shared_by_rows(operands, options, extent)
     if shared.kernel is None:  # all rows at once, so that the blocks then start together
@@ -137,7 +95,7 @@ def run_forward(
     small = isinstance(extent.rows, int) and (
         extent.rows * operands.initial_state.shape[-1] <= SMALL_BLOCK_STATE // 2
     )
-    shares = keep_saved and plan.compiles_blocks and not small
+    shares = keep_saved and plan.nested and plan.compiled and not small
     later = keep_outputs and (extent.blocks > 1 or shares)
     keep = keep_outputs and not later, keep_saved or later, keep_saved and not recall
     again = recall or (keep_saved and gain is not None)
@@ -187,13 +145,8 @@ def gradients(
 ) -> list[Tensor]:
     """Compute gradients in the order of the given operands; they are differentiable in turn.
 
-    Args:
-        operands: Operands of `run_forward`.
-        options: Options of `run_forward`.
-        extent: Extent of `run_forward`.
-        runs: Results of `run_forward` with `keep_saved`, or None to run it now.
-        keep_outputs: Whether `run_forward` kept the states of all steps.
-        upstream: Gradients with respect to the result of `joined`.
+    `runs` are the results of `run_forward` with `keep_saved`, or None to run it now, and `upstream`
+    the gradients with respect to the result of `joined`.
     """
     values = (*present(operands), *upstream)
     blocks = differentiable(
@@ -227,7 +180,7 @@ def gradients(
             delta = tf.cast(of_inputs[gate], narrow)
             if input_mask is not None:
                 seen = _flat(x * input_mask[gate])
-            d_kernels.append(_outer_sum(seen, delta))  # (15)
+            d_kernels.append(wide(tf.matmul(seen, delta, transpose_a=True)))  # (15)
             d = project(delta, kernels[gate])  # (14)
             if input_mask is not None:
                 d = _flat(tf.reshape(d, tf.shape(x)) * wide(input_mask[gate]))
@@ -236,7 +189,8 @@ def gradients(
                 h = tf.cast(_flat(before * recurrent_mask[gate]), narrow)
             if gate == 2 and back.reset_states is not None:
                 h = tf.cast(_flat(back.reset_states), narrow)
-            d_recurrents.append(_outer_sum(h, tf.cast(of_states[gate], narrow)))  # (15)
+            d_recurrent_gate = tf.matmul(h, tf.cast(of_states[gate], narrow), transpose_a=True)
+            d_recurrents.append(wide(d_recurrent_gate))  # (15)
         d_inputs.append(batch_major(tf.reshape(tf.add_n(d_x), tf.shape(x))))
         d_initial.append(back.initial_state)
         d_kernel.append(tf.concat(d_kernels, -1))
@@ -272,10 +226,7 @@ def _deltas(
     values: tuple[Tensor, ...],
     recorded: bool,
 ) -> list[tuple[Deltas, Tensor]]:
-    """Run each block of rows backward; returns its gradients, and its states before the steps.
-
-    Arguments are those of `gradients`; the values are the given operands and `upstream`.
-    """
+    """Run each block of rows backward; returns its gradients, and its states before the steps."""
     operands, upstream = filled(like, values), values[len(present(like)) :]
     if recorded:
         options, runs = options._replace(plan=options.plan.inline()), None
@@ -313,10 +264,8 @@ def _deltas(
 def differentiable(compute: Callable[..., Any], values: tuple[Tensor, ...]) -> Any:
     """Compute something without recording it, but so that it can be differentiated.
 
-    Args:
-        compute: Function from the values, and from whether a tape records it, to a structure of
-            tensors and None.
-        values: Tensors.
+    `compute` is a function from the values, and from whether a tape records it, to a structure of
+    tensors and None.
     """
     structure: Any = None
 
@@ -351,10 +300,7 @@ def release_with_graph(result: Tensor) -> None:
 
     In a graph, TensorFlow registers the gradient by name forever, and the gradient refers to the
     whole graph: some 40 MB per layer and trace. Here the graph owns the gradient, and the registry
-    refers to it only while the graph exists.
-
-    Args:
-        result: One result of a function under `tf.custom_gradient`.
+    refers to it only while the graph exists. The argument is one result of the function.
     """
     if tf.executing_eagerly():
         return
@@ -367,15 +313,9 @@ def release_with_graph(result: Tensor) -> None:
 
 
 def gates_of_all_steps(operands: Operands, options: Options, states: Tensor) -> Gates:
-    """Compute the gates of all steps at once: given the states, no gate waits for another.
+    """Compute the gates of all steps, (B, T, U) each and zero at masked steps, from all states.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        states: State after each step, (B, T, U).
-
-    Returns:
-        z, r and g, (B, T, U) each, zero at masked steps.
+    Given the states no gate waits for another.
     """
     projection, weights = split_weights(
         operands.weights, options.convention.reset_after, GATE_COUNT
@@ -431,18 +371,17 @@ def _shared_by_rows(
 
 def _in_order(shared: Shared, steps: Tensor, backwards: bool, plan: Plan) -> Shared:
     """Return the number of steps of a block, and their order."""
-    order = -1 if backwards else 1
-    return shared._replace(steps=steps, order=Order.of(steps, order) if plan.nested else order)
+    order: int | Order = -1 if backwards else 1
+    if plan.nested and backwards:
+        order = Order(steps - 1, steps, tf.constant(0))
+    elif plan.nested:
+        order = Order(tf.constant(0), tf.constant(-1), tf.constant(1))
+    return shared._replace(steps=steps, order=order)
 
 
 def _flat(values: Tensor) -> Tensor:
     """Put all steps and rows (T, B, V) into one axis."""
     return tf.reshape(values, [-1, values.shape[-1]])
-
-
-def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
-    """Sum aᵀb over time and batch: (TB, U), (TB, V) → (U, V), wide."""
-    return wide(tf.matmul(a, b, transpose_a=True))
 
 
 def _row_sum(rows: Tensor, ones: Tensor) -> Tensor:

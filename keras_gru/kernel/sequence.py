@@ -15,11 +15,9 @@ import tensorflow as tf
 from tensorflow.python.eager.forwardprop_util import pack_tangents
 
 from keras_gru.kernel import execution
-from keras_gru.kernel.execution import Extent, filled, in_this_graph, present
+from keras_gru.kernel.execution import Extent, Operands, Options, filled, in_this_graph, present
 from keras_gru.kernel.loop import batch_major
 from keras_gru.kernel.passes import (
-    Operands,
-    Options,
     differentiable,
     gradients,
     infer,
@@ -44,14 +42,9 @@ def recurrence(
 ) -> tuple[Tensor, ...]:
     """Run over a sequence, with hand-derived gradients.
 
-    Args:
-        operands: Operands of the sequence.
-        options: Options of the sequence.
-        keep_outputs: Whether the states of all steps are wanted.
-        training: Whether to keep what the backward pass needs. Gradients are right without it as
-            well; the forward pass then runs a second time when they are asked for.
-        recompute: Whether to keep the states between segments alone. In a function that XLA
-            compiles as a whole, the sequence is one segment.
+    Gradients are right without `training` as well; the forward pass then runs a second time when
+    they are asked for. With `recompute` only the states between segments are kept; in a function
+    that XLA compiles as a whole, the sequence is one segment.
 
     Returns:
         The state after each step, (B, T, U), if wanted, and the final one, (B, U), wide.
@@ -111,17 +104,14 @@ PARALLEL_ITERATIONS = 1
 
 
 class Segments(NamedTuple):
-    """The cut of a sequence into segments of the same number of steps, or one more.
-
-    Attributes:
-        steps: Number of steps T, an int or a scalar.
-        count: Number of segments, the same.
-        backwards: Whether the sequence runs from its last step to its first.
-    """
+    """The cut of a sequence into segments of the same number of steps, or one more."""
 
     steps: Any
+    """Number of steps T, an int or a scalar."""
     count: Any
+    """Number of segments, the same."""
     backwards: bool
+    """Whether the sequence runs from its last step to its first."""
 
     @classmethod
     def of(cls, inputs: Tensor, backwards: bool) -> Segments:
@@ -254,13 +244,7 @@ def _backward(
 ) -> list[Tensor]:
     """Compute gradients in the order of the given operands; they are differentiable in turn.
 
-    Args:
-        operands: Operands of `_forward`.
-        options: Options of `_forward`.
-        segments: Segments of `_forward`.
-        starts: Second result of `_forward`.
-        keep_outputs: Whether `_forward` kept the states of all steps.
-        upstream: Gradients with respect to the first result of `_forward`.
+    `starts` and `upstream` are the second result of `_forward`, and gradients of the first.
     """
 
     def compute(values: tuple[Tensor, ...], again: bool) -> list[Tensor]:

@@ -59,34 +59,27 @@ class PackedWeights(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """Weights of the input projection.
-
-    Attributes:
-        kernel: Packed input kernel, (D, 3U).
-        bias: Bias (3U,), with those recurrent biases in it that the reset gate does not scale, or
-            None.
-        gain: Gain γ of (38), (3U,), wide, with layer normalisation; else None.
-    """
+    """Weights of the input projection."""
 
     kernel: Tensor
+    """Packed input kernel, (D, 3U)."""
     bias: Tensor | None
+    """Bias (3U,), with those recurrent biases in it that the reset gate does not scale, or None."""
     gain: Tensor | None
+    """Gain γ of (38), (3U,), wide, with layer normalisation; else None."""
 
 
 class StepWeights(NamedTuple):
-    """Weights that one step needs beside its projected input; wide.
-
-    Attributes:
-        recurrent: Recurrent kernels in one, two or three pieces (U, ·); with the reset gate before
-            the matmul at least two. Each piece may be a tuple of its columns, see `columns`.
-        candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None.
-        gain: Gain γ′ of (38) in the pieces of `recurrent`, whose kernels are `equations.centered`,
-            with layer normalisation; else None.
-    """
+    """Weights that one step needs beside its projected input; wide."""
 
     recurrent: Pieces
+    """Recurrent kernels in one, two or three pieces (U, ·); with the reset gate before the matmul
+    at least two. Each piece may be a tuple of its columns, see `columns`."""
     candidate_bias: Tensor | None
+    """b′_g of equation (3a), (U,), or (B, U), one per row, or None."""
     gain: Pieces | None
+    """Gain γ′ of (38) in the pieces of `recurrent`, whose kernels are `equations.centered`, with
+    layer normalisation; else None."""
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -137,13 +130,8 @@ def split_weights(
 
     The recurrent biases that commute with the input projection are folded into its bias, where they
     cost nothing per step. With `reset_after`, the candidate's own must stay inside the step: the
-    reset gate scales it (3a).
-
-    Args:
-        packed: Packed weights.
-        reset_after: Reset placement.
-        pieces: Number of pieces of the recurrent kernel: one, two or three; by default as few
-            products as a step can do with.
+    reset gate scales it (3a). The recurrent kernel is cut into one, two or three pieces; by default
+    as few as a step can do with.
     """
     kernel, recurrent_kernel, bias, gain = packed
     candidate_bias = input_gain = recurrent_gain = None
@@ -161,8 +149,13 @@ def split_weights(
     )
 
 
-def with_opposite_gate(packed: Tensor) -> Tensor:
-    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z): (4a) then is (4b)."""
+def with_opposite_gate(packed: Tensor | None) -> Tensor | None:
+    """Change weights (..., 3U) to give σ⁻¹(1 − z) in place of σ⁻¹(z): (4a) then is (4b).
+
+    None stays None.
+    """
+    if packed is None:
+        return None
     units = packed.shape[-1] // GATE_COUNT
     return packed * tf.constant([-1.0] * units + [1.0] * 2 * units, packed.dtype)
 

@@ -62,12 +62,12 @@ class Line:
 class Cell(ABC):
     """A recurrent cell: one step forward and one step backward, line by line."""
 
-    title: ClassVar[str]
+    title: str
     blocks: ClassVar[Mapping[str, str]]
     """Display names of the gates and the candidate, in the order of `layer.get_weights()`."""
     weight_equation: ClassVar[str] = "15"
     """The equation of the weight gradients."""
-    state_equation: ClassVar[str] = "13"
+    state_equation: str = "13"
     """The equation of the gradient of the state before a step."""
     options: ClassVar[frozenset[str]] = frozenset()
     """Fields of a network that this cell has and some other cells lack."""
@@ -207,10 +207,9 @@ class _GRU(Cell):
         direct = "δh′⊙z" if keeps else "δh′⊙(1−z)"
         dh_direct = path("dh_direct", dh_new * note["keep"], "direct path", direct)
         dh_candidate = path("dh_candidate", candidate_path, "candidate path", formula)
-        through = "through the update gate", "δa_z U_zᵀ"
-        through_z = path("dh_update_gate", d_a_z @ U["z"].T, *through)
-        through = "through the reset gate", "δa_r U_rᵀ"
-        through_r = path("dh_reset_gate", d_a_r @ U["r"].T, *through)
+        from_z, from_r = d_a_z @ U["z"].T, d_a_r @ U["r"].T
+        through_z = path("dh_update_gate", from_z, "through the update gate", "δa_z U_zᵀ")
+        through_r = path("dh_reset_gate", from_r, "through the reset gate", "δa_r U_rᵀ")
         dh_gates = note("dh_gates", through_z + through_r)
         total = dh_direct + dh_candidate + dh_gates
         dh = note("dh", total, "13", "δh = sum of the paths", "result")
@@ -234,15 +233,21 @@ class _GRU(Cell):
 
 
 class _SingleGate(Cell):
-    """A GRU with one gate, of which its reset factor r is a function: (31) to (34)."""
+    """A GRU with one gate, of which its reset factor r is a function: (31) to (34).
+
+    Args:
+        title: Name of the cell.
+        added_in_reset: Derivative of r by the share of the candidate: 1 if r is that share, -1 if
+            it is the share of the old state, 0 if there is no reset.
+    """
 
     blocks: ClassVar = {"z": "gate", "g": "candidate"}
     options = frozenset(["update_gate", "recurrent_activation"])
-    forward_equation, state_equation = "31", "32"
-    added_in_reset = 0
-    """Derivative of r by the share `add` of the candidate: 1, 0 or -1."""
-    reset_symbols: ClassVar = {"keep": "", "replace": ""}
-    """r⊙h written with the gate z, by the update convention."""
+
+    def __init__(self, title: str, added_in_reset: int) -> None:
+        self.title, self.added_in_reset = title, added_in_reset
+        coupled = added_in_reset < 0
+        self.forward_equation, self.state_equation = ("33", "34") if coupled else ("31", "32")
 
     def forward(self, network: Network, state: Values, note: Notebook) -> Values:
         own, past = self.forward_equation, self._past(network)
@@ -298,31 +303,9 @@ class _SingleGate(Cell):
         return f"{reads}; {_update_equation(network)}"
 
     def _past(self, network: Network) -> str:
-        return self.reset_symbols[str(network.update_gate)]
-
-
-class _MGU(_SingleGate):
-    """The minimal gated unit, whose reset factor is the share of the candidate."""
-
-    title = "Minimal gated unit"
-    added_in_reset = 1
-    reset_symbols: ClassVar = {"keep": "(1−z)⊙h", "replace": "z⊙h"}
-
-
-class _MinimalGRU(_SingleGate):
-    """The minimal GRU, which has no reset at all."""
-
-    title = "Minimal GRU without a reset"
-    reset_symbols: ClassVar = {"keep": "h", "replace": "h"}
-
-
-class _CoupledGRU(_SingleGate):
-    """The coupled GRU, whose reset factor is the share of the old state."""
-
-    title = "GRU with coupled gates"
-    forward_equation, state_equation = "33", "34"
-    added_in_reset = -1
-    reset_symbols: ClassVar = {"keep": "z⊙h", "replace": "(1−z)⊙h"}
+        """Write r⊙h with the gate z."""
+        sign = self.added_in_reset if network.update_gate == "keep" else -self.added_in_reset
+        return {1: "(1−z)⊙h", 0: "h", -1: "z⊙h"}[sign]
 
 
 class _VanillaRNN(Cell):
@@ -427,8 +410,8 @@ CELLS: dict[str, Cell] = {
     "gru": _GRU(),
     "rnn": _VanillaRNN(),
     "lstm": _LSTM(),
-    "mgu": _MGU(),
-    "minimal_gru": _MinimalGRU(),
-    "coupled_gru": _CoupledGRU(),
+    "mgu": _SingleGate("Minimal gated unit", 1),
+    "minimal_gru": _SingleGate("Minimal GRU without a reset", 0),
+    "coupled_gru": _SingleGate("GRU with coupled gates", -1),
 }
 """The cells by the names that a network file gives them."""

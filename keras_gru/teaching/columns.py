@@ -52,13 +52,7 @@ class Entry:
 
 
 def columns_report(found: Trace, width: int, decimals: int) -> Iterator[str]:
-    """Yield paragraphs: parameters, steps forward, steps backward, gradients, update.
-
-    Args:
-        found: The trace.
-        width: Width of the terminal in columns.
-        decimals: Decimals of computed numbers.
-    """
+    """Yield paragraphs: parameters, steps forward, steps backward, gradients, update."""
     yield from _Report(found, Drawing(width, decimals)).paragraphs(width)
 
 

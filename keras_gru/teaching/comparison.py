@@ -21,6 +21,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from keras_gru.cell import GRUCell
+from keras_gru.introspection import flow
 from keras_gru.missing_extra import naming_extra
 from keras_gru.variants import CoupledGRUCell, MGUCell
 
@@ -63,14 +64,9 @@ def units_with(name: str, features: int, budget: int) -> int:
 
 
 def build_model(name: str, features: int, units: int, outputs: int, sequences: bool) -> Any:
-    """Build a cell in Keras' loop and a linear layer.
+    """Build a cell of `ARCHITECTURES` in Keras' loop, and a linear layer.
 
-    Args:
-        name: A key of `ARCHITECTURES`.
-        features: Size D of the input.
-        units: Size U of the state.
-        outputs: Size O of the output.
-        sequences: Whether there is an output at every step, (B, T, O), or one, (B, O).
+    With `sequences` there is an output at every step, (B, T, O), else one, (B, O).
     """
     return keras.Sequential(
         [
@@ -153,15 +149,9 @@ def train(
     solved: Callable[[list[float]], bool],
     report: Callable[[int, float], None],
 ) -> tuple[list[float], float]:
-    """Update a model until its task is solved or the updates are spent.
+    """Update a built model until its task is solved or the updates are spent.
 
-    Args:
-        model: A built model.
-        batches: Inputs and targets of each update.
-        loss: Loss of predictions and targets, scalar.
-        config: Settings of the comparison.
-        solved: A predicate on all losses so far that ends the training.
-        report: A function that receives the updates done and the latest mean loss.
+    `solved` judges all losses so far, and `report` receives the updates done and the latest mean.
 
     Returns:
         The loss before each update, and the seconds of all updates but the first, which builds
@@ -203,25 +193,15 @@ def gradient_flow(model: Any, inputs: NDArray[Any], targets: NDArray[Any]) -> li
         T norms of the gradient with respect to the whole state (h, and c of an LSTM), each
         averaged over the batch, divided by that of the last step.
     """
-    cell, output = model.layers[0].cell, model.layers[-1]
-    sequence = tf.constant(inputs)
-    state = cell.get_initial_state(batch_size=len(inputs))
-    states = []
-    with tf.GradientTape() as tape:
-        for t in range(inputs.shape[1]):
-            state = state if isinstance(state, list | tuple) else [state]
-            h, state = cell(sequence[:, t], state)
-            states.append([tf.identity(part) for part in state])
-            state = states[-1]
-            h = state[0]
-        value = squared_error(output(h), tf.constant(targets))
-    gradients = tape.gradient(value, states)
-    norms = []
-    for parts in gradients:
-        # Float64: the squares of what is left after a hundred steps underflow in float32.
-        whole = np.concatenate([p.numpy().astype(np.float64) for p in parts if p is not None], 1)
-        norms.append(float(np.mean(np.linalg.norm(whole, axis=1))))
-    return [norm / norms[-1] for norm in norms]
+    layer, output = model.layers
+
+    def loss(states: Tensor) -> Tensor:
+        return squared_error(output(states[:, -1]), tf.constant(targets))
+
+    found = flow.gradient_flow(layer, inputs, loss).loss
+    assert found is not None
+    norms = np.mean(found, axis=0)[1:]
+    return list(norms / norms[-1])
 
 
 def squared_error(predictions: Tensor, targets: Tensor) -> Tensor:
@@ -238,13 +218,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 def run_comparison(
     config: ComparisonConfig, tasks: tuple[str, ...], progress: Progress
 ) -> Iterator[Run]:
-    """Train every cell on every task; yields each run as it ends.
-
-    Args:
-        config: Settings of the comparison.
-        tasks: Names among `adding`, `word`, `corpus`.
-        progress: A function that is called after every few updates.
-    """
+    """Train every cell on the tasks `adding`, `word` and `corpus`; yields each run as it ends."""
     each = list(itertools.product(ARCHITECTURES, range(config.seeds)))
     if "adding" in tasks:
         for length in config.lengths:
@@ -257,19 +231,38 @@ def run_comparison(
 
 
 def adding_batch(rng: np.random.Generator, batch_size: int, length: int) -> Batch:
-    """Draw the adding problem (Hochreiter & Schmidhuber 1997): the sum of two marked numbers.
+    """Draw the adding problem with numbers in [0, 1): inputs (B, T, 2) and targets (B, 1)."""
+    inputs, targets = flow.adding_problem(batch_size, length, rng)
+    inputs[..., 0] = (inputs[..., 0] + 1) / 2
+    return inputs, targets / 2 + 1
 
-    Returns:
-        Inputs (B, T, 2): a number in [0, 1) and a mark, which is 1 once in each half of the
-        sequence; targets (B, 1).
-    """
-    inputs = np.zeros((batch_size, length, 2), np.float32)
-    inputs[:, :, 0] = rng.random((batch_size, length))
-    rows = np.arange(batch_size)
-    first = rng.integers(0, length // 2, batch_size)
-    second = rng.integers(length // 2, length, batch_size)
-    inputs[rows, first, 1] = inputs[rows, second, 1] = 1
-    return inputs, (inputs[rows, first, 0] + inputs[rows, second, 0])[:, None]
+
+def _run(
+    config: ComparisonConfig,
+    progress: Progress,
+    labels: tuple[str, str, int, int],
+    model: Any,
+    batches: Iterator[Batch],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    solved: Callable[[list[float]], bool],
+) -> Run:
+    """Train a model; `labels` are the first four fields of the run, the others as for `train`."""
+    task, name, _, length = labels
+    title = {"adding": f"adding, {length} steps", "word": f'"{WORD}"'}.get(task, task)
+
+    def report(done: int, latest: float) -> None:
+        progress(f"{title}: {name}", done, config.updates, latest)
+
+    losses, seconds = train(model, batches, loss, config, solved, report)
+    return Run(
+        *labels,
+        units=model.layers[0].cell.units,
+        parameters=model.count_params(),
+        updates=len(losses),
+        seconds=seconds,
+        losses=losses,
+        solved_after=len(losses) if solved(losses) else None,
+    )
 
 
 def adding_run(
@@ -277,8 +270,7 @@ def adding_run(
 ) -> Run:
     """Train one cell on the adding problem until it is solved or the updates are spent."""
     keras.utils.set_random_seed(seed)
-    units = config.units_of(name, 2)
-    model = build_model(name, 2, units, 1, sequences=False)
+    model = build_model(name, 2, config.units_of(name, 2), 1, sequences=False)
     rng = np.random.default_rng(seed)
     probe = adding_batch(np.random.default_rng(10_000 + seed), 32, length)
     before = gradient_flow(model, *probe)
@@ -286,28 +278,11 @@ def adding_run(
     def solved(losses: list[float]) -> bool:
         return len(losses) >= WINDOW and float(np.mean(losses[-WINDOW:])) < SOLVED_LOSS
 
-    losses, seconds = train(
-        model,
-        (adding_batch(rng, config.batch_size, length) for _ in itertools.count()),
-        squared_error,
-        config,
-        solved,
-        _named(progress, f"adding, {length} steps: {name}", config),
-    )
-    return Run(
-        "adding",
-        name,
-        seed,
-        length,
-        units,
-        model.count_params(),
-        len(losses),
-        seconds,
-        losses,
-        solved_after=len(losses) if solved(losses) else None,
-        gradient_before=before,
-        gradient_after=gradient_flow(model, *probe),
-    )
+    batches = (adding_batch(rng, config.batch_size, length) for _ in itertools.count())
+    labels = "adding", name, seed, length
+    run = _run(config, progress, labels, model, batches, squared_error, solved)
+    run.gradient_before, run.gradient_after = before, gradient_flow(model, *probe)
+    return run
 
 
 def word_run(config: ComparisonConfig, name: str, seed: int, progress: Progress) -> Run:
@@ -327,28 +302,11 @@ def word_run(config: ComparisonConfig, name: str, seed: int, progress: Progress)
     def accuracy() -> float:
         return float(np.mean(np.argmax(predict(inputs), axis=-1) == targets))
 
-    losses, seconds = train(
-        model,
-        itertools.repeat((inputs, targets)),
-        cross_entropy,
-        config,
-        lambda _: accuracy() == 1.0,
-        _named(progress, f'"{WORD}": {name}', config),
-    )
-    reached = accuracy()
-    return Run(
-        "word",
-        name,
-        seed,
-        len(WORD),
-        WORD_UNITS,
-        model.count_params(),
-        len(losses),
-        seconds,
-        losses,
-        solved_after=len(losses) if reached == 1.0 else None,
-        accuracy=reached,
-    )
+    labels = "word", name, seed, len(WORD)
+    batches = itertools.repeat((inputs, targets))
+    run = _run(config, progress, labels, model, batches, cross_entropy, lambda _: accuracy() == 1.0)
+    run.accuracy = accuracy()
+    return run
 
 
 def corpus_run(
@@ -358,43 +316,24 @@ def corpus_run(
     keras.utils.set_random_seed(seed)
     alphabet, codes = np.unique(np.array(list(text)), return_inverse=True)
     cut = len(codes) * 9 // 10
-    units = config.units_of(name, len(alphabet))
-    model = build_model(name, len(alphabet), units, len(alphabet), sequences=True)
+    size = len(alphabet)
+    model = build_model(name, size, config.units_of(name, size), size, sequences=True)
     rng = np.random.default_rng(seed)
-    one_hot = np.eye(len(alphabet), dtype=np.float32)
+    one_hot = np.eye(size, dtype=np.float32)
 
     def batch() -> Batch:
         starts = rng.integers(0, cut - CORPUS_STEPS - 1, config.batch_size)
         rows = codes[starts[:, None] + np.arange(CORPUS_STEPS + 1)]
         return one_hot[rows[:, :-1]], rows[:, 1:]
 
-    losses, seconds = train(
-        model,
-        (batch() for _ in itertools.count()),
-        cross_entropy,
-        config,
-        lambda _: False,
-        _named(progress, f"corpus: {name}", config),
-    )
+    labels = "corpus", name, seed, CORPUS_STEPS
+    batches = (batch() for _ in itertools.count())
+    run = _run(config, progress, labels, model, batches, cross_entropy, lambda _: False)
     logits = tf.function(model, autograph=False)(one_hot[codes[None, cut:-1]])
     targets = codes[None, cut + 1 :]
-    return Run(
-        "corpus",
-        name,
-        seed,
-        CORPUS_STEPS,
-        units,
-        model.count_params(),
-        len(losses),
-        seconds,
-        losses,
-        accuracy=float(np.mean(np.argmax(logits, axis=-1) == targets)),
-        bits=float(cross_entropy(logits, targets)) / float(np.log(2)),
-    )
-
-
-def _named(progress: Progress, name: str, config: ComparisonConfig) -> Callable[[int, float], None]:
-    return lambda done, loss: progress(name, done, config.updates, loss)
+    run.accuracy = float(np.mean(np.argmax(logits, axis=-1) == targets))
+    run.bits = float(cross_entropy(logits, targets)) / float(np.log(2))
+    return run
 
 
 def read_corpus(path: Path | None) -> str:

@@ -22,7 +22,7 @@ from keras_gru.teaching.comparison import (
     context_baseline,
     read_corpus,
 )
-from keras_gru.teaching.page_file import write_page
+from keras_gru.teaching.page_file import table_lines, write_page
 
 _COLOURS = dict(
     zip(ARCHITECTURES, ("#7f7f7f", "#1f77b4", "#d62728", "#2ca02c", "#9467bd"), strict=True)
@@ -71,8 +71,7 @@ def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[s
         *(f"- {finding}" for finding in findings(runs)),
     ]
     for title, (heading, rows) in tables(config, runs).items():
-        lines += ["", f"## {title}", "", f"| {' | '.join(heading)} |"]
-        lines += [f"|{'---|' * len(heading)}", *(f"| {' | '.join(row)} |" for row in rows)]
+        lines += ["", f"## {title}", "", *table_lines(heading, rows)]
     for picture in pictures:
         lines += ["", f"![{picture}]({picture})"]
     return "\n".join(lines) + "\n"

@@ -90,13 +90,7 @@ def blanks(lines: Sequence[Item], count: int) -> set[int]:
 
 
 def run_exercise(found: Trace, count: int, ask: Ask, say: Say) -> Score:
-    """Go through a trace line by line, and ask for the lines that are left blank.
-
-    Args:
-        found: The trace.
-        count: Greatest number of lines to leave blank.
-        ask: A function that returns the reader's answer to a prompt.
-        say: A function that shows a line.
+    """Go through a trace line by line, and ask for the lines that are left blank, at most `count`.
 
     Returns:
         The score, of all blanks or of those before the end of the input.

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +47,7 @@ _FIELDS = [
     "classes",
     "note",
 ]
+_WEIGHT_FIELDS = ("kernel", "recurrent_kernel", "bias", "recurrent_bias")
 
 
 class NetworkError(ValueError):
@@ -164,7 +165,9 @@ def parse_network(content: object) -> Network:
             )
     has_update_gate = "update_gate" in cell.options
     update_gate = fields.choice("update_gate", UPDATE_GATES) if has_update_gate else None
-    reset_after = "reset_after" in cell.options and _reset_after(fields)
+    reset_after = "reset_after" in cell.options and fields.instance(
+        "reset_after", bool, "true or false"
+    )
     inputs = fields.array("inputs", (None, None), expected="a list of input vectors")
     if inputs.size == 0:
         raise NetworkError(
@@ -173,7 +176,7 @@ def parse_network(content: object) -> Network:
     steps, features = inputs.shape
     blocks = tuple(cell.blocks)
     weights = _weights(fields, blocks, features, reset_after)
-    units = weights.recurrent_kernel[blocks[0]].shape[0]
+    units = weights["recurrent_kernel"][blocks[0]].shape[0]
     output_kernel, output_bias, loss = _output(fields.get("output"), units)
     outputs = 0 if output_kernel is None else output_kernel.shape[1]
     activations = tuple(ACTIVATIONS)
@@ -183,10 +186,7 @@ def parse_network(content: object) -> Network:
         reset_after=reset_after,
         activation=fields.choice("activation", activations, "tanh"),
         recurrent_activation=fields.choice("recurrent_activation", activations, "sigmoid"),
-        kernel=weights.kernel,
-        recurrent_kernel=weights.recurrent_kernel,
-        bias=weights.bias,
-        recurrent_bias=weights.recurrent_bias,
+        **weights,
         inputs=inputs,
         initial_state=_start(fields, "initial_state", units),
         initial_cell=(
@@ -200,7 +200,7 @@ def parse_network(content: object) -> Network:
         learning_rate=_learning_rate(fields),
         tokens=_labels(fields, "tokens", steps),
         classes=_labels(fields, "classes", outputs),
-        note=_note(fields),
+        note=fields.instance("note", str, "a string", ""),
     )
 
 
@@ -236,6 +236,13 @@ class _Fields:
             raise NetworkError(f"{self._prefix}{name}: expected {expected}, got nothing")
         return self.get(name)
 
+    def instance(self, name: str, kind: type, expected: str, default: Any = None) -> Any:
+        """Return a field of a kind, which must be there unless it has a default."""
+        value = self.required(name, expected) if default is None else self.get(name, default)
+        if not isinstance(value, kind):
+            raise NetworkError(f"{self._prefix}{name}: expected {expected}, got {value!r}")
+        return value
+
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
         """Return a field that is one of a few names."""
         value = self.get(name, default)
@@ -253,34 +260,18 @@ class _Fields:
         return _array(value, self._prefix + name, shape)
 
 
-def _reset_after(fields: _Fields) -> bool:
-    value = fields.required("reset_after", "true or false")
-    if not isinstance(value, bool):
-        raise NetworkError(f"reset_after: expected true or false, got {value!r}")
-    return value
-
-
 def _start(fields: _Fields, name: str, units: int) -> Array:
     return np.zeros(units) if fields.get(name) is None else fields.array(name, (units,))
 
 
-class _Weights(NamedTuple):
-    """Arrays by block, for row vectors: D inputs, U units."""
-
-    kernel: dict[str, Array]
-    """(D, U)."""
-    recurrent_kernel: dict[str, Array]
-    """(U, U)."""
-    bias: dict[str, Array]
-    """(U,)."""
-    recurrent_bias: dict[str, Array]
-    """(U,); zeros without a second bias."""
-
-
 def _weights(
     fields: _Fields, blocks: tuple[str, ...], features: int, second_bias: bool
-) -> _Weights:
-    """Read the weights, by block as texts write them or as `layer.get_weights()` stacks them."""
+) -> dict[str, dict[str, Array]]:
+    """Read the weights, by block as texts write them or as `layer.get_weights()` stacks them.
+
+    Returns:
+        The fields of a network that hold weights, by name.
+    """
     given = fields.required(
         "weights", f"an object with {', '.join(blocks)}, or kernel, recurrent_kernel"
     )
@@ -288,7 +279,7 @@ def _weights(
         return _stacked_weights(given, blocks, features, second_bias)
     parts_of = _Fields(given, "weights", blocks)
     known = ("W", "U", "b", "b_recurrent") if second_bias else ("W", "U", "b")
-    found = _Weights({}, {}, {}, {})
+    found: dict[str, dict[str, Array]] = {name: {} for name in _WEIGHT_FIELDS}
     units: int | None = None
     for block in blocks:
         at = f"weights.{block}"
@@ -298,16 +289,15 @@ def _weights(
             raise NetworkError(f"{at}.U: expected a square (units, units) matrix, got {U.shape}")
         units = U.shape[0]
         W = parts.array("W", (units, features), expected="a (units, inputs) matrix")
-        found.kernel[block] = W.T
-        found.recurrent_kernel[block] = U.T
-        found.bias[block] = parts.array("b", (units,), [0.0] * units)
-        found.recurrent_bias[block] = parts.array("b_recurrent", (units,), [0.0] * units)
+        biases = [parts.array(name, (units,), [0.0] * units) for name in ("b", "b_recurrent")]
+        for name, array in zip(_WEIGHT_FIELDS, (W.T, U.T, *biases), strict=True):
+            found[name][block] = array
     return found
 
 
 def _stacked_weights(
     content: object, blocks: tuple[str, ...], features: int, second_bias: bool
-) -> _Weights:
+) -> dict[str, dict[str, Array]]:
     stacked = _Fields(content, "weights", ("kernel", "recurrent_kernel", "bias"))
     count = len(blocks)
     what = f"a (units, {'units' if count == 1 else f'{count} * units'}) matrix"
@@ -319,12 +309,10 @@ def _stacked_weights(
     shape = (2, count * units) if second_bias else (count * units,)
     rows = stacked.array("bias", shape, np.zeros(shape).tolist()).reshape(-1, count * units)
     recurrent_bias = rows[1] if second_bias else np.zeros(count * units)
-    return _Weights(
-        *(
-            dict(zip(blocks, np.split(part, count, axis=-1), strict=True))
-            for part in (W, U, rows[0], recurrent_bias)
-        )
-    )
+    return {
+        name: dict(zip(blocks, np.split(part, count, axis=-1), strict=True))
+        for name, part in zip(_WEIGHT_FIELDS, (W, U, rows[0], recurrent_bias), strict=True)
+    }
 
 
 def _output(content: object, units: int) -> tuple[Array | None, Array | None, str]:
@@ -373,13 +361,6 @@ def _learning_rate(fields: _Fields) -> float | None:
     if rate <= 0:
         raise NetworkError(f"learning_rate: expected a positive number, got {rate}")
     return rate
-
-
-def _note(fields: _Fields) -> str:
-    note = fields.get("note", "")
-    if not isinstance(note, str):
-        raise NetworkError(f"note: expected a string, got {note!r}")
-    return note
 
 
 def _labels(fields: _Fields, name: str, count: int) -> tuple[str, ...]:

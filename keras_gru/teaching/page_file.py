@@ -1,7 +1,16 @@
-"""The atomic writing of pages."""
+"""Pages and the Markdown in them."""
 
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+
+def table_lines(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown; a heading that ends in a colon is of numbers."""
+    yield f"| {' | '.join(head.removesuffix(':') for head in heading)} |"
+    yield f"|{'|'.join('--:' if head.endswith(':') else '---' for head in heading)}|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
 
 
 def write_page(path: Path, text: str) -> None:

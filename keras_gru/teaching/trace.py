@@ -54,13 +54,7 @@ class Notebook:
     ) -> Array:
         """Record a computed value; returns it, or its substitute.
 
-        Args:
-            name: Name of the quantity.
-            value: Value of the quantity.
-            equation: Equation of its line in a calculation on paper, see `Line`; None without one.
-            label: Label of the line.
-            kind: Kind of the line.
-            formula: Formula of the line.
+        With an equation the value has a line in a calculation on paper, see `Line`.
 
         Raises:
             NetworkError: The value is not finite.

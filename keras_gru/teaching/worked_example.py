@@ -22,9 +22,6 @@ from keras_gru.teaching.cells import Array, Values, sigmoid
 from keras_gru.teaching.network import Network, NetworkError, parse_network
 from keras_gru.teaching.trace import Substitutes, Trace, trace
 
-_PACKAGE_FOLDER = Path(__file__).parents[1] / "worked_examples"
-_CHECKOUT_FOLDER = Path(__file__).parents[2] / "docs" / "worked_examples"
-
 # Sums of products: a text rounds each term, so its sum may be off by one in the last place.
 _SUMS = frozenset(
     ["a_z", "a_r", "a_g", "rhU_g", "hV", "logits", "d_rh", "dh_output", "dh_reset_gate", "dh"]
@@ -221,10 +218,17 @@ def judge_calculation(claim: Mapping[str, Any]) -> Verdict:
     return Verdict(claim, text, values[-1], values[0], values[-2], places, status)
 
 
+def example_folder() -> Path:
+    """Return the folder of the examples, in a package or in a checkout."""
+    in_package = Path(__file__).parents[1] / "worked_examples"
+    if in_package.is_dir():
+        return in_package
+    return Path(__file__).parents[2] / "docs" / "worked_examples"
+
+
 def example_paths() -> dict[str, Path]:
     """List the worked examples that come with the package, by name."""
-    folder = _PACKAGE_FOLDER if _PACKAGE_FOLDER.is_dir() else _CHECKOUT_FOLDER
-    return {path.stem: path for path in sorted(folder.glob("*.json"))}
+    return {path.stem: path for path in sorted(example_folder().glob("*.json"))}
 
 
 def load_example(name: str) -> WorkedExample:

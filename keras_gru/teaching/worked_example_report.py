@@ -1,98 +1,29 @@
 """The worked examples in tables and as one Markdown document, and the texts that they quote."""
 
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from keras_gru.teaching.cells import Array
-from keras_gru.teaching.page_file import write_page
-from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
-
-
-@dataclass(frozen=True)
-class Text:
-    """A teaching text and the published conventions that it follows."""
-
-    name: str
-    """Name of the cell in the worked examples."""
-    title: str
-    """Heading of the section."""
-    about: str
-    update_gate: str
-    """`keep` (4a) or `replace` (4b)."""
-    credited: str
-    """The source that the text credits with its GRU, and whether that is right."""
-    reset: str
-    reduction: str
-    """Reduction of the steps' losses to one."""
-
-
-TEXTS = (
-    Text(
-        "gru_explained",
-        "Gated Recurrent Unit (GRU)",
-        'from plain English to backpropagation through time, in boxes and diagrams; "good movie"',
-        "keep",
-        "Cho et al. 2014: right",
-        "before the matmul",
-        "mean; its gradients are those of the sum (EX-11)",
-    ),
-    Text(
-        "gru_numerical_notes",
-        "Numerical RNN - notes; Deep Neural Networks, AIML ZG511, BITS Pilani",
-        "one training step with all its arithmetic; x_t = [0.8, 0.6]",
-        "replace",
-        "nobody",
-        "before the matmul",
-        "one step: sum and mean are the same",
-    ),
-    Text(
-        "gru_architecture",
-        "GRU Architecture",
-        "equations, comparison with the LSTM, PyTorch classes, variants",
-        "replace",
-        "Cho et al. 2014: wrong, it is the GRU of Chung et al. 2014 (AR-6)",
-        "before in one class, after in the other (AR-2)",
-        "none",
-    ),
-    Text(
-        "rnn_lstm_gru_notes",
-        "Recurrent Neural Networks; Recurrent Neural Networks (RNNs) Overview",
-        'RNN, backpropagation through time, LSTM, GRU; "de" → "p"; state s, gates o and i',
-        "replace",
-        "nobody",
-        "before the matmul",
-        "sum",
-    ),
+from keras_gru.teaching.page_file import table_lines, write_page
+from keras_gru.teaching.worked_example import (
+    AGREES,
+    CARRIED,
+    DIFFERS,
+    Verdict,
+    WorkedExample,
+    example_folder,
 )
-"""The four teaching texts that the worked examples quote."""
 
-_INTRODUCTION = """# Worked examples
 
-This page compares every number that four teaching texts print about the GRU with the number that
-`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone. It also
-lists the errors of the texts in numbers, formulas, figures, wording and code. [texts.md](texts.md)
-says where this project has everything else that the texts describe.
-
-The examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
-[DERIVATION.md](../keras_gru/DERIVATION.md). `python -m keras_gru audit docs/worked_examples.md`
-generates this file. To see one example from its first gate to its updated weights, run
-`python -m keras_gru trace good_movie` ([trace.md](trace.md)).
-
-- **agrees**: the numbers are equal to the printed precision.
-- **rounding carried**: the printed number follows from the rounded number on the line before it,
-  and is off by one or two units in the last place.
-- **differs**: neither holds. Every such number belongs to an erratum.
-
-`tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
-TensorFlow tape and against central differences over a plain forward pass (float64).
-`test_worked_examples_layer.py` in the same folder tests it against the layer (float32). The tests
-in `errata/` confirm the other errata.
-"""
+def read_texts() -> dict[str, Any]:
+    """Read the introduction, and the texts with the published conventions that they follow."""
+    return tomllib.loads((example_folder() / "texts.toml").read_text(encoding="utf-8"))
 
 
 def summary_table(examples: Sequence[WorkedExample]) -> Table:
@@ -112,24 +43,27 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
 
 def texts_table() -> Table:
     """Tabulate the texts: title and content of each."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for text in TEXTS:
-        table.add_row(text.name, f"{text.title}: {text.about}")
-    return table
+    texts = read_texts()["texts"]
+    return _plain_table((text["name"], f"{text['title']}: {text['about']}") for text in texts)
 
 
 def variants_table(examples: Sequence[WorkedExample]) -> Table:
     """Tabulate the variants of the examples' networks."""
+    return _plain_table(_variant_rows(examples))
+
+
+def _plain_table(rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for example in examples:
-        for name, about in example.variants.items():
-            table.add_row(example.name, name, about)
+    for row in rows:
+        while len(table.columns) < len(row):
+            table.add_column(no_wrap=len(table.columns) < len(row) - 1)
+        table.add_row(*row)
     return table
+
+
+def _variant_rows(examples: Sequence[WorkedExample]) -> Iterator[tuple[str, str, str]]:
+    for example in examples:
+        yield from ((example.name, name, about) for name, about in example.variants.items())
 
 
 def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
@@ -139,8 +73,18 @@ def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
     """Compose the whole document."""
-    lines = [_INTRODUCTION, "## The texts", "", *_texts(), "", "## Inventory", ""]
-    lines += [*_inventory(examples), "", "### Variants", "", *_variants(examples), ""]
+    content = read_texts()
+    lines = [content["introduction"], "## The texts", "", *_conventions(content["texts"]), ""]
+    lines += [
+        "## Inventory",
+        "",
+        *_inventory(examples),
+        "",
+        "### Variants",
+        "",
+        *_variants(examples),
+        "",
+    ]
     lines += ["## Errata", ""]
     lines += [
         "Each erratum about a printed number is confirmed by the trace and by a second "
@@ -156,13 +100,14 @@ def markdown(examples: Sequence[WorkedExample]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _texts() -> Iterator[str]:
-    yield "| text | its head | what it is | update gate | credited to | reset gate | loss |"
-    yield "|---|---|---|---|---|---|---|"
-    for text in TEXTS:
-        equation = {"keep": "4a", "replace": "4b"}[text.update_gate]
-        cells = [text.title, text.about, f"{text.update_gate} ({equation})", text.credited]
-        yield f"| {' | '.join([text.name, *cells, text.reset, text.reduction])} |"
+def _conventions(texts: Sequence[dict[str, str]]) -> Iterator[str]:
+    heading = "text", "its head", "what it is", "update gate", "credited to", "reset gate", "loss"
+    fields = "name", "title", "about", "update_gate", "credited", "reset", "reduction"
+    numbers = {"update_gate": {"keep": " (4a)", "replace": " (4b)"}}
+    rows = [
+        [t[field] + numbers.get(field, {}).get(t[field], "") for field in fields] for t in texts
+    ]
+    yield from table_lines(heading, rows)
     yield ""
     yield "Cho et al. 2014 (arXiv:1406.1078, equation (7)) keep the old state with z, as Keras,"
     yield "PyTorch and ONNX do; Chung et al. 2014 (arXiv:1412.3555, equation (5)) replace it with"
@@ -173,33 +118,32 @@ def _variants(examples: Sequence[WorkedExample]) -> Iterator[str]:
     yield "`python -m keras_gru trace NAME --variant VARIANT`; `trace --cell lstm` takes the"
     yield "variant of de_to_p that has this cell."
     yield ""
-    yield "| example | variant | what it is |"
-    yield "|---|---|---|"
-    for example in examples:
-        for name, about in example.variants.items():
-            yield f"| {example.name} | {name} | {about} |"
+    yield from table_lines(("example", "variant", "what it is"), _variant_rows(examples))
 
 
 def _inventory(examples: Sequence[WorkedExample]) -> Iterator[str]:
-    yield "| example | text, section | lines | agree | rounding | differ | errata | tested |"
-    yield "|---|---|--:|--:|--:|--:|---|---|"
-    total: Counter[str] = Counter()
+    heading = "example", "text, section", "lines:", "agree:", "rounding:", "differ:"
+    rows, total = [], Counter[str]()
     for example in examples:
         count = Counter(verdict.status for verdict in example.verdicts)
         total += count
-        ids = ", ".join(erratum["id"] for erratum in example.errata)
-        place = f"{example.content['text']}: {example.content['section']}"
-        numbers = " | ".join(str(count[status]) for status in (AGREES, CARRIED, DIFFERS))
-        link = f"[{example.name}](worked_examples/{example.name}.json)"
         network = example.network()
         tested = "arithmetic" if network is None else "trace, tape, differences"
         if network is not None and network.cell_name == "gru":
             tested += ", layer"
         if "also_tested" in example.content:
             tested += f", {example.content['also_tested']}"
-        yield f"| {link} | {place} | {count.total()} | {numbers} | {ids} | {tested} |"
-    numbers = " | ".join(str(total[status]) for status in (AGREES, CARRIED, DIFFERS))
-    yield f"| all | | {total.total()} | {numbers} | | |"
+        link = f"[{example.name}](worked_examples/{example.name}.json)"
+        place = f"{example.content['text']}: {example.content['section']}"
+        ids = ", ".join(erratum["id"] for erratum in example.errata)
+        rows.append([link, place, *_counts(count), ids, tested])
+    yield from table_lines((*heading, "errata", "tested"), rows)
+    yield f"| all | | {' | '.join(_counts(total))} | | |"
+
+
+def _counts(count: Counter[str]) -> list[str]:
+    """Write the number of lines, and of those of each status."""
+    return [str(count.total()), *(str(count[status]) for status in (AGREES, CARRIED, DIFFERS))]
 
 
 def _errata(examples: Sequence[WorkedExample]) -> Iterator[str]:
@@ -215,11 +159,9 @@ def _errata(examples: Sequence[WorkedExample]) -> Iterator[str]:
             yield f"- Cause: {erratum['cause']}"
             accused = [v for v in example.verdicts if v.claim.get("erratum") == erratum["id"]]
             if accused:
+                rows = [_cells(v, _numbers(v.computed, v.decimals)) for v in accused]
                 yield ""
-                yield "| where | quantity | text | ours |"
-                yield "|---|---|---|---|"
-            for verdict in accused:
-                yield _row(verdict, _numbers(verdict.computed, verdict.decimals))
+                yield from table_lines(("where", "quantity", "text", "ours"), rows)
             yield ""
 
 
@@ -228,27 +170,23 @@ def _example(example: WorkedExample) -> Iterator[str]:
     yield ""
     yield f"{example.content['text']}, {example.content['section']}."
     yield ""
-    yield "| where | quantity | text | ours | verdict |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for verdict in example.verdicts:
-        ours = _numbers(verdict.computed, verdict.decimals + 2)
         said = verdict.status
         if "erratum" in verdict.claim:
             said += f", {verdict.claim['erratum']}"
-        yield _row(verdict, ours, said)
+        rows.append(_cells(verdict, _numbers(verdict.computed, verdict.decimals + 2), said))
     for fact in example.content.get("shapes", []):
         printed = "; ".join(f"{name} {tuple(shape)}" for name, shape in fact["printed"].items())
         given = f"shapes for inputs {tuple(fact['inputs'])}"
-        yield f"| {fact['where']} | {given} | {printed} | {printed} | {AGREES} |"
+        rows.append([fact["where"], given, printed, printed, AGREES])
+    yield from table_lines(("where", "quantity", "text", "ours", "verdict"), rows)
 
 
-def _row(verdict: Verdict, *more: str) -> str:
-    return f"| {' | '.join([_where(verdict), f'`{_quantity(verdict)}`', _text(verdict), *more])} |"
-
-
-def _where(verdict: Verdict) -> str:
+def _cells(verdict: Verdict, *more: str) -> list[str]:
     also = verdict.claim.get("also")
-    return str(verdict.claim["where"]) + (f" (again: {', '.join(also)})" if also else "")
+    where = str(verdict.claim["where"]) + (f" (again: {', '.join(also)})" if also else "")
+    return [where, f"`{_quantity(verdict)}`", _text(verdict), *more]
 
 
 def _quantity(verdict: Verdict) -> str:

@@ -10,8 +10,9 @@ from gru_training.command_settings import task_settings
 from gru_training.task import find_task
 from keras_gru.__main__ import main
 from keras_gru.teaching.worked_example import load_examples
-from keras_gru.teaching.worked_example_report import TEXTS
+from keras_gru.teaching.worked_example_report import read_texts
 
+TEXTS = read_texts()["texts"]
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "texts.md").read_text("utf-8")
 LINES = re.findall(r"^\| (?!the text has|---)(.+?) \| (.*?) ?\| `(.+)` \|$", PAGE, re.M)
@@ -30,7 +31,7 @@ def test_every_line_of_the_tables_is_found():
     assert len(LINES) == len(rows) - 4  # one head in each table
     assert len(LINES) > 50
     for text in TEXTS:
-        assert f"## {text.name}: *" in PAGE
+        assert f"## {text['name']}: *" in PAGE
 
 
 @pytest.mark.parametrize(("what", "where", "code"), LINES, ids=[line[0] for line in LINES])
@@ -60,15 +61,15 @@ def test_the_texts_write_what_the_table_says():
         networks = [
             example.network()
             for example in load_examples()
-            if example.content["text"] == text.name and example.content.get("network")
+            if example.content["text"] == text["name"] and example.content.get("network")
         ]
         for network in networks:
             if network.cell_name == "gru":
-                assert network.update_gate == text.update_gate
+                assert network.update_gate == text["update_gate"]
                 assert not network.reset_after
-                assert "before" in text.reset
-    assert [text.update_gate for text in TEXTS] == ["keep", "replace", "replace", "replace"]
-    assert {text.name for text in TEXTS} == {e.content["text"] for e in load_examples()}
+                assert "before" in text["reset"]
+    assert [text["update_gate"] for text in TEXTS] == ["keep", "replace", "replace", "replace"]
+    assert {text["name"] for text in TEXTS} == {e.content["text"] for e in load_examples()}
 
 
 def test_titles_are_those_of_the_texts():
@@ -76,7 +77,7 @@ def test_titles_are_those_of_the_texts():
     if not texts.exists():
         pytest.skip("needs the texts beside the checkout")
     for text in TEXTS:
-        content = " ".join((texts / f"{text.name}.md").read_text("utf-8").split())
-        for part in text.title.split("; "):
+        content = " ".join((texts / f"{text['name']}.md").read_text("utf-8").split())
+        for part in text["title"].split("; "):
             for words in part.split(", "):
                 assert words in content

@@ -1,5 +1,6 @@
 """Forecaster, compared with the command line, the exported model and the stored windows."""
 
+import copy
 import json
 import pickle
 
@@ -132,6 +133,55 @@ def test_the_forecast_follows_newer_values(fitted, frame, tmp_path):
     far = later.assign(time=later["time"] + pd.Timedelta(days=30))
     with pytest.raises(DataError, match=r"at least the 24 steps .* go on from 2021-05-14 07:00"):
         fitted.predict(data=far)
+
+
+@pytest.fixture
+def longer(tmp_path):
+    return pd.read_csv(write_waves(tmp_path / "longer.csv", 360), parse_dates=["time"])
+
+
+@pytest.mark.parametrize("sizes", [(10,), (1, 9), (24,), (5, 30)])
+def test_an_update_answers_as_the_whole_history_does(fitted, longer, sizes):
+    """Whatever part of what the model reads (24 steps) is new."""
+    updated, first = copy.deepcopy(fitted), 320
+    for size in sizes:
+        assert updated.update(longer.iloc[first : first + size]) is updated
+        first += size
+    whole = fitted.predict(data=longer.iloc[:first])
+    pd.testing.assert_frame_equal(updated.predict(), whole)
+    assert updated.predict()["ds"].iloc[0] == longer["time"].iloc[first - 1] + pd.Timedelta("1h")
+    assert fitted.predict()["ds"].iloc[0] == longer["time"].iloc[320]  # the copy alone has them
+
+
+def test_what_travels_has_the_rows_of_an_update(fitted, longer, tmp_path):
+    updated = copy.deepcopy(fitted).update(longer.iloc[320:330])
+    expected = updated.predict()
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(updated)).predict(), expected)
+    path = updated.save(tmp_path / "updated")
+    pd.testing.assert_frame_equal(Forecaster.load(path).predict(), expected)
+    longer.iloc[330:333].to_csv(tmp_path / "next.csv", index=False)
+    further = Forecaster.load(path).update(tmp_path / "next.csv")
+    pd.testing.assert_frame_equal(further.predict(), fitted.predict(data=longer.iloc[:333]))
+    # Newer rows for one forecast go on from those of the update.
+    pd.testing.assert_frame_equal(updated.predict(data=longer.iloc[330:333]), further.predict())
+    pd.testing.assert_frame_equal(updated.predict(), expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (slice(321, 330), r"from 2021-05-14 08:00:00 on.* 09:00:00 to .* predict\(data="),
+        (slice(300, 330), "after the last known one, got rows from 2021-05-13 12:00:00"),
+        (slice(0, 0), "row"),
+    ],
+)
+def test_an_update_that_does_not_go_on_is_refused(fitted, longer, rows, message):
+    updated = copy.deepcopy(fitted)
+    with pytest.raises(DataError, match=message):
+        updated.update(longer.iloc[rows])
+    with pytest.raises(DataError, match="no column 'down'"):
+        updated.update(longer.iloc[320:330].drop(columns="down"))
+    pd.testing.assert_frame_equal(updated.predict(), fitted.predict())
 
 
 def test_rows_without_a_value_yet_are_what_is_forecast(fitted, frame, capsys):

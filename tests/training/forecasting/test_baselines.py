@@ -9,12 +9,8 @@ from gru_training.data.series import Series
 from gru_training.forecasting.config import SeriesConfig
 from gru_training.forecasting.data import load_forecasting_data, prepare
 from gru_training.forecasting.evaluation import ErrorSums
-from gru_training.forecasting.linear import filled
+from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING, filled
 from gru_training.forecasting.simple import (
-    LAST_VALUE,
-    RIDGE,
-    SEASONAL_NAIVE,
-    SMOOTHING,
     SmoothingForecaster,
     fit_baselines,
     last_value,

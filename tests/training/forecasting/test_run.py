@@ -26,7 +26,7 @@ def test_holds_what_it_promises(forecasting_run):
     assert names == pictures | {
         "config.json", "settings.toml", "series.json", "scaler.json", "calibration.npz",
         "test_windows.npz",
-        "last_window.npz",
+        "last_window.npz", "forecast.onnx",
         "test_errors.npz", "model.keras", "metrics.json", "history.json", "report.md",
         "report.html", "manifest.json",
     }  # fmt: skip

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.future import Recent
+    from gru_training.forecasting.preprocessor import Predictor
     from gru_training.forecasting.run import ForecastingRun
 
 SETTINGS = Settings(
@@ -78,6 +79,8 @@ class Forecaster(RunEstimator):
     _settings = SETTINGS
     _shared = frozenset({"_series", "_loaded"})
     _series: Series | None = None
+    _recent: "Recent | None" = None
+    """Steps after which a forecast begins, where `update` has added some to those of the run."""
 
     def __init__(self, **settings: Any):
         self._set(settings)
@@ -206,9 +209,9 @@ class Forecaster(RunEstimator):
         Args:
             horizon: Steps; by default all that the model was trained for, which is the most.
             data: Newer values of the same columns, found by name, or the path of a file with
-                them; by default the forecast begins after the series of the training. Rows at
-                the end that have no value yet are left out, and too few rows are appended to the
-                end of that series where they continue it.
+                them; by default the forecast begins after the series of the training and the rows
+                of `update`. Rows at the end that have no value yet are left out, and too few rows
+                are appended to these where they continue them.
             future: Known inputs of the steps to forecast, a table with their times or the path of
                 a file, where the estimator was given `future`; by default those in the rows of
                 `data`, or of the table of the training, that have no value to forecast yet. The
@@ -223,19 +226,69 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from gru_training.forecasting.future import forecast, served_predictor
+        from gru_training.forecasting.future import forecast
+        from gru_training.forecasting.graph import graph_predictor
 
         run = self._run()
         with in_python():
-            recent = _recent_rows(run, data, future)
-            load_tensorflow()
+            recent = _recent_rows(run, data, future, self._recent)
+            if recent.unknown:
+                load_tensorflow()
             if "predictor" not in self._loaded:
-                self._loaded["predictor"] = served_predictor(run)
+                self._loaded["predictor"] = graph_predictor(run) or _with_tensorflow(run)
             notes = list(recent.notes)
             table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
         for note in notes:
             Console(stderr=True, soft_wrap=True, markup=False).print(f"note: {note}")
         return table
+
+    def update(self, rows: Any) -> Self:
+        """Append the next rows of the series, after which forecasts then begin.
+
+        Nothing is trained again: weights, scale and intervals stay as they are. A forecast depends
+        on a fixed number of last rows, which are all that is kept, so that it is the same as with
+        the whole history in `predict(data=...)`. Of a network that streams these are 10,000 rows.
+
+        Args:
+            rows: Table of the same columns, found by name, or the path of a file, from the step
+                after the last known one on. Rows at the end that have no value yet hold known
+                inputs of the steps to forecast.
+
+        Returns:
+            This forecaster. Copies and pickles of it, and what it saves, begin after these rows,
+            too; its run directory stays as it is.
+
+        Raises:
+            DataError: The rows leave a gap, repeat known times, or do not fit the run; nothing was
+                appended.
+        """
+        from gru_training.forecasting.future import continued, recent_of_run
+
+        run = self._run()
+        with in_python():
+            known = self._recent or recent_of_run(run)
+            recent = continued(run, known, _newer_rows(run, "rows", rows))
+        for note in recent.notes:
+            Console(stderr=True, soft_wrap=True, markup=False).print(f"note: {note}")
+        self._recent = replace(recent, notes=())
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Copy the run directory to another place, with the rows of `update`.
+
+        Args:
+            path: Directory of the copy, which must be new; `load` and `gru_training.load_run`
+                read it.
+
+        Raises:
+            RunDirectoryError: There is something already, or it cannot be written.
+        """
+        from gru_training.forecasting.future import write_recent
+
+        place = super().save(path)
+        if self._recent is not None:
+            write_recent(self._recent, place)
+        return place
 
     def cross_validation(
         self,
@@ -293,19 +346,24 @@ class Forecaster(RunEstimator):
         resume: bool = False,
     ) -> Self:
         """Train on a table in memory, or on the data that the settings name."""
-        if table is None:
-            self._series = None
-            return self._train(config, progress, resume)
-        series = _trained_series(table, times, config.data)
+        series = None if table is None else _trained_series(table, times, config.data)
         given = {"time": times.column, "time_format": times.format}
-        self._train(config, progress, resume, series, given)
-        self._series = series
+        self._train(config, progress, resume, series, None if series is None else given)
+        self._series, self._recent = series, None
         return self
 
     def _training(self) -> "Callable[..., ForecastingRun | None]":
         from gru_training.forecasting.pipeline import train_forecasting
 
         return train_forecasting
+
+
+def _with_tensorflow(run: "ForecastingRun") -> "Predictor":
+    """Return the predictor of a run without a graph."""
+    from gru_training.forecasting.future import served_predictor
+
+    load_tensorflow()
+    return served_predictor(run)
 
 
 def _trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
@@ -316,26 +374,39 @@ def _trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
     return as_wanted(_read(table, times, settings, problems), settings)
 
 
-def _recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
-    """Return the steps from which a forecast begins, and the known inputs after them."""
+def _newer(run: "ForecastingRun", name: str, table: Any, *expected: Any) -> Series:
+    """Read newer rows of the series of a run, or its known inputs, from a table."""
+    problems, settings = Problems(name, unit="row"), run.config.data
+    return _read(table, Times.of_run(run.given), settings, problems, *expected)
+
+
+def _newer_rows(run: "ForecastingRun", name: str, data: Any) -> Series:
+    """Read newer values of the series of a run from a table or file; errors say `name`."""
+    from gru_training.forecasting.future import expected_series, newer_of_file
+
+    if isinstance(data, str | os.PathLike):
+        return newer_of_file(run, Path(data))
+    return _newer(run, name, data, expected_series(run))
+
+
+def _recent_rows(
+    run: "ForecastingRun", data: Any, future: Any, known: "Recent | None" = None
+) -> "Recent":
+    """Return the steps from which a forecast begins, and the known inputs after them.
+
+    Without `data`, it begins after the steps that are known already, by default the run's own.
+    """
     from gru_training.forecasting import future as of_run
 
-    def newer(name: str, table: Any, *expected: Any) -> Series:
-        problems, settings = Problems(name, unit="row"), run.config.data
-        return _read(table, Times.of_run(run.given), settings, problems, *expected)
-
     if data is None:
-        recent = of_run.recent_of_run(run)
-    elif isinstance(data, str | os.PathLike):
-        recent = of_run.recent_of_file(run, Path(data))
+        recent = known or of_run.recent_of_run(run)
     else:
-        rows = newer("data", data, of_run.expected_series(run))
-        recent = of_run.recent_of_series(run, rows)
+        recent = of_run.recent_of_series(run, _newer_rows(run, "data", data), known)
     if isinstance(future, str | os.PathLike):
         recent = of_run.with_future_file(run, recent, Path(future))
     elif future is not None:
-        known = newer("future", future, of_run.expected_future(run), of_run.future_form(run))
-        recent = of_run.with_future(run, recent, known)
+        inputs = _newer(run, "future", future, of_run.expected_future(run), of_run.future_form(run))
+        recent = of_run.with_future(run, recent, inputs)
     return of_run.checked(run, recent)
 
 

@@ -30,14 +30,11 @@ from gru_training.forecasting.evaluation import (
     weighted_mean,
 )
 from gru_training.forecasting.intervals import AdaptiveIntervals, adaptive_coverage, residuals_of
+from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING
 from gru_training.forecasting.preprocessor import Predictor, make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.sets import Borders
 from gru_training.forecasting.simple import (
-    LAST_VALUE,
-    RIDGE,
-    SEASONAL_NAIVE,
-    SMOOTHING,
     SmoothingForecaster,
     measure_smoothing,
     naive_forecasters,
@@ -143,10 +140,10 @@ def fold_table(
     return table.assign(last_time=pd.to_datetime(table["last_time"]))
 
 
-NETWORK, COMBINATION = "GRU", "combination"
+NETWORK = "GRU"
+_DELIVERED = "#0b63b5"
+"""Colour of the run's model."""
 _COLOURS = {
-    NETWORK: "#0b63b5",
-    COMBINATION: "#0b63b5",
     LAST_VALUE: "#b0b0b0",
     SEASONAL_NAIVE: "#e08214",
     RIDGE: "#2c9c4a",
@@ -263,8 +260,9 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
     names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
     for name in names:
         values = [fold["errors"][name][metric] for fold in folds]
-        axes.plot(range(1, len(folds) + 1), values, marker="o", color=_COLOURS[name], label=name,
-                  linewidth=2.2 if name in (NETWORK, COMBINATION) else 1.2)  # fmt: skip
+        axes.plot(range(1, len(folds) + 1), values, marker="o", label=name,
+                  color=_COLOURS.get(name, _DELIVERED),
+                  linewidth=1.2 if name in _COLOURS else 2.2)  # fmt: skip
     labels = [f"{number}\n{fold['first_time'][:10]}" for number, fold in enumerate(folds, start=1)]
     axes.set_xticks(range(1, len(folds) + 1), labels)
     axes.set_ylim(bottom=0)
@@ -339,7 +337,7 @@ def backtest(
     adaptive = _adaptive(predict, data, run.levels) if config.adaptive else None
     tried = run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
-    name = COMBINATION if run.combination is not None else NETWORK
+    name = NETWORK if run.combination is None else str(run.metrics["model"]["name"])
     done = []
     for number, origins in enumerate(parts, start=1):
         origins = origins[:: config.step]

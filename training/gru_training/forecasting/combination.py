@@ -62,7 +62,7 @@ LEAST_STEPS, MOST_STEPS = 50, 150
 used.
 """
 _SERIES_PER_WINDOW = 4
-"""Rows of a batch of single series per window of `--batch-size`."""
+"""Rows of a batch of single series per window of `batch_size`."""
 _MOST_VALIDATION_ROWS = 4096
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]
@@ -117,6 +117,7 @@ def as_record(plan: Plan, trained: Trained) -> dict[str, Any]:
         "network_lookback": plan.network_lookback,
         "training_lookback": plan.training_lookback,
         "criterion": trained.criterion,
+        "deliver": plan.config.combination.deliver,
         "few_windows": few_windows(plan.data),
         "shares": [asdict(share) for share in trained.shares],
         "transforms": dict(plan.transforms),
@@ -477,7 +478,11 @@ def _weigh(
         independent_windows(data),
     )
     alone, networks = np.array(plan.weights), answers.shape[-1]
-    if few_windows(data):
+    deliver = plan.config.combination.deliver
+    if deliver == "network":
+        only = stacking_weights(errors[:, :networks], independent, criterion)
+        return np.append(only, np.zeros(len(alone))), errors, criterion
+    if few_windows(data) or deliver != "combination":
         return np.append(np.zeros(networks), alone), errors, criterion
     if plan.folds == 1:
         return stacking_weights(errors, independent, criterion), errors, criterion

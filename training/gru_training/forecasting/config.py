@@ -169,6 +169,11 @@ def _segment(lookback: int, season: int) -> int:
     return part if 4 * part > longest else max(1, lookback // 8)
 
 
+Deliver = Literal[
+    "combination", "network", "ridge", "smoothing", "ets", "theta", "seasonal-naive", "last-value"
+]
+
+
 @dataclass(frozen=True)
 class CombinationConfig:
     """The delivered forecaster: the network alone, or a weighted mean with simple ones."""
@@ -178,6 +183,9 @@ class CombinationConfig:
     regression, of ridge regressions, exponential smoothing and the last season; the weights are
     those that do best on validation windows. --no-combine delivers the network alone. A network
     that can answer tick by tick always stands alone."""
+    deliver: Deliver = "combination"
+    """What forecasts and exports use: the weighted mean of all that are compared, or those of one
+    kind alone, of several the mean that does best; ets and theta are compared on short series."""
     networks: int = 1
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 
@@ -187,6 +195,11 @@ class CombinationConfig:
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)
+        if not self.combine and self.deliver not in ("combination", "network"):
+            raise ConfigError(
+                f"--deliver {self.deliver} needs --combine, which compares the network with simple "
+                "forecasters"
+            )
 
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2

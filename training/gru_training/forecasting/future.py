@@ -1,6 +1,6 @@
 """Forecasts of a series: their starting point, their computation, and `gru-train forecast`.
 
-Only the computation needs TensorFlow.
+Only the computation needs TensorFlow, where the run has no graph.
 """
 
 import tempfile
@@ -15,6 +15,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from gru_serving.preprocessing.operations import Arrays
+from gru_serving.preprocessing.series import MEDIAN, calibrated
 from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
@@ -22,6 +24,7 @@ from gru_training.data.problems import counted, first_names, values_shown
 from gru_training.data.series import Series, counts_steps
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
+from gru_training.forecasting.graph import graph_predictor
 from gru_training.forecasting.run import ForecastingRun, given_ahead
 from gru_training.forecasting.series_check import MAX_OUTLIER_SHARE, OUTLIER_DEVIATIONS
 from gru_training.forecasting.sets import read_file
@@ -32,6 +35,7 @@ from gru_training.tables.table_writer import (
     require_writable,
     unwritten,
 )
+from gru_training.task import start_tensorflow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +115,12 @@ def recent_of_run(run: ForecastingRun) -> Recent:
     return Recent(times, kept["values"], kept["future"])
 
 
+def write_recent(recent: Recent, folder: Path) -> None:
+    """Write the end of a series to a run directory, for `recent_of_run`."""
+    times = recent.times.as_unit("ns").asi8
+    np.savez(folder / FILE, times=times, values=recent.values, future=recent.future)
+
+
 def expected_series(run: ForecastingRun) -> ExpectedSeries:
     """Return columns and spacing that newer values must have, without computed columns.
 
@@ -154,23 +164,95 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     Raises:
         DataError: The file cannot be used, or its values do not suit, see `recent_of_series`.
     """
+    return recent_of_series(run, newer_of_file(run, path))
+
+
+def newer_of_file(run: ForecastingRun, path: Path) -> Series:
+    """Read newer values of the series of a run from a file.
+
+    Raises:
+        DataError: The file cannot be used.
+    """
     config = run.config.data
-    expected = expected_series(run)
-    return recent_of_series(run, read_file(path, config, expected=expected, long=config.long))
+    return read_file(path, config, expected=expected_series(run), long=config.long)
 
 
-def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
+def recent_of_series(run: ForecastingRun, series: Series, known: Recent | None = None) -> Recent:
     """Return the end of newer values of the series of a run.
 
     Rows at the end without a value of any forecast column are the steps to forecast, and are left
-    out. Too few rows are appended to the end of the run's own series if they continue it.
+    out. Too few rows are appended to the steps that are known already if they continue these.
 
     Args:
         run: Complete run.
         series: Newer values, with the columns of `expected_series` in that order.
+        known: Steps known already; by default the end of the run's own series.
 
     Raises:
         DataError: There are too few rows, or a column has no value in those read.
+    """
+    newer = _until_last_value(run, series)
+    times, values, notes = newer.times, newer.values, newer.notes
+    lookback = run.shape.lookback
+    seen = np.isfinite(values[:, list(run.shape.targets)]).any()
+    if len(times) < lookback and not seen:  # series that the model does not know, alone
+        padding = lookback - len(times)
+        times = pd.date_range(end=times[-1], periods=lookback, freq=run.frequency).as_unit("ns")
+        values = np.vstack([np.full((padding, values.shape[1]), np.nan), values])
+    elif len(times) < lookback:
+        known = known or recent_of_run(run)
+        times, values, before = _after_known(run, known, newer, series.source)
+        begin = run.people_read(times)[before]
+        notes += (f"{before:,} steps before {begin} are from the run's own series",)
+    kept = steps_read(run.config.model, lookback)
+    read = values[-kept:].astype(np.float32)
+    recent = replace(newer, times=times[-kept:], values=read, notes=notes)
+    _require_values(run, recent, series.source)
+    return recent
+
+
+def continued(run: ForecastingRun, known: Recent, series: Series) -> Recent:
+    """Append the next rows of a series to the steps before a forecast.
+
+    As many steps are kept as a forecast reads.
+
+    Args:
+        run: Complete run.
+        known: Steps known already.
+        series: Rows from the step after these on, with the columns of `expected_series`. Rows at
+            the end without a value of any forecast column hold known inputs of the steps ahead.
+
+    Raises:
+        DataError: The rows begin at another step, are of unknown series, or hold no value.
+    """
+    newer = _until_last_value(run, series)
+    if newer.unknown:
+        raise DataError(
+            f"{series.source}: expected the series of the training, got "
+            f"{first_names(newer.unknown, _MOST_NAMED)}; predict(data=...) forecasts unknown "
+            "series from their own history"
+        )
+    following = future_times(known.times[-1], run.frequency, 1)
+    if newer.times[0] != following[0]:
+        expected, got = run.people_read(following)[0], run.people_read(newer.times)
+        raise DataError(
+            f"{series.source}: expected rows from {expected} on, the step after the last known "
+            f"one, got rows from {got[0]} to {got[-1]}; predict(data=...) forecasts after rows of "
+            "any time"
+        )
+    kept = steps_read(run.config.model, run.shape.lookback)
+    times = known.times.append(newer.times)[-kept:].as_unit("ns")
+    values = np.vstack([known.values, newer.values])[-kept:].astype(np.float32)
+    future = newer.future if len(newer.future) else known.future[len(newer.times) :]
+    recent = Recent(times, values, future, newer.notes)
+    _require_values(run, recent, series.source)
+    return recent
+
+
+def _until_last_value(run: ForecastingRun, series: Series) -> Recent:
+    """Return all rows until the last with a value of any forecast column.
+
+    The rows after it hold the known inputs of the steps ahead.
     """
     notes = list(series.notes)
     series, unknown = _told_apart(run, series)
@@ -192,28 +274,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         )
     if run.series.calendar.columns:
         values = np.column_stack([values, run.series.calendar.values(times)])
-    lookback = run.shape.lookback
-    seen = np.isfinite(values[:, targets]).any()
-    if len(times) < lookback and not seen:  # series that the model does not know, alone
-        padding = lookback - len(times)
-        times = pd.date_range(end=times[-1], periods=lookback, freq=run.frequency).as_unit("ns")
-        values = np.vstack([np.full((padding, values.shape[1]), np.nan), values])
-    elif len(times) < lookback:
-        times, values, before = _after_run(run, times, values, series.source)
-        begin = run.people_read(times)[before]
-        notes.append(f"{before:,} steps before {begin} are from the run's own series")
-    kept = steps_read(run.config.model, lookback)
-    read = values[-kept:].astype(np.float32)
-    recent = Recent(times[-kept:], read, future, tuple(notes))
-    if run.series.panel:
-        return replace(
-            recent,
-            notes=(*notes, *_ended(run, recent)),
-            unknown=unknown.columns,
-            unknown_values=unknown.values[:end].astype(np.float32),
-        )
-    _require_values(run, recent, series.source)
-    return recent
+    others = unknown.columns, unknown.values[:end].astype(np.float32)
+    return Recent(times, values, future, tuple(notes), *others)
 
 
 def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
@@ -226,6 +288,8 @@ def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
 
 def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     """Write a note on the series of a panel without a forecast, if there are any."""
+    if not run.series.panel:
+        return []
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     ended = [
         name for name, is_there in zip(run.target_columns, goes_on, strict=True) if not is_there
@@ -306,24 +370,28 @@ def _end(targets: np.ndarray) -> int:
     return int(seen[-1]) + 1 if len(seen) else 0
 
 
-def _after_run(
-    run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
+def _after_known(
+    run: ForecastingRun, known: Recent, newer: Recent, source: str
 ) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
-    """Return the rows preceded by the end of the run's own series, and the number of these."""
-    lookback, kept = run.shape.lookback, recent_of_run(run)
-    before = kept.times < times[0]
-    joined = kept.times[before].append(times)
+    """Return newer rows preceded by known ones, and the number of these."""
+    lookback, times = run.shape.lookback, newer.times
+    before = known.times < times[0]
+    joined = known.times[before].append(times)
     whole = pd.date_range(joined[0], joined[-1], freq=run.frequency)
-    goes_on = kept.times[0] <= times[0] and len(whole) == len(joined)
+    goes_on = known.times[0] <= times[0] and len(whole) == len(joined)
     if not goes_on or len(joined) < lookback:
         raise DataError(
             f"{source}: expected at least the {lookback} steps that the model reads, or rows that "
-            f"go on from {kept.times[-1]}; got {len(times)} from {times[0]} to {times[-1]}"
+            f"go on from {known.times[-1]}; got {len(times)} from {times[0]} to {times[-1]}"
         )
-    return joined.as_unit("ns"), np.vstack([kept.values[before], values]), int(before.sum())
+    values = np.vstack([known.values[before], newer.values])
+    return joined.as_unit("ns"), values, int(before.sum())
 
 
 def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
+    """Raise DataError if a column has no value; series of a panel may have ended."""
+    if run.series.panel:
+        return
     for name in read_columns(run):
         if not np.isfinite(recent.values[:, run.columns.index(name)]).any():
             raise DataError(
@@ -473,15 +541,13 @@ def quantiles_ahead(
     Returns:
         Number of the H steps for which all inputs are known, and (H, K, Q), NaN after these steps.
     """
-    from gru_training.forecasting.intervals import quantiles
-
     raw, known, effects = recent.values[np.newaxis], len(offsets), None
     if preprocessor.future_columns:
         names = [columns[column] for column in preprocessor.future_columns]
         known, future = inputs_ahead(recent, names, calendar, frequency, len(offsets))
-        effects = preprocessor.effects(raw, future[np.newaxis])
-    served = quantiles(predict(raw), offsets, levels)
-    ahead = np.array(preprocessor.restore(served, effects)[0])
+        effects = preprocessor.scale.effects(raw, future[np.newaxis], Arrays)
+    served = calibrated(predict(raw), offsets, list(levels).index(MEDIAN))
+    ahead = np.array(preprocessor.scale.restored(served, 2, effects, Arrays)[0])
     ahead[known:] = np.nan
     return known, ahead
 
@@ -538,7 +604,7 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
         DataError: A known input is missing, see `require_known`.
     """
     require_known(run, recent)
-    notes = list(recent.notes)
+    notes = [*recent.notes, *_ended(run, recent)]
     if constants := run.series.constants:
         shown = values_shown(constants)
         notes.append(f"constant in the training, and forecast as they were: {shown}")
@@ -646,9 +712,12 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     Raises:
         TrainingError: The model cannot be loaded, or the output cannot be written.
     """
+    predict = None if job.recent.unknown else graph_predictor(job.run)
+    if predict is None:
+        start_tensorflow(console, job.config.debug)
     with console.status("forecasting ..."):
         notes = list[str]()
-        table = forecast(job.run, job.recent, job.config.horizon, warn=notes.append)
+        table = forecast(job.run, job.recent, job.config.horizon, predict, notes.append)
     for note in notes:
         console.print(f"note: {note}", style="yellow")
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]

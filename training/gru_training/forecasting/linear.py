@@ -25,6 +25,7 @@ from gru_training.forecasting.smoothing import (
     Theta,
     choose_smoothing,
     choose_theta,
+    enough_for_season,
 )
 
 
@@ -85,9 +86,12 @@ def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np
     return np.asarray(total)
 
 
+LAST_VALUE, SEASONAL_NAIVE = "last value", "seasonal naive"
+
+
 def repeat_last(horizon: int) -> LinearForecaster:
     """Make the forecaster that repeats the last value."""
-    return LinearForecaster("last value", "", np.zeros((1, horizon)))
+    return LinearForecaster(LAST_VALUE, "", np.zeros((1, horizon)))
 
 
 def repeat_season(season: int, horizon: int) -> LinearForecaster:
@@ -95,7 +99,7 @@ def repeat_season(season: int, horizon: int) -> LinearForecaster:
     kernel = np.zeros((season, horizon))
     steps = np.arange(horizon)
     kernel[steps % season, steps] = 1.0
-    return LinearForecaster("seasonal naive", f"season {season}", kernel)
+    return LinearForecaster(SEASONAL_NAIVE, f"season {season}", kernel)
 
 
 PENALTY = 100.0
@@ -417,7 +421,7 @@ def _first_states(season: int, lookback: int) -> tuple[np.ndarray, np.ndarray, n
     return first - trend * (middle + 1), trend, seasonal
 
 
-RIDGE, ETS, THETA = "ridge", "ETS", "theta"
+RIDGE, ETS, OWN_ETS, THETA = "ridge", "ETS", "ETS, own parameters", "theta"
 PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
 _SEASONS = (1, 2, 3, 4, 7, 14, 30)
 _LOOKBACKS = (96, 336, 720)
@@ -427,7 +431,7 @@ _SMOOTHED_SEASONS, _FARTHEST = 6, 2000
 """Number of seasons that smoothing reads. A ridge regression tries up to as many steps: if
 smoothing makes the delivered model read them, the baseline to beat reads them too.
 """
-_MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
+MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
 """Columns, and steps of a ridge regression, beyond which no column has a matrix to itself."""
 _LEAST_SMOOTHED, _LONGEST_SMOOTHED = 4, 160
 _SHORT = 1000
@@ -500,11 +504,11 @@ def fit_components(
     if most is None or data.season <= most:
         found.append((repeat_season(data.season, data.horizon),) * len(folds))
     found += _ridges(folds, tried, own)
-    short = data.train <= _SHORT and columns <= _MOST_OWN_COLUMNS
+    short = data.train <= _SHORT and columns <= MOST_OWN_COLUMNS
     if not short or columns == 1:
         found += zip(*(_smoothings(fold, most) for fold in folds), strict=False)
     if short and _room(folds[0], most) >= _LEAST_SMOOTHED:
-        for name in (ETS, THETA):
+        for name in (ETS, THETA) if columns == 1 else (ETS, OWN_ETS, THETA):
             found.append(tuple(_by_column(name, fold, _room(fold, most)) for fold in folds))
     return found
 
@@ -512,7 +516,7 @@ def fit_components(
 def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
     """Fit a forecaster of the same kind and length on other rows."""
     lookback, own = forecaster.lookback, forecaster.own
-    if forecaster.name in (ETS, THETA):
+    if forecaster.name in (ETS, OWN_ETS, THETA):
         return _by_column(forecaster.name, data, lookback)
     if forecaster.name not in (RIDGE, SMOOTHING):
         return forecaster
@@ -540,7 +544,7 @@ def _by_column(name: str, data: LinearData, lookback: int) -> LinearForecaster:
     for column in data.values[: data.train].T:
         seen = np.flatnonzero(np.isfinite(column))
         columns.append(filled(column[seen[0] : seen[-1] + 1]) if len(seen) else np.zeros(2))
-    season = data.season if lookback >= 2 * data.season else 1
+    season = data.season if enough_for_season(lookback, data.season) else 1
     chosen = _parameters(name, columns, season, data.horizon)
     kernels = np.zeros((len(columns), lookback, data.horizon))
     for matrix, column, parameters in zip(kernels, columns, chosen, strict=True):
@@ -563,7 +567,7 @@ def _parameters(
     # Beside others one step ahead tells more: what is chosen by many steps varies more.
     farthest = horizon if len(columns) == 1 else 1
     ahead = np.linspace(1, farthest, min(farthest, _STEPS_AHEAD)).round().astype(int)
-    return choose_smoothing(columns, season, ahead.tolist())
+    return choose_smoothing(columns, season, ahead.tolist(), shared=name == ETS)
 
 
 def _ridges(
@@ -577,7 +581,7 @@ def _ridges(
         windows = fold.windows(tried[-1])
         both = windows - windows[:, -1:], fold.futures() - windows[:, -1:]
         pairs.append([np.ascontiguousarray(np.moveaxis(each, 2, 0)) for each in both])
-    for own in (False, True) if may_own and 1 < K <= _MOST_OWN_COLUMNS else (False,):
+    for own in (False, True) if may_own and 1 < K <= MOST_OWN_COLUMNS else (False,):
         best: tuple[float, tuple[LinearForecaster, ...]] | None = None
         for lookback in tried:
             if own and lookback > _LONGEST_OWN:

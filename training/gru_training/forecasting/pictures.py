@@ -17,8 +17,9 @@ from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import Evaluation
 from gru_training.forecasting.intervals import quantiles
 from gru_training.forecasting.known import KnownEffect
+from gru_training.forecasting.linear import LAST_VALUE, SEASONAL_NAIVE
 from gru_training.forecasting.preprocessor import Predictor
-from gru_training.forecasting.simple import LAST_VALUE, SEASONAL_NAIVE, BaselineResult
+from gru_training.forecasting.simple import BaselineResult
 from gru_training.forecasting.windows import Windows
 from gru_training.plots.picture import plain_label, save_figure
 

@@ -41,9 +41,15 @@ from gru_training.forecasting.evaluation import (
     quantile_summary,
     require_calibration,
 )
-from gru_training.forecasting.future import FILE as LAST_WINDOW
-from gru_training.forecasting.future import future_times, last_window, quantiles_ahead
+from gru_training.forecasting.future import (
+    future_times,
+    last_window,
+    quantiles_ahead,
+    write_recent,
+)
+from gru_training.forecasting.graph import write_graph
 from gru_training.forecasting.intervals import quantiles
+from gru_training.forecasting.linear import SEASONAL_NAIVE
 from gru_training.forecasting.network import sequence_of
 from gru_training.forecasting.outcomes import stored_errors
 from gru_training.forecasting.pictures import draw_all, draw_future, shown_columns
@@ -59,7 +65,7 @@ from gru_training.forecasting.run import (
     known_inputs,
 )
 from gru_training.forecasting.sets import PARTS
-from gru_training.forecasting.simple import SEASONAL_NAIVE, Baselines, fit_baselines
+from gru_training.forecasting.simple import Baselines, fit_baselines
 from gru_training.forecasting.warm_start import initial_weights
 from gru_training.loop.fit import Progress
 from gru_training.loop.progress import EpochFollower
@@ -293,7 +299,8 @@ def _metrics(
 
 def _model_name(plan: Plan) -> str:
     if plan.combines:
-        return "combination"
+        deliver = plan.config.combination.deliver
+        return deliver if deliver == "combination" else f"{deliver}, delivered"
     return "GRU with linear skip" if plan.config.model.linear_skip else "GRU"
 
 
@@ -315,7 +322,7 @@ def _write(
     if plan.combines:
         writer.write_json("combination.json", as_record(plan, trained))
     data.preprocessor.save(place / "scaler.json")
-    np.savez(place / LAST_WINDOW, times=kept.times.asi8, values=kept.values, future=kept.future)
+    write_recent(kept, place)
     np.savez(place / "calibration.npz", levels=np.array(levels), offsets=offsets)
     windows = _stored_windows(data, predict, offsets, levels)
     np.savez_compressed(place / "test_windows.npz", **windows)
@@ -328,6 +335,7 @@ def _write(
     sequence = sequence_of((model, data.shape), plan.config.model)
     predict = make_predictor(model, data.preprocessor, sequence)
     writer.write_json("metrics.json", metrics)
+    write_graph(writer, model, predict)
 
     def report() -> None:
         folder, curves = writer.path, ("loss", "mse")

@@ -1,8 +1,8 @@
 """The plan of a training, which follows from the series: transform, look-back, simple forecasters.
 
-Of a single column with few validation windows, simple forecasters are also compared in folds before
-these (rolling origins, Tashman 2000, "Out-of-sample tests of forecasting accuracy"), and networks
-have no weight where these are fewer than a handful.
+Where validation windows are few, simple forecasters are also compared in folds before these
+(rolling origins, Tashman 2000, "Out-of-sample tests of forecasting accuracy"), and networks have no
+weight where these are fewer than a handful.
 
 The weights of a combination follow from the forecasts of its components for windows that they did
 not learn: stacking after Breiman (1996), "Stacked regressions", with non-negative weights that sum
@@ -22,10 +22,22 @@ from scipy.optimize import nnls
 
 from gru_training.data.series import Series
 from gru_training.errors import ConfigError, DataError
-from gru_training.forecasting.config import ForecastingConfig, Transform
+from gru_training.forecasting.config import Deliver, ForecastingConfig, Transform
 from gru_training.forecasting.data import ForecastingData, never_negative, prepare
 from gru_training.forecasting.intervals import pooled_offsets
-from gru_training.forecasting.linear import RIDGE, LinearData, LinearForecaster, fit_components
+from gru_training.forecasting.linear import (
+    ETS,
+    LAST_VALUE,
+    MOST_OWN_COLUMNS,
+    OWN_ETS,
+    RIDGE,
+    SEASONAL_NAIVE,
+    SMOOTHING,
+    THETA,
+    LinearData,
+    LinearForecaster,
+    fit_components,
+)
 from gru_training.forecasting.losses import COUNT_LOSSES, Criterion, SquaredError, criterion_of
 from gru_training.forecasting.series_check import window_origins
 from gru_training.forecasting.sets import longest_lookback
@@ -102,8 +114,8 @@ _MAX_RELATIVE_LOSS = 0.98
 _MAX_ZERO_SHARE = 0.01
 """Share of zeros among non-negative values from which zero counts as a bound."""
 _ENOUGH_WINDOWS, _MOST_FOLDS, _FEWEST_ROWS = 8, 8, 12
-"""Independent windows to weigh simple forecasters by, as far as there are rows for them; folds that
-they are taken of; and rows to fit on."""
+"""Independent windows of a column to weigh simple forecasters by, as far as there are rows for
+them; folds that they are taken of; and rows to fit on."""
 _HANDFUL = 5
 """Independent windows below which networks are given no weight."""
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
@@ -197,7 +209,13 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
         _require_counts(data, config)
     if series.panel and config.model.channel_embedding is None:
         config = replace(config, model=replace(config.model, channel_embedding=False))
+    deliver = config.combination.deliver
     if not config.combination.combine or config.model.streams:
+        if deliver not in ("combination", "network"):
+            raise ConfigError(
+                f"--deliver {deliver} needs a comparison with simple forecasters, which a network "
+                "that answers tick by tick has not; leave out --architecture"
+            )
         return _alone(data, config, initial)
     tried = {
         name: _tried(series, config, name, initial.scale) for name in _transforms(data, config)
@@ -206,6 +224,8 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
     candidates, weights = tried[best].candidates, tried[best].weights
     network = initial.lookback or config.data.lookback or _network_lookback(data, candidates)
     used = [each.lookback for each, weight in zip(candidates, weights, strict=True) if weight]
+    if deliver == "network":
+        used = []
     training = max(network, _ridge(candidates).lookback)
     settings = replace(config.data, transform=best, lookback=max([training, *used]))
     data = prepare(series, settings, initial.scale)
@@ -303,15 +323,16 @@ def few_windows(data: ForecastingData) -> bool:
 def rolling_folds(data: ForecastingData) -> list[LinearData]:
     """Rows to fit simple forecasters on, and windows after them to weigh these by.
 
-    The last fold is that of the training and validation part. Where its windows are few, folds
-    before it end within the training part of a single column, each with all windows until the next.
+    The last fold is that of the training and validation part. Where its windows are few, as
+    `few_windows` counts them, folds before it end within the training part, each with all windows
+    until the next. Tables of very many columns have none.
     """
     last, (begin, end) = linear_data(data), data.borders.part("validation")
     horizon, season, columns = data.shape.horizon, data.season, len(data.shape.targets)
-    missing = math.ceil(_ENOUGH_WINDOWS * horizon) - (end - begin)
+    missing = math.ceil(_ENOUGH_WINDOWS / math.sqrt(columns) * horizon) - (end - begin)
     first = max(begin - missing, begin // 2, 3 * season + horizon, _FEWEST_ROWS)
     count = min((begin - first) // horizon, _MOST_FOLDS)
-    if columns > 1 or missing <= 0 or count < 1:
+    if columns > MOST_OWN_COLUMNS or missing <= 0 or count < 1:
         return [last]
     folds, targets = [], data.standardised_targets
     ends = np.linspace(first, begin, count + 1).round().astype(int)
@@ -369,16 +390,19 @@ def _tried(
     data = prepare(series, replace(config.data, transform=transform), scale)
     windows, folds = compared_windows(data), rolling_folds(data)
     fitted = fit_components(folds, config.data.lookback, own=not series.panel)
+    allowed = _deliverable([each[-1].name for each in fitted], config.combination.deliver)
     errors, criteria, weights = [], [], []
     for number, fold in enumerate(folds):
-        of_fold = replace(windows, origins=fold.origins)
+        ahead = replace(windows, origins=fold.origins)
         read = fold.windows(max(each[number].lookback for each in fitted))
         forecasts = [each[number](read) for each in fitted]
-        errors.append(measured_errors(forecasts, of_fold, data))
-        criteria.append(criterion_of(config.model.loss, data, of_fold))
+        errors.append(measured_errors(forecasts, ahead, data))
+        criteria.append(criterion_of(config.model.loss, data, ahead))
         until = data.borders.part("validation")[1] if fold is folds[-1] else folds[number + 1].train
         independent = (until - fold.train) / data.shape.horizon
-        weights.append(independent * stacking_weights(errors[-1], independent, criteria[-1]))
+        of_fold = stacking_weights(errors[-1][:, allowed], independent, criteria[-1])
+        weights.append(np.zeros(len(fitted)))
+        weights[-1][allowed] = independent * of_fold
     together = np.sum(weights, axis=0)
     together /= together.sum()
     losses = [of.loss(each @ together) for of, each in zip(criteria, errors, strict=True)]
@@ -395,6 +419,39 @@ def _tried(
         criteria[-1].name,
         len(folds),
     )
+
+
+_DELIVERED: dict[Deliver, tuple[str, ...]] = {
+    "ridge": (RIDGE,),
+    "smoothing": (SMOOTHING,),
+    "ets": (ETS, OWN_ETS),
+    "theta": (THETA,),
+    "seasonal-naive": (SEASONAL_NAIVE,),
+    "last-value": (LAST_VALUE,),
+}
+"""Names of the simple forecasters of each kind."""
+
+
+def _deliverable(names: Sequence[str], deliver: Deliver) -> list[int]:
+    """Return the places of the simple forecasters that may have a weight.
+
+    Args:
+        names: Names of all that are compared.
+        deliver: What the settings ask for; a combination may have any, and so may what the networks
+            are compared with.
+
+    Raises:
+        ConfigError: There are none of this kind.
+    """
+    wanted = _DELIVERED.get(deliver, names)
+    found = [place for place, name in enumerate(names) if name in wanted]
+    if not found:
+        there = [kind for kind, of_kind in _DELIVERED.items() if {*of_kind} & {*names}]
+        raise ConfigError(
+            f"--deliver must be one of combination, network, {', '.join(there)}, which are "
+            f"compared on this series, got {deliver}"
+        )
+    return found
 
 
 def _best(tried: Mapping[Transform, _Tried]) -> Transform:

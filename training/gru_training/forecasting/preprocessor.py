@@ -13,17 +13,18 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
-import tensorflow as tf
-from scipy.optimize import minimize_scalar
 
 from gru_serving.preprocessing.operations import tensors
 from gru_serving.preprocessing.series import SeriesScale, powers, roots
 from gru_training.errors import DataError
 from gru_training.forecasting.known import KnownEffect, common_scale, without_gaps
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
 
 _LEAST, _MOST = 0.1, 0.9
 """Exponents closer to 0 become the logarithm, those closer to 1 no transform."""
@@ -40,6 +41,8 @@ def steady_exponent(values: np.ndarray, season: int) -> float:
         values: (rows, K), at least zero, NaN where a value is missing.
         season: Steps; a single one counts as two.
     """
+    from scipy.optimize import minimize_scalar
+
     steps = max(2, season)
     count = len(values) // steps
     if count < 2:
@@ -200,7 +203,7 @@ class SeriesPreprocessor:
             values["known"] = self.known.to_json()
         path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
-    def standardise(self, history: Any) -> tf.Tensor:
+    def standardise(self, history: Any) -> "tf.Tensor":
         """Standardise raw windows (B, T, C), in which NaN marks missing values.
 
         A missing value is replaced by the last valid one before it in its window, or by the next
@@ -209,9 +212,11 @@ class SeriesPreprocessor:
         Returns:
             (B, T, C) float32 without NaN. Rows are independent.
         """
+        import tensorflow as tf
+
         return self.scale.standardised(tf.convert_to_tensor(history, tf.float32), tensors())
 
-    def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
+    def effects(self, history: Any, future: Any = None) -> "tf.Tensor | None":
         """Compute the effects of known inputs on the standardised targets; None without any.
 
         Args:
@@ -222,6 +227,8 @@ class SeriesPreprocessor:
         Returns:
             (B, H, K) float32, or without a future (B, T, K) for the history itself.
         """
+        import tensorflow as tf
+
         if self.known is None:
             return None
         if future is not None:
@@ -268,13 +275,15 @@ class SeriesPreprocessor:
         read = np.where(transformed, roots(read, self.exponent), read)
         return np.asarray((read - mean) / deviation)
 
-    def restore(self, forecast: Any, effects: Any = None) -> tf.Tensor:
+    def restore(self, forecast: Any, effects: Any = None) -> "tf.Tensor":
         """Convert standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
 
         Args:
             forecast: Forecasts on the scale of the network.
             effects: (B, H, K), what known inputs add, of `effects`; None: nothing.
         """
+        import tensorflow as tf
+
         forecast = tf.convert_to_tensor(forecast, tf.float32)
         if effects is not None:
             effects = tf.convert_to_tensor(effects, tf.float32)
@@ -310,7 +319,7 @@ Predictor = Callable[[np.ndarray], np.ndarray]
 
 
 def make_predictor(
-    model: keras.Model,
+    model: "keras.Model",
     preprocessor: SeriesPreprocessor,
     sequence: "Callable[[tf.Tensor], tf.Tensor] | None" = None,
 ) -> Predictor:
@@ -322,6 +331,8 @@ def make_predictor(
         sequence: Function that answers standardised histories of any length in place of the model,
             of one that streams; None: the model answers.
     """
+    import tensorflow as tf
+
     lookback, channels = model.input_shape[1:]
     spec = tf.TensorSpec((None, None if sequence else lookback, channels), tf.float32)
 

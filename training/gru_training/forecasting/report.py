@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gru_training.forecasting.simple import SEASONAL_NAIVE
+from gru_training.forecasting.linear import SEASONAL_NAIVE
 from gru_training.runs.report_page import markdown_table
 from gru_training.warm_start import start_lines
 
@@ -14,7 +14,8 @@ _MOST_COLUMNS, _ENDS = 40, 10
 
 def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
     """Write a warning if the network does not beat seasonal naive on the validation part."""
-    if metrics["beats_seasonal_naive"]:
+    asked = metrics["combination"] and metrics["combination"]["deliver"] == "seasonal-naive"
+    if metrics["beats_seasonal_naive"] or asked:
         return None
     measure = metrics["measure"]
     model = metrics["model"]["validation"][measure]
@@ -141,6 +142,8 @@ def _delivered(metrics: Mapping[str, Any]) -> str:
         if not combination["few_windows"]:
             reason = "there, networks add nothing"
         text += "." if network else f": {reason}."
+        if combination["deliver"] != "combination":
+            text = _as_asked(combination["deliver"])
     own = metrics["model"]["test"][measure]
     better = {
         name: floor["test"][measure]
@@ -153,6 +156,11 @@ def _delivered(metrics: Mapping[str, Any]) -> str:
             f" **Better on the test windows** ({measure.upper()} {own:.4f}): {shown}, each alone."
         )
     return text
+
+
+def _as_asked(deliver: str) -> str:
+    """State what is delivered in place of the weighted mean of all."""
+    return f"Delivered is {deliver.replace('-', ' ')} alone, as `--deliver {deliver}` asks."
 
 
 def _network_weight(combination: Mapping[str, Any]) -> float:
@@ -204,6 +212,11 @@ def _combination(metrics: Mapping[str, Any]) -> list[str]:
         "the errors are those of each part there, by the loss that was asked for.",
         "",
     ]
+    if combination["deliver"] != "combination":
+        lines[3] = (
+            f"{_as_asked(combination['deliver'])} The errors are those of all that is compared on "
+            "the validation windows, by the loss that was asked for."
+        )
     rows = [("part", "", f"{criterion}, validation", "weight")]
     for share in sorted(combination["shares"], key=lambda share: float(share["validation_loss"])):
         weight = f"{share['weight']:.2f}" if share["weight"] else "none"

@@ -15,6 +15,8 @@ test_windows.npz           raw histories (n, L, C) evenly from the test part, th
 test_errors.npz            errors of every test window, of the model and of the baselines: see
                            gru_training.forecasting.outcomes
 delivered.keras            the model trained once more, on all rows, if it was
+forecast.onnx              the delivered model as an ONNX graph, where ONNX can express it:
+                           `gru_training.forecasting.graph`
 combination.json           of a combination: what each part is and weighs
 pictures (.png)            forecasts, errors, coverage, residuals, learning curves, and what known
                            inputs add

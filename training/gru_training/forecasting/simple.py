@@ -19,7 +19,15 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import ErrorSums, Forecaster, ForecastErrors, measure
-from gru_training.forecasting.linear import RidgeForecaster, filled, fit_ridge
+from gru_training.forecasting.linear import (
+    LAST_VALUE,
+    RIDGE,
+    SEASONAL_NAIVE,
+    SMOOTHING,
+    RidgeForecaster,
+    filled,
+    fit_ridge,
+)
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.forecasting.windows import Windows
 
@@ -109,12 +117,6 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
 
 
 RIDGE_LOOKBACKS = (96, 336, 720)
-LAST_VALUE, SEASONAL_NAIVE, RIDGE, SMOOTHING = (
-    "last value",
-    "seasonal naive",
-    "ridge",
-    "exponential smoothing",
-)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Smoothing(NamedTuple):
         return 3 + trend + (self.season if self.season > 1 else 0)
 
     def kernel(self, lookback: int, horizon: int) -> np.ndarray:
-        """Return the matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
+        """Return the matrix (L, H) from a window to its forecast."""
         states = _follow(np.eye(lookback), [self])
         steps = range(1, horizon + 1)
         ahead = [states.ahead(np.array([lookback]), step)[0, 0] for step in steps]
@@ -76,12 +76,17 @@ class Theta(NamedTuple):
         return 4 + (self.season if self.season > 1 else 0)
 
     def kernel(self, lookback: int, horizon: int) -> np.ndarray:
-        """Return the matrix (L, H) from a window to its forecast, with L of at least 2 seasons."""
+        """Return the matrix (L, H) from a window to its forecast."""
         adjusted, seasonal, (slope, height) = _without_season(self.season, lookback, horizon)
         left = (1 - self.alpha) ** np.arange(lookback, -1, -1)
         level = self.alpha * left[1:] @ adjusted + left[0] * (height + slope)
         ahead = np.arange(horizon)[:, np.newaxis] + (1 - left[0]) / self.alpha
         return np.asarray((level + slope / 2 * ahead + seasonal).T)
+
+
+def enough_for_season(steps: int, season: int) -> bool:
+    """Tell whether some steps suffice to tell a season from the level: a third of it repeats."""
+    return season == 1 or 3 * steps >= 4 * season
 
 
 def smoothing_grid(season: int) -> list[Smoothing]:
@@ -167,16 +172,15 @@ def _without_season(
 
 
 def choose_smoothing(
-    columns: Sequence[np.ndarray], season: int, ahead: Sequence[int] = (1,)
+    columns: Sequence[np.ndarray], season: int, ahead: Sequence[int] = (1,), shared: bool = True
 ) -> list[Smoothing]:
     """Choose parameters of ETS for each of K columns.
-
-    The mean over all columns counts as much as the column itself.
 
     Args:
         columns: Values of each column, of any length and without NaN.
         season: Steps; 1: none. One that is very long is not smoothed.
         ahead: Steps ahead whose errors count, as far as half of a column reaches.
+        shared: Whether the mean over all columns counts as much as the column itself.
     """
     seasons = sorted({1, season if season <= _LONGEST_SEASON else 1})
     grids = [smoothing_grid(each) for each in seasons]
@@ -186,7 +190,7 @@ def choose_smoothing(
         return np.concatenate([_smoothing_sizes(values, grid, steps) for grid in grids])
 
     choices = [each for grid in grids for each in grid]
-    places = _best(columns, season, [each.estimated for each in choices], sizes)
+    places = _best(columns, season, [each.estimated for each in choices], sizes, shared)
     return [choices[place] for place in places]
 
 
@@ -198,7 +202,7 @@ def choose_theta(columns: Sequence[np.ndarray], season: int) -> list[Theta]:
         return np.concatenate([_theta_sizes(values, each) for each in seasons])
 
     choices = [Theta(each, alpha) for each in seasons for alpha in _ALPHAS]
-    places = _best(columns, season, [each.estimated for each in choices], sizes)
+    places = _best(columns, season, [each.estimated for each in choices], sizes, shared=True)
     return [choices[place] for place in places]
 
 
@@ -207,7 +211,7 @@ def _smoothing_sizes(
 ) -> np.ndarray:
     """Compute sizes (P, K) as `_best` wants them, for columns (T, K) and some steps ahead."""
     season, count = grid[0].season, len(values)
-    if season > 1 and count < 2 * season:
+    if not enough_for_season(count, season):
         return np.full((len(grid), values.shape[1]), np.inf)
     at_once = max(1, _NUMBERS_AT_ONCE // (count * (values.shape[1] + 2 + season)))
     found = []
@@ -226,7 +230,7 @@ def _theta_sizes(values: np.ndarray, season: int) -> np.ndarray:
     """Compute sizes (A, K) as `_best` wants them, for columns (T, K), of each alpha."""
     alphas = np.array(_ALPHAS)[:, np.newaxis]
     shape = len(alphas), values.shape[1]
-    if season > 1 and len(values) < 2 * season:
+    if not enough_for_season(len(values), season):
         return np.full(shape, np.inf)
     adjust, _, line = _without_season(season, len(values), 0)
     slope, height = line @ values
@@ -249,14 +253,16 @@ def _best(
     season: int,
     estimated: Sequence[int],
     sizes: Callable[[np.ndarray], np.ndarray],
+    shared: bool,
 ) -> list[int]:
-    """Find the place of the least AICc of each column, to which the mean of all is added.
+    """Find the place of the least AICc of each column.
 
     Args:
         columns: Values of each of K columns.
         season: Steps.
         estimated: P numbers of what is estimated.
         sizes: Function of columns (T, K') that gives the logarithm (P, K') of their squared errors.
+        shared: Whether the mean over all columns is added to the AICc of each.
     """
     lengths = np.array([min(len(each), max(_MOST_ROWS, 3 * season)) for each in columns])
     counts = np.array(estimated)
@@ -266,5 +272,6 @@ def _best(
         values = np.stack([columns[place][-length:] for place in places], axis=1)
         penalty = 2 * counts + 2 * counts * (counts + 1) / np.maximum(length - counts - 1, 0.5)
         criterion[:, places] = length * sizes(values - values[:1]) + penalty[:, np.newaxis]
-    criterion += criterion.mean(axis=1, keepdims=True)
+    if shared:
+        criterion += criterion.mean(axis=1, keepdims=True)
     return [int(place) for place in criterion.argmin(axis=0)]

@@ -61,7 +61,7 @@ class ForecastingTask(Task, Searchable, Comparable):
         "duplicates", "resample", "drop_bad", "sort_rows", "calendar", "holidays",
         "lookback", "horizon", "transform", "validation_fraction", "test_fraction",
         "architecture", "units", "layers", "dropout", "normalisation", "linear_skip",
-        "loss", "combine", "refit", "epochs", "batch_size", "learning_rate", "seed",
+        "loss", "combine", "deliver", "refit", "epochs", "learning_rate", "seed",
         "warm_start", "runs_dir", "name", "debug", "track",
     )  # fmt: skip
     commands = (
@@ -70,6 +70,7 @@ class ForecastingTask(Task, Searchable, Comparable):
             ForecastConfig,
             _forecast,
             _check_forecast,
+            needs_tensorflow=False,
             examples=(
                 "gru-train forecast runs/load",
                 "gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv",

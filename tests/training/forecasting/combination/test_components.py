@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge
 
 from gru_training.forecasting.linear import (
     ETS,
+    OWN_ETS,
     PENALTIES,
     RIDGE,
     SMOOTHING,
@@ -97,7 +98,7 @@ def test_series_that_begin_late_or_have_holes():
     ("columns", "train", "found"),
     [
         (1, 180, {SMOOTHING, ETS, THETA}),
-        (3, 180, {ETS, THETA}),
+        (3, 180, {ETS, OWN_ETS, THETA}),
         (40, 180, {SMOOTHING}),
         (1, 1100, {SMOOTHING}),
     ],

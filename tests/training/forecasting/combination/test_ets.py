@@ -5,7 +5,14 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from gru_training.forecasting.linear import ETS, THETA, LinearData, LinearForecaster, refitted
+from gru_training.forecasting.linear import (
+    ETS,
+    OWN_ETS,
+    THETA,
+    LinearData,
+    LinearForecaster,
+    refitted,
+)
 from gru_training.forecasting.smoothing import (
     Smoothing,
     Theta,
@@ -124,6 +131,27 @@ def test_columns_that_are_unlike_have_parameters_of_their_own():
     assert still.alpha < moving.alpha
 
 
+def test_regular_columns_decide_for_others_only_where_parameters_are_shared():
+    steps = np.arange(120)
+    lines = [np.sin(steps / 9) * size + 1e-3 * RNG.normal(size=120) for size in (1, 2, 3)]
+    noise = RNG.normal(size=120)
+    alone = choose_smoothing([noise], 1)[0]
+    assert choose_smoothing([*lines, noise], 1, shared=False)[-1] == alone
+    assert choose_smoothing([*lines, noise], 1)[-1].alpha > 0.9 > alone.alpha
+
+
+@pytest.mark.parametrize("name", [ETS, THETA])
+@pytest.mark.parametrize(("lookback", "seasonal"), [(15, False), (16, True), (23, True)])
+def test_a_season_needs_a_third_of_it_twice(name, lookback, seasonal):
+    """Series of 36 months are short, but their season stands out."""
+    season = 20 * np.cos(2 * np.pi * np.arange(48) / 12) + series(48) / 10
+    data = LinearData(season[:36, np.newaxis], 36, np.array([36]), 12, HORIZON)
+    found = refitted(LinearForecaster(name, "", np.zeros((lookback, HORIZON)), 12), data)
+    read = season[36 - lookback : 36].reshape(1, lookback, 1)
+    away = np.abs(found(read)[0, :, 0] - season[36 : 36 + HORIZON]).max()
+    assert (away < 5) == seasonal
+
+
 def test_theta_is_the_mean_of_a_line_and_of_smoothing_what_is_twice_as_curved():
     """The definition of Assimakopoulos and Nikolopoulos, season by season means beside a line."""
     season, values, alpha = 4, series(26), 0.35
@@ -146,7 +174,7 @@ def test_theta_takes_a_season_where_there_is_one():
     assert choose_theta([plain], 4)[0].season == 1
 
 
-@pytest.mark.parametrize("name", [ETS, THETA])
+@pytest.mark.parametrize("name", [ETS, OWN_ETS, THETA])
 def test_nothing_before_the_first_value_of_a_column_is_read(name):
     values = np.column_stack([series(60), series(60), series(60)])
     values[:45, 1] = np.nan

@@ -21,8 +21,9 @@ def folds(rows, columns=1, horizon=12):
     return rolling_folds(data), data
 
 
-def test_a_short_series_is_forecast_from_many_origins():
-    found, data = folds(140)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_short_series_is_forecast_from_many_origins(columns):
+    found, data = folds(140, columns)
     assert len(found) > 1
     origins = np.concatenate([fold.origins for fold in found])
     first = found[0].train
@@ -33,7 +34,7 @@ def test_a_short_series_is_forecast_from_many_origins():
     assert found[-1].train == data.borders.train
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1500, 1), (140, 3)])
+@pytest.mark.parametrize(("rows", "columns"), [(1500, 1), (140, 20), (140, 40)])
 def test_the_validation_windows_are_enough_of_a_long_series_or_of_several(rows, columns):
     found, data = folds(rows, columns)
     assert [fold.train for fold in found] == [data.borders.train]

@@ -73,6 +73,7 @@ def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
     metrics["combination"] = {
         "shares": shares,
         "criterion": "mean squared error",
+        "deliver": "combination",
         "few_windows": False,
         "transforms": {"none": 0.1},
     }
@@ -86,6 +87,10 @@ def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
     assert "ridge" not in first
     metrics["combination"]["few_windows"] = True
     assert "they are too few to show that networks help." in write_markdown(metrics).split("\n")[2]
+    metrics["combination"]["deliver"] = "last-value"
+    first = write_markdown(metrics).split("\n")[2]
+    assert "Delivered is last value alone, as `--deliver last-value` asks." in first
+    metrics["combination"]["deliver"] = "combination"
     shares[0]["weight"], shares[1]["weight"] = 0.6, 0.4
     metrics["baselines"]["last value"]["test"]["mse"] = 0.3
     first = write_markdown(metrics).split("\n")[2]
