@@ -26,32 +26,26 @@ LOAD = 0.5
 SECONDS, WARM_UP = 20.0, 2.0
 DEATH, NOTICED, RETRY, HOP = 10.0, 5.0, 0.1, 0.0003
 """Seconds until a node dies, the balancer notices, a client asks again; and between two nodes."""
-CONTROLLER = 0.01, 2e-5
-"""Assumed share of a core of the controller, for each node and for each pair of nodes, as every
-proxy reports on every replica.
+CLIENTS = 8
+"""Clients of the measurement, of whom each waits for its answer."""
+CONTROLLER = 0.025, 2e-5
+"""Share of a core of the controller: measured, with one replica and with two; and for each pair of
+nodes, as every proxy reports on every replica: a guess.
 """
 
 
 class Measured(NamedTuple):
-    """Milliseconds of a request on one node, of one client, as `benchmarks.ray_serve` prints."""
+    """What `benchmarks.ray_serve` printed for one node and `CLIENTS` clients."""
 
-    latency: float
-    processor: float
-    server: float
-    """Processor time in the server without Ray."""
-
-    @property
-    def proxy(self) -> float:
-        """Seconds in the proxy: half of what Ray adds."""
-        return (self.processor - self.server) / 2e3
-
-    @property
-    def replica(self) -> float:
-        """Seconds in the replica: the other half, and what the server takes."""
-        return self.proxy + self.server / 1e3
+    proxy: float
+    """Seconds of processor time of a request in the proxy."""
+    replica: float
+    """Seconds in the replica, of which the model's run is a small part."""
+    rate: float
+    """Requests per second."""
 
 
-MEASURED = {"gRPC": Measured(9.69, 7.18, 0.76), "REST": Measured(17.33, 12.78, 0.72)}
+MEASURED = {"gRPC": Measured(2.72e-3, 2.28e-3, 278), "REST": Measured(4.06e-3, 3.75e-3, 150)}
 
 
 class Station:
@@ -67,7 +61,10 @@ class Station:
 
 
 class Simulation:
-    """Requests to some nodes, of which one may die."""
+    """Requests to some nodes, of which one may die.
+
+    With a rate of 0, `CLIENTS` clients ask one after the other; else requests arrive by themselves.
+    """
 
     def __init__(self, nodes: int, costs: Measured, run: float, rate: float, dies: bool = False):
         self._rng, self._order = random.Random(0), count()
@@ -75,13 +72,18 @@ class Simulation:
         self._proxies = [Station(costs.proxy) for _ in range(nodes)]
         self._replicas = [Station(costs.replica + run) for _ in range(nodes)]
         self._dead: int | None = None
+        self._closed = not rate
         self._dies, self._rate, self._now, self._alive = dies, rate, 0.0, list(range(nodes))
         self.latencies: list[float] = []
         self.failed = 0
 
     def run(self) -> Simulation:
         """Simulate all requests that arrive within the time."""
-        self._at(self._rng.expovariate(self._rate), self._arrive)
+        if self._closed:
+            for _ in range(CLIENTS):
+                self._ask(0.0)
+        else:
+            self._at(self._rng.expovariate(self._rate), self._arrive)
         if self._dies:
             self._at(DEATH, self._die)
         while self._events:
@@ -122,6 +124,8 @@ class Simulation:
             self._fail(began)
         elif began > WARM_UP:
             self.latencies.append(self._now - began)
+        if self._closed and self._now < SECONDS:
+            self._ask(self._now)
 
     def _fail(self, began: float) -> None:
         self.failed += 1
@@ -136,8 +140,11 @@ def main(run: float) -> None:
     print(f"simulated, not measured: a model of {run * 1e3:g} ms, {LOAD:.0%} of the capacity")
     for name, costs in MEASURED.items():
         if not run:
-            alone = 1e3 * np.mean(Simulation(1, costs, run, rate=5).run().latencies)
-            print(f"{name}, one client, one node: {alone:.2f} ms; measured {costs.latency} ms")
+            asked = Simulation(1, costs, run, rate=0).run().latencies
+            rate = len(asked) / (SECONDS - WARM_UP)
+            print(
+                f"{name}, one node, {CLIENTS} clients: {rate:.0f} a second; measured {costs.rate}"
+            )
         print(
             "nodes  capacity/s  answered/s  p50 ms  p99 ms | one dies: p99 ms  failed | controller"
         )
@@ -151,7 +158,7 @@ def main(run: float) -> None:
                 lost = f"{np.percentile(broken.latencies, 99) * 1e3:16.0f} {broken.failed:7d}"
             print(
                 f"{nodes:5d} {capacity:11.0f} {len(whole) / (SECONDS - WARM_UP):11.0f} {p50:7.1f} "
-                f"{p99:7.1f} | {lost} | {CONTROLLER[0] * nodes + CONTROLLER[1] * nodes**2:10.0%}"
+                f"{p99:7.1f} | {lost} | {CONTROLLER[0] + CONTROLLER[1] * nodes**2:10.0%}"
             )
 
 

@@ -47,7 +47,8 @@ class Workers:
         self.count, self._index = len(place.addresses), place.number
         self.first = self._index == 0
         self._strategy = _strategy() if self.count > 1 else None
-        self._sum = tf.function(self.summed, autograph=False, reduce_retracing=True)
+        signature = [tf.TensorSpec([None], tf.float64)]
+        self._sum = tf.function(self.summed, input_signature=signature, autograph=False)
 
     def rows(self, count: Any) -> slice:
         """Return this worker's rows of a batch of this many rows."""
@@ -94,8 +95,7 @@ class Workers:
         """Tell whether the flag is set in any worker."""
         if self.count == 1:
             return flag
-        with self.needed(None):
-            return bool(self._sum(tf.constant(float(flag))))
+        return bool(self._total(np.array([flag])).any())
 
     def require_same(self, config: TaskConfig, data: str) -> None:
         """Compare the settings and the data of the training with those of the other workers.
@@ -114,8 +114,7 @@ class Workers:
         digests = [zlib.crc32(json.dumps(each, sort_keys=True).encode()) for each in facts.values()]
         (firsts,) = self._of_first([np.array(digests)])
         alike = firsts == digests
-        with self.needed(None):
-            agreeing = self._sum(tf.constant(alike.astype(np.float64))).numpy()
+        agreeing = self._total(alike)
         names = [name for name, count in zip(facts, agreeing, strict=True) if count < self.count]
         if names:
             raise ConfigError(
@@ -164,19 +163,24 @@ class Workers:
         """Wait until all workers have trained; from here on none needs the others."""
         if self.count > 1:
             try:
-                self._sum(tf.constant(0.0))
+                self._sum(tf.zeros([1], tf.float64))
             except _LOST:  # it has arrived here before, and ended
                 return
 
     def _of_first(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the first worker's arrays, whose shapes all workers know."""
-        wide = [value.astype(np.float64) for value in values]  # sums are of one type
-        sums = self._sum(
-            [tf.constant(each if self.first else np.zeros_like(each)) for each in wide]
-        )
+        flat = np.concatenate([np.ravel(value).astype(np.float64) for value in values])
+        flat = self._total(flat if self.first else np.zeros_like(flat))
+        parts = np.split(flat, np.cumsum([value.size for value in values])[:-1])
         return [
-            np.array(each).astype(value.dtype) for each, value in zip(sums, values, strict=True)
+            part.reshape(value.shape).astype(value.dtype)
+            for part, value in zip(parts, values, strict=True)
         ]
+
+    def _total(self, own: np.ndarray) -> np.ndarray:
+        """Add up a vector over the workers, outside a graph."""
+        with self.needed(None):
+            return np.asarray(self._sum(tf.constant(own.astype(np.float64))))
 
 
 def join_workers() -> Workers:
