@@ -76,7 +76,9 @@ def _seed(
 ) -> dict[str, Any]:
     """Measure everybody on one set with one seed; the results are kept beside the runs."""
     part_column = "part" if name in PUBLISHED else None
-    config = SentimentConfig(data=SentimentDataConfig(data=path, part_column=part_column))
+    config = SentimentConfig(
+        data=SentimentDataConfig(data=path, part_column=part_column, drop_bad=True)
+    )
     place = runs_dir / f"{name}-s{seed}"
     config = replace(
         config,
