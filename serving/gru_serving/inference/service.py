@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from gru_serving.codecs.inference_messages import Answering
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.config.files import ShadowTarget
 from gru_serving.engine.predictor import Predictor, PreparedRun
 from gru_serving.engine.worker_threads import WorkerThreads
-from gru_serving.inference.shadow import Shadow
+from gru_serving.inference.shadow import Answered, Shadow
 from gru_serving.inference.turns import LONG_BYTES, Turn, Turns
 from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
@@ -130,6 +131,8 @@ class _Job(NamedTuple):
     work: Work[Any]
     lease: ExitStack
     record: RequestRecord
+    target: ShadowTarget | None
+    """Version that is asked, too."""
 
 
 class _Answer(NamedTuple):
@@ -143,15 +146,17 @@ class _Answer(NamedTuple):
 
     def write(self) -> bytes:
         """Encode the answer, and offer the request to the shadow of its version."""
-        (request, work, _, record), outputs, size, seconds, shadow = self
+        (request, work, _, record, target), outputs, size, seconds, shadow = self
         with record.phase("encode"):
             body = work.encode(outputs)
         record.exchange = Exchange(
             request.kind, lambda: work.messages(outputs, body), request.size + size + len(body)
         )
-        if shadow is not None and record.version is not None:
-            kept = request.size + size
-            shadow.offer(record.model, record.version, work.prepare, outputs, seconds, kept)
+        if shadow is not None and target is not None and record.version is not None:
+            version, kept = record.version, request.size + size
+            shadow.offer(
+                Answered(record.model, version, target, work.prepare, outputs, seconds, kept)
+            )
         return body
 
 
@@ -246,7 +251,8 @@ class Inference:
             record.version = held.number
             record.signature = request.api and (name or DEFAULT_SIGNATURE)
             by = Answering(model, held.number, name)
-            return _Job(request, request.decode(content, held.predictor, by), lease, record)
+            work = request.decode(content, held.predictor, by)
+            return _Job(request, work, lease, record, held.shadow)
 
     def _decode_and_run(
         self,

@@ -52,6 +52,7 @@ class Answered:
     Attributes:
         model: Model name.
         version: Number of the version that answered.
+        target: Version that is asked, too.
         prepare: Function that prepares the same run of another version.
         answer: Answer of the run.
         seconds: Time that the run took.
@@ -60,10 +61,16 @@ class Answered:
 
     model: str
     version: int
+    target: ShadowTarget
     prepare: Callable[[Predictor], PreparedRun[Any]]
     answer: Any
     seconds: float
     size: int
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Labels of the metrics: the model, the version that answered, and its shadow."""
+        return self.model, str(self.version), str(self.target.version)
 
 
 class Shadow:
@@ -82,7 +89,7 @@ class Shadow:
         self._metrics = metrics
         self._cores = cores
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Answered, ShadowTarget]] = deque()
+        self._waiting: deque[Answered] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -105,35 +112,22 @@ class Shadow:
             self._changed.notify()
         self._thread.join(_END_SECONDS)
 
-    def offer(
-        self,
-        model: str,
-        version: int,
-        prepare: Callable[[Predictor], PreparedRun[Any]],
-        answer: Any,
-        seconds: float,
-        size: int,
-    ) -> None:
-        """Compare a request, if its model has a shadow and it is sampled; returns at once.
-
-        Arguments are the attributes of `Answered`.
-        """
-        target = self._repository.shadow(model)
-        if target is None or target.version == version or random.random() >= target.share:
+    def offer(self, request: Answered) -> None:
+        """Compare a request if it is sampled and its shadow is another version; returns at once."""
+        target = request.target
+        if target.version == request.version or random.random() >= target.share:
             return
-        request = Answered(model, version, prepare, answer, seconds, size)
         with self._changed:
             full = len(self._waiting) >= _MAX_WAITING or self._closing.is_set()
             if not full and (not self._waiting or self._bytes + request.size < _MAX_WAITING_BYTES):
                 self._bytes += request.size
-                self._waiting.append((request, target))
+                self._waiting.append(request)
                 self._changed.notify()
                 return
-        self._count(request, target, SHED)
+        self._count(request, SHED)
 
-    def _count(self, request: Answered, target: ShadowTarget, outcome: str) -> None:
-        pair = request.model, str(request.version), str(target.version)
-        self._metrics.shadow_count.add(*pair, outcome)
+    def _count(self, request: Answered, outcome: str) -> None:
+        self._metrics.shadow_count.add(*request.labels, outcome)
 
     def _work(self) -> None:
         while True:
@@ -144,13 +138,13 @@ class Shadow:
             with self._changed:
                 if self._closing.is_set():
                     return
-                request, target = self._waiting.popleft()
+                request = self._waiting.popleft()
                 self._bytes -= request.size
             try:
-                self._count(request, target, self._ask(request, target))
+                self._count(request, self._ask(request))
             except Exception as error:
-                self._count(request, target, FAILED)
-                self._say(request, target, error)
+                self._count(request, FAILED)
+                self._say(request, error)
             del request  # its arrays must not stay in memory while the thread waits
 
     def _has_core(self) -> bool:
@@ -171,10 +165,10 @@ class Shadow:
         self._probed = now
         return True
 
-    def _ask(self, request: Answered, target: ShadowTarget) -> str:
+    def _ask(self, request: Answered) -> str:
         """Ask the shadow; returns the outcome."""
         try:
-            lease = self._repository.acquire(request.model, target.version)
+            lease = self._repository.acquire(request.model, request.target.version)
         except ServingError as error:
             if error.code is Code.NOT_FOUND:
                 return ABSENT
@@ -185,15 +179,15 @@ class Shadow:
             answer = run.run(_RUN_MS)
             seconds = time.perf_counter() - started
         del run
-        pair = request.model, str(request.version), str(target.version)
         for value, answering in ((request.seconds, "live"), (seconds, "shadow")):
-            self._metrics.shadow_latency.observe(value * 1e6, *pair, answering)
-        tolerance = TOLERANCE if target.tolerance is None else target.tolerance
+            self._metrics.shadow_latency.observe(value * 1e6, *request.labels, answering)
+        asked = request.target.tolerance
+        tolerance = TOLERANCE if asked is None else asked
         equal, largest = _compare(_arrays(request.answer), _arrays(answer), tolerance)
-        self._metrics.shadow_difference.observe(largest, *pair)
+        self._metrics.shadow_difference.observe(largest, *request.labels)
         return AGREED if equal else DISAGREED
 
-    def _say(self, request: Answered, target: ShadowTarget, error: Exception) -> None:
+    def _say(self, request: Answered, error: Exception) -> None:
         """Log a failure of a shadow, at most one in a minute."""
         if time.monotonic() < self._said + _QUIET_SECONDS:
             return
@@ -201,7 +195,7 @@ class Shadow:
         known = isinstance(error, ServingError)
         log.warning(
             "version %d of %s, the shadow of version %d, failed (clients have their answers): %s",
-            target.version,
+            request.target.version,
             request.model,
             request.version,
             error.status if isinstance(error, ServingError) else repr(error),

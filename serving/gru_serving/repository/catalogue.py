@@ -214,12 +214,14 @@ class Lease:
     Attributes:
         predictor: The version in memory.
         number: Number of the version.
+        shadow: Version that is also asked what the model is asked; None for none.
         held: Version that is counted as in use; None after the end.
         changed: Condition of the catalogue.
     """
 
     predictor: Predictor
     number: int
+    shadow: ShadowTarget | None
     held: Version | None
     changed: threading.Condition
 
@@ -326,7 +328,8 @@ class Catalogue(ABC):
             held = self._find(name, version, label)
             held.in_use += 1
             assert held.predictor is not None
-            return Lease(held.predictor, held.number, held, self.changed)
+            shadow = self.models[name].config.shadow
+            return Lease(held.predictor, held.number, shadow, held, self.changed)
 
     def _find(self, name: str, number: int | None, label: str | None) -> Version:
         if not name:
@@ -407,11 +410,6 @@ class Catalogue(ABC):
         """Return the `logging_config` of a model; None if it has none."""
         model = self.models.get(name)
         return None if model is None else model.config.logging
-
-    def shadow(self, name: str) -> ShadowTarget | None:
-        """Return the version that is also asked what a model is asked; None for none."""
-        model = self.models.get(name)
-        return None if model is None else model.config.shadow
 
     def leases(self) -> int:
         """Count the requests that hold a version."""
