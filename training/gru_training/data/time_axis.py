@@ -221,7 +221,10 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     for options in tries:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # no common format: read cell by cell
-            times = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True, **options)
+            cells = pd.Series(
+                texts, dtype=object
+            )  # text of pandas may not hold half a surrogate pair
+            times = pd.to_datetime(cells, errors="coerce", utc=True, **options)
         naive = np.array(times.dt.tz_localize(None))
         naive[yearless] = np.datetime64("NaT")
         found.append(naive)
