@@ -1,6 +1,7 @@
 """Servers that are wrong in one way each: the kit finds every one, and names what is wrong."""
 
 import json
+import socket
 import time
 
 import pytest
@@ -91,7 +92,14 @@ def test_slow_servers():
 )
 def test_lengths_that_are_lies(length, reason):
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {length}\r\n\r\n"
-    with bare(lambda line: line.sendall(head.encode() + RIGHT)) as url:
+
+    def answer(line):
+        line.sendall(head.encode() + RIGHT)
+        line.shutdown(socket.SHUT_WR)
+        while line.recv(1 << 16):  # closed with bytes unread, it would be reset
+            pass
+
+    with bare(answer) as url:
         verdict_of, said = verdict(ROWS, url)
     assert verdict_of == kit.DEVIATES
     assert said.startswith(reason)
