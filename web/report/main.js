@@ -41,7 +41,7 @@ const DRAWN = {
   },
   "forecasts.png": forecasts,
   "comparison.png": comparison,
-  "explanations.html": marked,
+  "report.html": marked,
 };
 
 function start() {

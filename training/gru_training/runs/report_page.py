@@ -48,7 +48,7 @@ def markdown_table(
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    """Collect the data that the page draws, by the picture or page that they replace."""
+    """Collect the data that the page draws, by the picture or link that they replace."""
     metrics = _json(folder / "metrics.json")
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
@@ -60,7 +60,7 @@ def page_data(folder: Path) -> dict[str, Any]:
             for each in metrics["intervals"]
         ],
         "forecasts.png": lambda: _forecasts(folder),
-        "explanations.html": lambda: _marked(_json(folder / "marked_texts.json")),
+        "report.html": lambda: _marked(_json(folder / "marked_texts.json")),
         "comparison.png": lambda: _comparison(_json(folder / "comparison.json")),
     }
     found = {}
@@ -69,7 +69,7 @@ def page_data(folder: Path) -> dict[str, Any]:
             data = source()
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError):
             continue  # another version's file, or a task with other figures
-        if data is not None and (folder / name).is_file():
+        if data is not None:
             found[name] = data
     return found
 

@@ -20,8 +20,8 @@ tokens.json                how texts become tokens without TensorFlow, beside mo
                            (`gru_serving.preprocessing.texts.Tokenizer`)
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 test_baselines.json        what each simple model answers to these rows, classes as numbers
-explanations.html          the most confident answers to test rows, their words marked
-marked_texts.json          the same as numbers, for the report's page
+marked_texts.json          the most confident answers to test rows, the share of each word, for
+                           the report's page
 doubtful_labels.csv        training rows whose label is probably wrong, if there are any
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows

@@ -279,7 +279,7 @@ def class_table(
 
 
 def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
-    """List the words that decide, and the link to the texts with their words marked.
+    """List the words that decide, and the place of the texts with their words marked.
 
     Args:
         words: Words that speak for each class or label.
@@ -293,10 +293,10 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
     return [
         *lines,
         "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. In the "
-        "texts below, words on blue speak for the answer and words on orange against it; the "
+        "marked texts, words on blue speak for the answer and words on orange against it; the "
         "surest mistakes come first.",
         "",
-        "[The most confident answers, their words marked](explanations.html)",
+        "[The most confident answers, their words marked](report.html)",
     ]
 
 
