@@ -27,7 +27,6 @@ curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
 accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
-gates.png                  gates and answers along a few test rows, where any are short enough
 =========================  ====================================================================
 """
 

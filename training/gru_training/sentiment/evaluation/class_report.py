@@ -25,7 +25,6 @@ from gru_training.sentiment.evaluation.explanations import (
     explain_rows,
     write_marked_texts,
 )
-from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
 from gru_training.sentiment.evaluation.markdown import write_markdown
 from gru_training.sentiment.evaluation.metrics import (
     calibration_summary,
@@ -66,7 +65,6 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
     }
     lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
     bins = pictures.bin_by_length(lengths)
-    shown = choose_rows(scores["test"], test.labels, lengths)
     model = {part: trained.measures(part, logits[part], answered[part]) for part in logits}
     metrics: dict[str, Any] = {
         "decision": calibrated.decision.reason,
@@ -97,10 +95,6 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
             test.labels, logits["test"], temperature, writer.path / "calibration.png"
         )
         pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
-        if shown:
-            texts = [predictions[row] for row in shown]
-            read = read_texts(trained.model, trained.texts.preprocessor, temperature, texts)
-            draw_gates(read, data.classes, writer.path / "gates.png")
         words = _explain(writer, trained, predictions, predicted)
         doubtful[:] = _doubtful(writer, trained)
         return {"deciding_words": words, "doubtful_labels": len(doubtful)}
@@ -110,7 +104,7 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
             {**predictions[row], "probability": max(predictions[row]["scores"])}
             for row in _surest(predictions, right=False, most=_ROWS_SHOWN)
         ]
-        return write_markdown(metrics, data.classes, mistakes, bool(shown), doubtful[:_ROWS_SHOWN])
+        return write_markdown(metrics, data.classes, mistakes, doubtful[:_ROWS_SHOWN])
 
     return Results(model, metrics, predictions, draw, markdown)
 

@@ -81,22 +81,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
 
 
-_GATES = (
-    "The most confident answers to short test rows, right and wrong, by class. Each column of a "
-    "map is "
-    "a token, each row a unit, sorted by its mean update gate. An update gate near 1 keeps the "
-    "state; near 0 it writes the token into the state. With a reset gate near 0, the candidate "
-    "ignores what was read before. Below the maps is the answer to the text up to that token.",
-    "",
-    "![gates](gates.png)",
-)
-
-
 def write_markdown(
     metrics: Mapping[str, Any],
     classes: Sequence[str],
     mistakes: Sequence[Mapping[str, Any]],
-    gates: bool,
     doubtful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Write the report as Markdown.
@@ -106,7 +94,6 @@ def write_markdown(
         classes: Class names.
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
             and `probability` of the prediction.
-        gates: Whether there is a picture of gates.
         doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
     """
     data, model = metrics["data"], metrics["model"]
@@ -153,8 +140,6 @@ def write_markdown(
         lines += markdown_table([head, *wrong], 2, text_last=True)
     if doubtful:
         lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
-    if gates:
-        lines += ["", "## Gates", "", *_GATES]
     versions = ", ".join(f"{name} {number}" for name, number in metrics["versions"].items())
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += f"{versions}."
