@@ -25,7 +25,7 @@ def test_holds_what_it_promises(tiny_run):
         "history.json", "test_predictions.jsonl", "test_baselines.json", "curves.png",
         "confusion_matrix.png", "precision_recall.png", "decision.json",
         "text_rules.json", "marked_texts.json",
-        "temperature.json", "calibration.png", "accuracy_by_length.png",
+        "temperature.json", "calibration.png",
         "report.html", "report.md", "manifest.json",
         "training_texts.npy", "model.onnx", "tokens.json",
     }  # fmt: skip

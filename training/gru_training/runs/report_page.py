@@ -53,7 +53,6 @@ def page_data(folder: Path) -> dict[str, Any]:
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
         "confusion_matrix.png": lambda: _answers(folder),
-        "accuracy_by_length.png": lambda: _by_length(metrics),
         "errors_by_horizon.png": lambda: _by_horizon(metrics),
         "coverage.png": lambda: [
             {"nominal": each["nominal"], "by_horizon": _numbers(each["by_horizon"], 4)}
@@ -148,19 +147,6 @@ def _marked(rows: Any) -> Any:
         }
         for row in rows
     ]
-
-
-def _by_length(metrics: Any) -> Any:
-    bins = metrics["by_length"]
-    models = [name for name, of in bins[0].items() if isinstance(of, Mapping)]
-    return {
-        "bins": [f"{of['shortest']}–{of['longest']} ({of['rows']:,})" for of in bins],
-        "models": {
-            name: {key: _numbers([of[name][key] for of in bins])
-                   for key in ("accuracy", "low", "high")}
-            for name in models
-        },
-    }  # fmt: skip
 
 
 def _by_horizon(metrics: Any) -> Any:

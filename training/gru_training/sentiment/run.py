@@ -26,7 +26,6 @@ doubtful_labels.csv        training rows whose label is probably wrong, if there
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
-accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
 =========================  ====================================================================
 """
 

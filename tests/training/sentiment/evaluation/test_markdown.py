@@ -65,7 +65,7 @@ def test_pictures_of_the_report_are_there(tiny_run):
     text = (tiny_run.path / "report.md").read_text("utf-8")
     shown = [part.split(")")[0] for part in text.split("](")[1:]]
     pictures = [name for name in shown if name.endswith(".png")]
-    assert len(pictures) == 5
+    assert len(pictures) == 4
     for name in pictures:
         assert (tiny_run.path / name).read_bytes().startswith(b"\x89PNG")
     assert shown.count("report.html") == 1

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from gru_serving.preprocessing.texts import PADDING
 from gru_training.runs.directory import RunWriter
 from gru_training.sentiment.evaluation import pictures
 from gru_training.sentiment.evaluation.advice import advice
@@ -26,11 +25,7 @@ from gru_training.sentiment.evaluation.explanations import (
     write_marked_texts,
 )
 from gru_training.sentiment.evaluation.markdown import write_markdown
-from gru_training.sentiment.evaluation.metrics import (
-    calibration_summary,
-    length_summary,
-    same_words,
-)
+from gru_training.sentiment.evaluation.metrics import calibration_summary
 from gru_training.sentiment.measures import per_class
 from gru_training.words.vocabulary import word_counts
 
@@ -59,19 +54,11 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
     scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
     answered = {part: calibrated.decision.classes(scores[part]) for part in logits}
     predicted, members = answered["test"], target.members(test.labels)
-    right = {
-        "gru": predicted == test.labels,
-        "bag_of_words": floors[1].test_predictions == test.labels,
-    }
-    lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
-    bins = pictures.bin_by_length(lengths)
     model = {part: trained.measures(part, logits[part], answered[part]) for part in logits}
     metrics: dict[str, Any] = {
         "decision": calibrated.decision.reason,
-        "same_words": same_words(test, predicted, floors[1].test_predictions),
         "per_class": per_class(members, target.members(predicted), scores["test"], data.classes),
         "calibration": calibration_summary(calibrated.temperature, labels, logits),
-        "by_length": length_summary(bins, right),
         "advice": advice(trained, floors, model["validation"]),
     }
     if alone is not None:
@@ -94,7 +81,6 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
         pictures.draw_calibration(
             test.labels, logits["test"], temperature, writer.path / "calibration.png"
         )
-        pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
         words = _explain(writer, trained, predictions, predicted)
         doubtful[:] = _doubtful(writer, trained)
         return {"deciding_words": words, "doubtful_labels": len(doubtful)}

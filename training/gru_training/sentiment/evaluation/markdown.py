@@ -8,9 +8,6 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
-_MIN_PAIRS = 30
-"""Number of pairs of test rows with the same words below which shares of them are not shown."""
-
 
 def opening(
     metrics: Mapping[str, Any],
@@ -117,7 +114,6 @@ def write_markdown(
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
         f"end.\n\n{_stages(metrics)}",
     )
-    lines += _twins(metrics["same_words"])
     lines += ["", "![loss and accuracy](curves.png)"]
     lines += ["", "![confusion](confusion_matrix.png)", ""]
     lines += class_table(metrics["per_class"], data["balance"])
@@ -128,7 +124,6 @@ def write_markdown(
     lines += ["![precision and recall](precision_recall.png)"]
     lines += why_lines(metrics["deciding_words"])
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
-    lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
         wrong = [
             (cell(row["label"]), cell(row["predicted"]), f"{row['probability']:.2%}",
@@ -285,17 +280,6 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
     ]
 
 
-def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if same_words["pairs"] < _MIN_PAIRS:
-        return []
-    return [
-        "",
-        f"**Word order.** {same_words['pairs']:,} pairs of test rows are made of the same words "
-        f"and differ in label. The GRU gets both right in {same_words['gru']:.2%} of them, the "
-        f"bag of words in {same_words['bag_of_words']:.2%}.",
-    ]
-
-
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     remark, picture = calibration["remark"], "![confidence against accuracy](calibration.png)"
     if remark is None and f"{calibration['temperature']:.3f}" == "1.000":
@@ -349,24 +333,6 @@ def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> 
         "unusual.",
         "",
         *markdown_table([("row", "label", "suggested", "text"), *table], 4),
-    ]
-
-
-def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
-    def accuracy(of: Mapping[str, float]) -> str:
-        return f"{of['accuracy']:.1%} ({of['low']:.1%} to {of['high']:.1%})"
-
-    rows = [
-        (f"{of['shortest']} to {of['longest']}", f"{of['rows']:,}",
-         accuracy(of["gru"]), accuracy(of["bag_of_words"]))
-        for of in bins
-    ]  # fmt: skip
-    return [
-        *markdown_table([("tokens", "test rows", "GRU", "bag of words"), *rows]),
-        "",
-        "With 95 % intervals (Wilson); tokens as the model reads them.",
-        "",
-        "![accuracy by length](accuracy_by_length.png)",
     ]
 
 

@@ -1,18 +1,14 @@
 """The measures of a sentiment run, as values for `metrics.json`."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.data.digest import data_digest
 from gru_training.sentiment.decision import Temperature, negative_log_likelihood, reliability
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import TrainedClassifier
-from gru_training.sentiment.evaluation.pictures import LengthBins
-from gru_training.words.vocabulary import TokenRows
 
 
 def data_summary(trained: TrainedClassifier) -> dict[str, Any]:
@@ -47,30 +43,6 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
     }
 
 
-def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
-    """Measure how often rows with the same words but different labels are both right.
-
-    Rows with unknown words are left out, since these words may differ.
-    """
-    bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, row in enumerate(test.ids):
-        if UNKNOWN not in row:
-            bags[tuple(sorted(row.tolist()))].append(index)
-
-    def pairs(counted: np.ndarray) -> int:
-        total = 0
-        for indices in bags.values():
-            labels = test.labels[indices][counted[indices]]
-            total += (len(labels) ** 2 - int(np.sum(np.bincount(labels) ** 2))) // 2
-        return total
-
-    everything = pairs(np.ones(len(test.labels), bool))
-    result: dict[str, Any] = {"pairs": everything}
-    for name, answers in (("gru", predicted), ("bag_of_words", bag_predicted)):
-        result[name] = pairs(answers == test.labels) / everything if everything else None
-    return result
-
-
 def calibration_summary(
     temperature: Temperature,
     labels: Mapping[str, np.ndarray],
@@ -94,23 +66,3 @@ def calibration_summary(
                 "bins": len(curve.rows),
             }
     return summary
-
-
-def length_summary(bins: LengthBins, right: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Compute the accuracy with its 95 % interval by number of tokens, for each model.
-
-    Args:
-        bins: Rows by length.
-        right: (N,) bool of each model, whether a row was got right.
-    """
-    accuracies = {name: bins.accuracy(rows) for name, rows in right.items()}
-    names = ("accuracy", "low", "high")
-    return [
-        {
-            "shortest": int(bins.shortest[k]),
-            "longest": int(bins.longest[k]),
-            "rows": len(bins.members[k]),
-            **{name: dict(zip(names, of[k], strict=True)) for name, of in accuracies.items()},
-        }
-        for k in range(len(bins.members))
-    ]
