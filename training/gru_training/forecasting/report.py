@@ -49,8 +49,9 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
         errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
         remarks.append(
             "Intervals reach their nominal coverage only if errors stay as they were on the "
-            f"validation windows, where the mean squared error is {errors['validation']:.4f}; on "
-            f"the test windows it is {errors['test']:.4f}."
+            "validation windows, where the mean squared error is "
+            f"{error_text(errors['validation'])}; on the test windows it is "
+            f"{error_text(errors['test'])}."
         )
     if short:
         apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
