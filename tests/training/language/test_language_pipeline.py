@@ -128,10 +128,6 @@ def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
         (["--steps", "0"], "--steps must be at least 1, got 0"),
         (["--average", "1"], "--average must be at least 0 and below 1"),
         (["--text-column", "body"], "--text-column need --data"),
-        (
-            ["--track", "tensorboard", "--set", "track_histograms=yes"],
-            "--set track_histograms is for sentiment",
-        ),
         (["--data", "none.txt"], "none.txt"),
     ],
 )

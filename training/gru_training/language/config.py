@@ -154,19 +154,6 @@ class LanguageTrainingConfig(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class LanguageRunConfig(RunConfig):
-    """The place of the results."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.track_histograms:
-            raise ConfigError(
-                "--track-histograms is for sentiment and forecasting: the gates of a language "
-                "model are in its report"
-            )
-
-
-@dataclass(frozen=True)
 class LanguageConfig:
     """Train a GRU language model on texts without labels and write a run directory.
 
@@ -184,7 +171,7 @@ class LanguageConfig:
     """The network: embedding, stacked GRUs, projection, softmax that shares the embedding."""
     training: LanguageTrainingConfig = field(default_factory=LanguageTrainingConfig)
     """The search for the weights: Adam, clipped gradients, early stopping."""
-    run: LanguageRunConfig = field(default_factory=LanguageRunConfig)
+    run: RunConfig = field(default_factory=RunConfig)
     """Where the result goes."""
 
 

@@ -20,9 +20,9 @@ from gru_training.language.model import (
 )
 from gru_training.language.reading import ReadDocuments
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
+from gru_training.loop.fit import EpochFollower, FitResult, evaluate, fit, summed
 from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
-from gru_training.loop.progress import ProgressGroup, TrainingProgress
+from gru_training.loop.progress import TrainingProgress
 from gru_training.loop.workers import Workers
 
 _AVERAGING_STEPS = 8
@@ -221,7 +221,7 @@ def train_model(
     *,
     workers: Workers | None = None,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
 ) -> TrainedModel:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -232,8 +232,7 @@ def train_model(
         workers: Workers that train together; one by default. None needs the others afterwards.
         checkpoint: Function that makes the checkpoint of these variables; none is written by
             default.
-        followers: Objects told of steps and epochs, beside the console; may end the training by an
-            error.
+        followers: Functions called after each epoch, beside the console.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -266,7 +265,9 @@ def train_model(
     variables = [*model.variables, *optimizer.variables, *carried]
     if delivered is not model:
         variables += delivered.variables
-    with TrainingProgress(console, settings.epochs, len(batches), METRIC_SHOWN, ".4f") as progress:
+    with TrainingProgress(
+        console, settings.epochs, len(batches), METRIC_SHOWN, ".4f", followers
+    ) as progress:
         result = fit(
             delivered,
             train_step,
@@ -277,7 +278,7 @@ def train_model(
             patience=settings.patience,
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
-            progress=ProgressGroup((progress, *followers)),
+            progress=progress,
             checkpoint=checkpoint(variables) if checkpoint else None,
             workers=workers,
             variables=variables,
