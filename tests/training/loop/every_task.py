@@ -26,8 +26,8 @@ TRAIN = ["sentiment", "--name", "run", "--set", "reviews=400", "--units", "5", "
 
 
 def settings(folder, data):
-    """Settings of each task, for batches with fewer rows than workers, and sparse gradients."""
-    texts = sentiment(folder, "sentiment", sparse_updates=True, metric="macro_f1")
+    """Settings of each task, for batches with fewer rows than workers."""
+    texts = sentiment(folder, "sentiment", metric="macro_f1")
     texts = replace(
         texts,
         # Of 320 rows the last one is a batch of its own.

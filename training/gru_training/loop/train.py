@@ -60,7 +60,6 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     workers: Workers | None = None,
     followers: Sequence[EpochFollower] = (),
-    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -76,7 +75,6 @@ def train(
             default.
         workers: Workers that train together; one by default.
         followers: Functions called after each epoch, beside the console.
-        adam: The class of the optimizer.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -97,7 +95,7 @@ def train(
     ):
         twin = lent or Twin(model)
         optimizer, train_step, eval_step = _steps(
-            twin, objective, settings, len(train_batches), signature, workers, adam
+            twin, objective, settings, len(train_batches), signature, workers
         )
         variables = [*twin.model.variables, *optimizer.variables]
         result = fit(
@@ -127,7 +125,6 @@ def _steps(
     steps: int,
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     workers: Workers,
-    adam: type[keras.optimizers.Adam],
 ) -> tuple[keras.optimizers.Adam, Step, Step]:
     """Make an optimizer that has taken no step, the training step and the evaluation step."""
     loss, metrics, clip_norm = objective.loss, objective.metrics, settings.clip_norm
@@ -135,7 +132,7 @@ def _steps(
     varies = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
 
     def training() -> tuple[keras.optimizers.Adam, Step]:
-        optimizer = adam(rate)
+        optimizer = keras.optimizers.Adam(rate)
         return optimizer, make_train_step(
             twin.model, optimizer, loss, metrics, signature, clip_norm, workers
         )
@@ -147,7 +144,7 @@ def _steps(
         return *training(), evaluation()
     alike = (objective.key, signature, workers.count)
     schedule = (type(rate), *rate.get_config().items()) if varies else None
-    optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
+    optimizer, train_step = twin.function(("training", *alike, schedule, clip_norm), training)
     if int(optimizer.iterations):  # of the training before
         for variable in optimizer.variables:
             variable.assign(np.zeros(variable.shape, variable.dtype))

@@ -21,7 +21,6 @@ from gru_training.data.digest import data_digest
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.loop.checkpoint import Checkpoint, EpochRecord
 from gru_training.loop.fit import EpochFollower, FitResult
-from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.train import train
 from gru_training.loop.workers import Workers, join_workers
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
@@ -261,7 +260,6 @@ def fit_network(
         vectors,
         trained,
         pieces,
-        config.pretraining.vectors_use if config.pretraining.vectors else "both",
     )
     initial.set_weights(model, vocabulary, target, texts.rows["train"])
     batches = LengthBucketedBatches(
@@ -269,7 +267,6 @@ def fit_network(
         rows.train.labels,
         settings.batch_size,
         settings.seed,
-        shares=_shares(target.in_units(rows.train.labels)) if settings.balanced_batches else None,
         drawn=rows.drawn,
     )
     validation = LengthBucketedBatches(
@@ -286,15 +283,9 @@ def fit_network(
         checkpoint=checkpoint,
         workers=workers,
         followers=followers,
-        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
     )
     workers.finish()
     return model, result
-
-
-def _shares(classes: np.ndarray) -> np.ndarray:
-    """Return the rate at which each row of class numbers (N,) is drawn to balance classes, (N,)."""
-    return np.asarray(1 / np.bincount(classes)[classes])
 
 
 def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:

@@ -24,7 +24,6 @@ _DIGEST_BYTES = 8
 _NETWORK = ("embedding_size", "units", "layers", "bidirectional", "chunk", "pooling", "subwords")
 _VECTORS = (
     "unlabelled", "word_vectors", "vector_size", "topic_size", "vector_words", "window", "vectors",
-    "vectors_use",
 )  # fmt: skip
 _ANSWERS: Mapping[TargetKind, str] = {
     "class": "a class",
