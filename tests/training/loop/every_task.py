@@ -34,7 +34,7 @@ def settings(folder, data):
         training=replace(texts.training, batch_size=29),
         model=ClassifierConfig(embedding_size=6, units=5, dropout=0, word_dropout=0),
     )
-    documents = language(folder, data / "sentences.txt", "language", sampled=5, average=0.9)
+    documents = language(folder, data / "sentences.txt", "language", sampled=5)
     documents = replace(documents, model=replace(documents.model, dropout=0))
     series = tiny_forecasting_config(folder, "forecasting", data / "waves.csv", dropout=0)
     series = replace(
