@@ -29,7 +29,7 @@ MODULES = {
     "WindowNormalisation": "gru_training.forecasting.layers",
     "WordDropout": "gru_training.sentiment.network.model",
     "WordEmbedding": "gru_training.words.embedding",
-    "WordIds": "gru_training.sentiment.served.text_model",
+    "WordIds": "gru_training.sentiment.served.keras_model",
 }
 
 

@@ -17,7 +17,7 @@ MOST_FLAGS = 45
 CHANGED = {
     "sentiment": ("word_dropout", 0.31, "spacing", False, "target_precision", ("a=0.9", "b=0.8")),
     "forecasting": ("clip_norm", 2.5, "channel_independent", False, "target", ("a", "two words")),
-    "language": ("sampled", 64, "average", 0.25, "more_data", ()),
+    "language": ("sampled", 64, "recurrent_dropout", 0.25, "more_data", ()),
 }  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from gru_training import plots
 from gru_training.errors import ConfigError, RunDirectoryError
-from gru_training.plots import learning_curves
 from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
@@ -87,7 +87,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(learning_curves, "draw_curves", full)
+    monkeypatch.setattr(plots, "draw_curves", full)
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_sentiment(tiny_config(tmp_path))
     # The training is not lost: `gru-train resume` only needs to write.

@@ -16,9 +16,8 @@ from gru_training.runs.report_page import page_data
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.served.keras_scorer import KerasScorer
+from gru_training.sentiment.served.keras_model import KerasScorer, build_text_model
 from gru_training.sentiment.served.servable import SentimentServable
-from gru_training.sentiment.served.text_model import build_text_model
 from tests.training.sentiment.target_runs import (
     WORDS,
     config,

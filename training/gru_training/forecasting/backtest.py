@@ -41,7 +41,7 @@ from gru_training.forecasting.simple import (
     ridge_of,
     suits,
 )
-from gru_training.plots.picture import save_figure
+from gru_training.plots import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.runs.report_page import markdown_table
 

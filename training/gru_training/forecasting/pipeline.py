@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from gru_serving.preprocessing.series import MEDIAN
+from gru_training import plots
 from gru_training.config import to_dict
 from gru_training.criterion import PARTS as JUDGED_PARTS
 from gru_training.criterion import Judged, judged
@@ -70,7 +71,6 @@ from gru_training.forecasting.warm_start import initial_weights
 from gru_training.loop.checkpoint import EpochRecord
 from gru_training.loop.fit import EpochFollower
 from gru_training.loop.workers import Workers, join_workers
-from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
@@ -343,7 +343,7 @@ def _write(
 
     def report() -> None:
         folder, curves = writer.path, ("loss", "mse")
-        learning_curves.draw_curves(result.epochs, result.best_epoch, curves, folder / "curves.png")
+        plots.draw_curves(result.epochs, result.best_epoch, curves, folder / "curves.png")
         draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
         series, columns = data.series, shown_columns(measured.test)
         parts = kept, series.columns, series.calendar, series.frequency, offsets, levels

@@ -17,8 +17,7 @@ from gru_training.language.kneser_ney import KneserNey
 from gru_training.language.model import LanguageModel, target_log_probabilities
 from gru_training.language.reading import END_ID, ReadDocuments, TokenPart, joined
 from gru_training.language.training import Evaluation, TrainedModel
-from gru_training.plots.learning_curves import draw_curves
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training.plots import draw_curves, plain_label, save_figure
 from gru_training.runs.report_page import markdown_table
 from gru_training.runs.writer import TrainingRunWriter
 

@@ -11,7 +11,7 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import DataProblemsError, Problems, counted
-from gru_training.data.text_table import TextTable
+from gru_training.data.text_files import TextTable
 from gru_training.errors import DataError, ForeignDataError, TrainingError
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.corpora import CLASSES, read_corpus, require_prose

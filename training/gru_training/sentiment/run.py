@@ -4,7 +4,7 @@ Besides what every run holds (`gru_training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
-text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), what their
+text_rules.json            whether texts are cleaned (`gru_training.words.tokens`), what their
                            tokens are (`gru_training.words.tokens.Reading`), and whether unknown
                            words are read as known ones (`gru_serving.preprocessing.texts.Words`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose

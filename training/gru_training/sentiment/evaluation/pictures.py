@@ -10,7 +10,7 @@ from scipy.special import softmax
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training.plots import plain_label, save_figure
 from gru_training.sentiment.decision import reliability
 
 
