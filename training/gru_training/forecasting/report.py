@@ -263,7 +263,10 @@ def _intervals(metrics: Mapping[str, Any]) -> list[str]:
     for each in metrics["intervals"]:
         width = f"{each['mean_width']:.3f}"
         rows.append((f"{each['nominal']:.0%}", f"{each['coverage']:.1%}", width))
-    lines = [*markdown_table(rows), "", "Calibrated on the validation windows (split-conformal)."]
+    earlier = (metrics["combination"] or {}).get("earlier_windows", 0)
+    before = f", and on {earlier:,} before them," if earlier else ""
+    lines = [*markdown_table(rows), ""]
+    lines.append(f"Calibrated on the validation windows{before} (split-conformal).")
     lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
     return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
 
