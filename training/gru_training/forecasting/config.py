@@ -468,9 +468,6 @@ class BacktestConfig:
     metric: Metric = "mse"
     """Metric of the table and the picture; backtest.json has all of them. The CRPS exists for the
     run's model alone."""
-    adaptive: bool = False
-    """Also measure intervals that learn from their misses as time goes on (adaptive conformal
-    inference, Gibbs and Candès 2021)."""
     step: int = 1
     """Forecast from every n-th time of a fold only."""
     debug: bool = False
