@@ -18,12 +18,12 @@ from gru_training.forecasting.config import (
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.linear import fit_ridge
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import own_copy
 from tests.training.conftest import write_waves
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 @pytest.fixture(scope="module")
