@@ -222,8 +222,6 @@ def _from_json(name: str, hint: Any, value: Any, checked: bool = True) -> Any:
             return value
         raise ConfigError(f"{name} must be one of {typing.get_args(hint)}, got {value!r}")
     if typing.get_origin(hint) is tuple:
-        if isinstance(value, bool):  # a switch in earlier versions
-            return ("auto",) if value else ()
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{name} must be a list, got {value!r}")
         return tuple(_from_json(name, typing.get_args(hint)[0], item) for item in value)

@@ -88,11 +88,6 @@ class SentimentRun(TaskRun):
     def temperature(self) -> Temperature:
         """The divisor of the logits before the softmax."""
         name = "temperature.json"
-        if not (self.path / name).is_file():
-            raise RunDirectoryError(
-                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
-                "train again with this version"
-            )
         try:
             return from_dict(Temperature, self._json(name))
         except ConfigError as error:
@@ -107,10 +102,8 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def decision(self) -> Decision:
-        """The choice of classes or labels; the likeliest class in runs of earlier versions."""
+        """The choice of classes or labels."""
         name = "decision.json"
-        if not (self.path / name).is_file():
-            return Decision()
         try:
             return decision_from_json(self._json(name))
         except ConfigError as error:
@@ -137,37 +130,30 @@ class SentimentRun(TaskRun):
 
     @property
     def cleaned(self) -> bool:
-        """True if texts are cleaned before they are read; False in runs of earlier versions."""
+        """True if texts are cleaned before they are read."""
         return bool(self._text_rules["cleaned"])
 
     @property
     def reading(self) -> "Reading":
-        """The rule that splits texts into tokens; whole words in runs of earlier versions."""
+        """The rule that splits texts into tokens."""
         return cast("Reading", self._text_rules["reading"])
 
     @property
     def backoff(self) -> bool:
-        """True if unknown words are read as known ones; not in runs of earlier versions."""
+        """True if unknown words are read as known ones."""
         return bool(self._text_rules["backoff"])
 
     @cached_property
     def _text_rules(self) -> dict[str, Any]:
-        rules: dict[str, Any] = {"cleaned": False, "reading": "words", "backoff": False}
-        if not (self.path / TEXT_RULES).is_file():
-            return rules
-        values = self._json(TEXT_RULES)
-        if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
+        rules = self._json(TEXT_RULES)
+        kinds = {"cleaned": bool, "reading": str, "backoff": bool}
+        fits = isinstance(rules, dict) and {n: type(v) for n, v in rules.items()} == kinds
+        if not fits or rules["reading"] not in ("words", "spaced"):
             raise RunDirectoryError(
-                f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
-                f"{values!r:.60}"
+                f"{self.path / TEXT_RULES}: expected cleaned, reading (words or spaced) and "
+                f"backoff, got {rules!r:.60}"
             )
-        rules |= values
-        if rules["reading"] not in ("words", "spaced"):
-            raise RunDirectoryError(
-                f"{self.path / TEXT_RULES}: expected the reading words or spaced, got "
-                f"{rules['reading']!r:.60}"
-            )
-        return rules
+        return cast(dict[str, Any], rules)
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":
@@ -219,11 +205,6 @@ class SentimentRun(TaskRun):
     def baseline_predictions(self) -> dict[str, np.ndarray]:
         """Return the class numbers (N,) that the simple models answer to the test rows, by name."""
         name = "test_baselines.json"
-        if not (self.path / name).is_file():
-            raise RunDirectoryError(
-                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
-                "train again with this version, or compare on a file with --data"
-            )
         try:
             answers = {floor: np.array(row) for floor, row in self._json(name).items()}
         except (AttributeError, ValueError) as error:
