@@ -255,8 +255,7 @@ def test_cross_validation_is_the_backtest(fitted, frame, waves, tmp_path):
         network = table[table["fold"] == number].iloc[0]
         assert network["crps"] == pytest.approx(fold["errors"][network["model"]]["crps"])
         assert network["inside-80"] == fold["coverage"]["0.8"]
-    adaptive = fitted.cross_validation(folds=2, step=5, gap=4, adaptive=True)
-    assert adaptive["adaptive-80"].notna().sum() == 2
+    assert fitted.cross_validation(folds=2, step=5, gap=4)["inside-80"].notna().sum() == 2
     again = Forecaster.load(fitted.run_.path)
     with pytest.raises(DataError, match="give it again as `data`"):
         again.cross_validation()

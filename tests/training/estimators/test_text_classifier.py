@@ -317,7 +317,7 @@ def test_a_report_is_written_when_it_is_asked_for(fitted, tmp_path):
     classifier.fit(tickets(), text="body", label="category")
     run = classifier.run_.path
     reported = {each.name for each in fitted.run_.path.iterdir()}
-    pages = {"report.md", "report.html", "explanations.html", "marked_texts.json"}
+    pages = {"report.md", "report.html", "marked_texts.json"}
     missing = reported - {each.name for each in run.iterdir()}
     assert missing == pages | {name for name in reported if name.endswith(".png")}
     assert len(missing) > len(pages)

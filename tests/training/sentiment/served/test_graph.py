@@ -15,7 +15,7 @@ from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.keras_scorer import KerasScorer
+from gru_training.sentiment.served.keras_model import KerasScorer
 from gru_training.sentiment.served.scorer import GRAPH, TOKENS, GraphScorer, graph_scorer
 from gru_training.sentiment.task import TASK
 from tests.serving.preprocessing.drawn import PIECES
