@@ -2,6 +2,8 @@
 
 import pytest
 
+from gru_serving.telemetry.metrics import page
+
 
 def parsed(text):
     """{metric: {label values: value}}, read by Prometheus' own parser."""
@@ -14,3 +16,8 @@ def parsed(text):
                 tuple(sample.labels.values())
             ] = sample.value
     return found
+
+
+def rendered(metrics):
+    """The page of these metrics."""
+    return page(metrics.lines())
