@@ -100,11 +100,6 @@ def test_no_file_is_fine(version):
     load_warm(version).close()
 
 
-def test_failing_request_fails_the_load(version):
-    write_records(version, [predict_record({"x": ONE["x"]})])
-    assert str(failure(version)).startswith("input size does not match signature: 1!=2")
-
-
 def test_tensor_that_does_not_parse(version):
     log = predict_record(ONE)
     log.predict_log.request.inputs["b"].tensor_content = b"abc"
