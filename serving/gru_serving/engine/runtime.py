@@ -188,7 +188,7 @@ def _open_onnx(
             )
         return None
     if description is None:
-        from gru_serving.engine.onnx.model_file import OnnxFileSession
+        from gru_serving.engine.onnx.graph import OnnxFileSession
 
         return OnnxFileSession(directory / ONNX_FILE)
     from gru_serving.engine.onnx.session import OnnxSession
