@@ -25,7 +25,7 @@ from gru_serving.telemetry.metrics import (
 from gru_serving.telemetry.request_record import RequestRecord
 from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
 from tests.serving.saved_models import publish
-from tests.serving.scrape import parsed, rendered
+from tests.serving.scrape import metrics_of, parsed, rendered
 from tests.serving.servers import REPOSITORY, flags_for, running, wait_until
 
 
@@ -267,7 +267,7 @@ def test_running_server(server):
     page = f"{server.rest}{path}"
     one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
     names = {"rest": ("predict", "REST"), "grpc": ("Predict", "GRPC")}
-    before = parsed(httpx.get(page, trust_env=False).content)
+    before = metrics_of(server)
     for transport in names:
         with connect(getattr(server, transport)) as client:
             for _ in range(3):
@@ -305,10 +305,9 @@ def test_examples_of_multi_inference(server, stub):
     """Only those, and only if the run succeeds."""
     message = multi_inference(*BOTH, values=(1, 2, 3))
     failing = multi_inference(BOTH[0], ("nix", "regress"), values=(1, 2, 3))
-    page = f"{server.rest}/monitoring/prometheus/metrics"
     counts = ":tensorflow:serving:request_example_counts"
     total = ":tensorflow:serving:request_example_count"  # as the parser writes it
-    before = parsed(httpx.get(page, trust_env=False).content)
+    before = metrics_of(server)
     assert len(stub.MultiInference(message, timeout=20).results) == 2
     regressed = stub.Regress(regression(HALF, "regress_x_to_y", 1, 2, 3), timeout=20)
     assert len(regressed.result.regressions) == 3
@@ -316,7 +315,7 @@ def test_examples_of_multi_inference(server, stub):
     body = {"signature_name": "regress_x_to_y", "examples": [{"x": 1.0}]}
     url = f"{server.rest}/v1/models/half%2Fplus%3Atwo:regress"
     assert httpx.post(url, json=body, trust_env=False).status_code == 200
-    after = parsed(httpx.get(page, trust_env=False).content)
+    after = metrics_of(server)
     for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3), (total, 3)):
         assert after[sample][(HALF,)] - before.get(sample, {}).get((HALF,), 0) == growth
     # Three examples: below the bound 4, but not below 2.
@@ -332,8 +331,7 @@ def test_series_of_versions_begin_at_zero_and_go_with_them(models, tmp_path):
     flags = flags_for(models, tmp_path)[1:2]
 
     def series(server, name):
-        page = httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content
-        return parsed(page).get(name, {})
+        return metrics_of(server).get(name, {})
 
     attempts = ":tensorflow:cc:saved_model:load_attempt_count"
     with (
