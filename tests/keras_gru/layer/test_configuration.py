@@ -139,19 +139,6 @@ def test_unrolled_layer_converts_to_tensorflow_lite(tmp_path):
     np.testing.assert_allclose(answer, model(x), atol=1e-6)
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision(policy):
-    layer = GRU(5, dtype=policy, return_sequences=True)
-    x, _ = inputs()
-    full = GRU(5, return_sequences=True)
-    full.build(x.shape)
-    layer.build(x.shape)
-    layer.set_weights(full.get_weights())
-    assert layer(x).dtype == layer.compute_dtype
-    assert all(w.dtype == "float32" for w in layer.weights)
-    np.testing.assert_allclose(tf.cast(layer(x), tf.float32), full(x), atol=0.03)
-
-
 @pytest.mark.parametrize(
     ("outer", "inner"), [("mixed_float16", "float32"), ("float32", "mixed_float16")]
 )
