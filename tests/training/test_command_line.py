@@ -21,7 +21,8 @@ from gru_training.task import TASKS
 from tests.training.conftest import write_waves
 from tests.training.cut_short import terminated
 
-TINY = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4"]
+TINY = ["--set", "reviews=300", "--epochs", "1", "--units", "4", "--set", "embedding_size=4",
+        "--no-bidirectional"]  # fmt: skip
 
 
 def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
