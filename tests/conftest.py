@@ -14,6 +14,8 @@ from tests import made_once
 
 SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
+GB_OF_A_PROCESS = 4
+"""What a process of tests may need."""
 SECONDS = made_once.CACHE / "seconds.json"
 """What each test took when it ran last, by its id."""
 _seconds = Counter()
@@ -40,6 +42,14 @@ if os.environ.get("NOTHING_MISSING"):
         return importlib.import_module(name)
 
     pytest.importorskip = _imported
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One process more than there are cores, as many tests wait for a server; fewer in few GB."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return max(1, min(cores + 1, round(memory / GB_OF_A_PROCESS)))
 
 
 def pytest_sessionstart(session):

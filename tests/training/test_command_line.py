@@ -311,15 +311,6 @@ def test_a_wrong_name_to_resume_is_answered_with_the_right_ones(tmp_path, capsys
         assert str(tmp_path / "Zoë's") in message
 
 
-def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
-    command = [sys.executable, "-m", "gru_training", "resume", str(tmp_path / "none")]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], check=False,
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.startswith("gru-train: error: there is no checkpoint")
-    assert done.stderr.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     runs = tmp_path / "Zoë's runs"

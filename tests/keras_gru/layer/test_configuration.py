@@ -107,7 +107,7 @@ def test_saved_model_file_keeps_values(tmp_path):
     assert isinstance(loaded.layers[0].forward_layer, GRU)
 
 
-@pytest.mark.slow_cases
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 def test_fit_learns(jit_compile):
     keras.utils.set_random_seed(0)
