@@ -21,6 +21,7 @@ from gru_serving.engine.load_watch import LoadWatch
 from gru_serving.engine.trial import Trials, TriedVersions
 from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import DeadlineExceeded, RefusedVersion, Unavailable
+from tests.made_once import made_once
 from tests.ports import free_ports
 from tests.serving.saved_models import save_killer
 from tests.serving.servers import REPOSITORY, answers, models_flag, running, start, wait_until
@@ -44,15 +45,16 @@ def trials():
 
 
 @pytest.fixture(scope="module")
-def killer(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("killer") / "2"
-    made = f"from pathlib import Path; from {save_killer.__module__} import save_killer; "
-    subprocess.run(
-        [sys.executable, "-c", f"{made}save_killer(Path({str(directory)!r}))"],
-        cwd=REPOSITORY,
-        check=True,
-    )
-    return directory
+def killer():
+    def make(folder):
+        made = f"from pathlib import Path; from {save_killer.__module__} import save_killer; "
+        subprocess.run(
+            [sys.executable, "-c", f"{made}save_killer(Path({str(folder / '2')!r}))"],
+            cwd=REPOSITORY,
+            check=True,
+        )
+
+    return made_once("killer", make) / "2"
 
 
 @pytest.fixture
