@@ -33,7 +33,6 @@ from gru_serving.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 AGREED, DISAGREED, FAILED, SHED, ABSENT = "agreed", "disagreed", "failed", "shed", "absent"
-OUTCOMES = (AGREED, DISAGREED, FAILED, SHED, ABSENT)
 
 _MAX_WAITING, _MAX_WAITING_BYTES = 64, 64 << 20
 _PROMPT_SECONDS = 0.001

@@ -106,6 +106,9 @@ def test_a_table_with_a_row_for_each_series_must_be_turned_around(tmp_path, mont
         read_series(path)
     with pytest.raises(DataError, match="turn the table around"):
         series_of_frame(pd.read_csv(path), None, None, Problems("table"))
+    table = pd.concat([table, table])
+    table.assign(step=range(len(table))).to_csv(tmp_path / "named.csv", index=False)
+    assert read_series(tmp_path / "named.csv", time_column="step").columns == tuple(table.columns)
     advice = str(raised.value).rpartition("such as ")[2]
     exec(advice, {"pandas": pd, "FILE": path, "OTHER": tmp_path / "turned.csv"})
     assert read_series(tmp_path / "turned.csv").columns == ("a", "b")
@@ -225,3 +228,16 @@ def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
         both(numbered, ExpectedSeries(("a",), "ns", numbered=True))
     for kept in ([0, 1, 3, 5, 7], [0, 2, 5, 9, 12], [0, 7, 14]):  # gaps, or too few rows to tell
         assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1
+
+
+@pytest.mark.parametrize("column", ["note", "date"])
+def test_very_long_words_are_no_times_at_once(tmp_path, column):
+    """Their patterns take the square of the length: hours, for these."""
+    word = "a" * 1_000_000
+    table = pd.DataFrame({"nr": [3.0, 1.0, 2.0], column: [word, f"{word} 2020", " " * 10**6 + "x"]})
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    with pytest.raises(DataError):
+        read_series(path)
+    with pytest.raises(DataError):
+        series_of_frame(table, None, None, Problems("t"))

@@ -167,6 +167,17 @@ def test_what_travels_has_the_rows_of_an_update(fitted, longer, tmp_path):
     pd.testing.assert_frame_equal(updated.predict(), expected)
 
 
+@pytest.mark.parametrize(("factor", "noted"), [(1, False), (1000, True)])
+def test_an_update_in_another_unit_is_noted_once(fitted, longer, capsys, factor, noted):
+    rows = longer.iloc[320:330]
+    updated = copy.deepcopy(fitted).update(rows.assign(up=rows["up"] * factor))
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("note: up is about" in said and "are both in the same unit?" in said) == noted
+    assert "note: down is about" not in said
+    updated.predict()
+    assert "the same unit" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -3,7 +3,7 @@
 import math
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -40,7 +40,7 @@ MONTHLY = "value"
 """Column of values of a table with a column for each month."""
 _PARTS = ("year", "month", "day", "hour", "minute")
 PROBE_ROWS = 50
-"""Number of rows in which a column of times is looked for that no usual name tells."""
+"""Number of rows, and of columns' names, in which times are looked for that no usual name tells."""
 _FEWEST_TIMES = 4
 """Number of columns called by times from which a table is taken for one with a row per series."""
 _YEAR = re.compile(r"(18|19|20|21)\d\d")
@@ -95,7 +95,7 @@ def joined_time(parts: Sequence[str]) -> str:
 
 
 def _dated_column(
-    source: str, names: Sequence[str], cells: Mapping[str, Sequence[str]]
+    source: str, names: Sequence[str], first: Callable[[str], Sequence[str]]
 ) -> tuple[str | None, list[str]]:
     """Find the column of times by what it holds, where no usual name tells it, with a note.
 
@@ -103,19 +103,19 @@ def _dated_column(
     """
     if not {name.strip().lower() for name in names}.isdisjoint(TIME_COLUMNS):
         return None, []
-    headings = names[1:]
+    headings = names[1 : PROBE_ROWS + 1]
     if len(headings) >= _FEWEST_TIMES and (
         are_times(headings) or all(map(_YEAR.fullmatch, headings))
     ):
         raise DataError(
             f"{source}: expected a row for each time and a column for each series, got columns "
-            f"called {headings[0]!r} to {headings[-1]!r}; turn the table around, such as "
+            f"called {names[1]!r} to {names[-1]!r}; name the column of times with --time-column if "
+            "these are series, or turn the table around, such as "
             "pandas.read_csv(FILE, index_col=0).T.to_csv(OTHER)"
         )
     dated = []
     for name in names:
-        texts = [text for text in cells.get(name, ()) if text.strip().lower() not in MISSING]
-        if are_times(texts):
+        if are_times([text for text in first(name) if text.strip().lower() not in MISSING]):
             dated.append(name)
     if not dated or dated[0] == names[0]:
         return None, []
@@ -206,7 +206,7 @@ def find_series_columns(
     expected: ExpectedSeries | None,
     long: LongColumns,
     notes: list[str],
-    first: Mapping[str, Sequence[str]],
+    first: Callable[[str], Sequence[str]],
 ) -> SeriesColumns:
     """Find the columns of times, of numbers and, in long form, of ids.
 
@@ -217,7 +217,7 @@ def find_series_columns(
         expected: The series that the table must continue.
         long: The columns of a table in long form.
         notes: List that receives notes on the others.
-        first: The cells of the first `PROBE_ROWS` rows by column.
+        first: Function that returns the cells of a column in the first `PROBE_ROWS` rows.
 
     Raises:
         ForeignDataError: No column holds numbers, or one is missing; names it.
@@ -366,8 +366,11 @@ def _read_cells(
     names, rows = table.with_columns()
     rows = iter(rows)
     head = list(islice(rows, PROBE_ROWS))
-    first = {name: [cell_text(cells.get(name)) or "" for _, cells in head] for name in names}
     rows = chain(head, rows)
+
+    def first(name: str) -> list[str]:
+        return [cell_text(cells.get(name)) or "" for _, cells in head]
+
     found, source = SeriesColumns(), problems.source
     if names:
         found = find_series_columns(source, names, time_column, expected, long, notes, first)

@@ -54,10 +54,10 @@ def series_of_frame(
     """
     table, notes = _pandas(data), list[str]()
     table.columns = pd.Index([str(name) for name in table.columns])
-    first = {str(name): _texts(column) for name, column in table.head(PROBE_ROWS).items()}
     found = find_series_columns(
-        problems.source, list(first), time_column, expected, long, notes, first
-    )
+        problems.source, list(table.columns), time_column, expected, long, notes,
+        lambda name: _texts(table[name].head(PROBE_ROWS)),
+    )  # fmt: skip
     if found.months:
         year, *of_year = found.months
         years = zip(_texts(table[year]), table[of_year].to_numpy().tolist(), strict=True)

@@ -37,6 +37,8 @@ _LEAST_STEPS = 10_000
 _YEARS, _LONGEST = (1677, 2262), 290
 """Years that nanoseconds can represent, and the longest distance of two times, in years."""
 _MONTH_LENGTH = len("2005-01")
+_LONGEST_TIME = 100
+"""Number of characters beyond which a text is no time; the patterns of times take the square."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _PLAIN_NUMBER = re.compile(
@@ -197,6 +199,7 @@ def _note_of_form(form: str | None, times: np.ndarray, cells: TimeCells) -> str 
 
 def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.ndarray], str | None]:
     """Return the possible times of texts, in microseconds or as in pandas, and their form."""
+    texts = [text if len(text) <= _LONGEST_TIME else "" for text in texts]
     stripped = [text.strip() for text in texts]
     alike = len(set(map(len, stripped))) == 1 and all(map(_ISO.fullmatch, stripped))
     if time_format is None and not (alike and len(stripped[0]) > _MONTH_LENGTH):
@@ -233,7 +236,9 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
 
 def are_times(texts: Sequence[str]) -> bool:
     """Tell whether texts, which are not all plain numbers, can all be read as times."""
-    if not texts or all(map(_PLAIN_NUMBER.fullmatch, texts)):
+    if not texts or max(map(len, texts)) > _LONGEST_TIME:
+        return False
+    if all(map(_PLAIN_NUMBER.fullmatch, texts)):
         return False
     return any(not np.isnat(times).any() for times in _readings(texts, None)[0])
 

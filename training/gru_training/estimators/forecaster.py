@@ -273,22 +273,12 @@ class Forecaster(RunEstimator):
         self._recent = replace(recent, notes=())
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copy the run directory to another place, with the rows of `update`.
-
-        Args:
-            path: Directory of the copy, which must be new; `load` and `gru_training.load_run`
-                read it.
-
-        Raises:
-            RunDirectoryError: There is something already, or it cannot be written.
-        """
+    def _write_state(self, copy: Path) -> None:
+        """Write the rows of `update` into a copy of the run."""
         from gru_training.forecasting.future import write_recent
 
-        place = super().save(path)
         if self._recent is not None:
-            write_recent(self._recent, place)
-        return place
+            write_recent(self._recent, copy)
 
     def cross_validation(
         self,

@@ -177,12 +177,16 @@ class RunEstimator(BaseEstimator):
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
                 copy = shutil.copytree(run.path, Path(aside) / "run")
+                self._write_state(copy)
                 if os.path.lexists(target):
                     raise RunDirectoryError(f"{target} exists already; choose another path")
                 copy.rename(target)
         except OSError as error:
             raise RunDirectoryError(f"cannot write {target}: {error.strerror or error}") from error
         return target
+
+    def _write_state(self, copy: Path) -> None:
+        """Write into a copy of the run what the estimator has learned since; nothing by default."""
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write the next version of a served model, as `gru-serve export` does.

@@ -46,6 +46,7 @@ from gru_training.forecasting.plan import (
     independent_windows,
     linear_data,
     measured_errors,
+    networks_count,
     stacking_weights,
 )
 from gru_training.forecasting.preprocessor import make_predictor
@@ -119,6 +120,7 @@ def as_record(plan: Plan, trained: Trained) -> dict[str, Any]:
         "criterion": trained.criterion,
         "deliver": plan.config.combination.deliver,
         "few_windows": few_windows(plan.data),
+        "earlier_windows": 0 if plan.earlier is None else len(plan.earlier[0]),
         "shares": [asdict(share) for share in trained.shares],
         "transforms": dict(plan.transforms),
     }
@@ -482,7 +484,7 @@ def _weigh(
     if deliver == "network":
         only = stacking_weights(errors[:, :networks], independent, criterion)
         return np.append(only, np.zeros(len(alone))), errors, criterion
-    if few_windows(data) or deliver != "combination":
+    if not networks_count(data, plan.config):
         return np.append(np.zeros(networks), alone), errors, criterion
     if plan.folds == 1:
         return stacking_weights(errors, independent, criterion), errors, criterion

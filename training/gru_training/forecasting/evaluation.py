@@ -7,7 +7,7 @@ Forecasting 38, for RMSSE.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,13 +265,21 @@ def calibrate(
     windows: Windows,
     panel: bool = False,
     levels: Sequence[float] = LEVELS,
+    earlier: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Compute offsets (H, K, Q) of the quantiles from windows that were not trained on.
 
     If there are too few windows (`Support.pools`), or series have unequal lengths, residuals of all
-    horizons and columns are pooled.
+    horizons and columns are pooled, and those of earlier folds with them.
 
     Of very many windows, evenly spaced ones are used: neighbouring windows are nearly equal.
+
+    Args:
+        predict: Forecaster, of `make_predictor`.
+        windows: Windows that were not trained on.
+        panel: Whether the series are of unequal length.
+        levels: Levels of the quantiles, ascending.
+        earlier: Values and point forecasts, (N, H, K) both, of folds before these windows.
     """
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
@@ -281,6 +289,10 @@ def calibrate(
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     columns = windows.targets.shape[1]
     support = Support(len(windows), windows.horizon, columns, panel, levels)
+    if support.pools and earlier is not None:
+        truth = np.concatenate([earlier[0], truth])
+        forecasts = np.concatenate([earlier[1][..., np.newaxis], forecasts])
+        support = replace(support, windows=len(truth))
     if support.pools:
         return pooled_offsets(truth, forecasts, support.independent, levels)
     return interval_offsets(truth, forecasts, levels)

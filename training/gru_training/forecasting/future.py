@@ -193,20 +193,20 @@ def recent_of_series(run: ForecastingRun, series: Series, known: Recent | None =
     Raises:
         DataError: There are too few rows, or a column has no value in those read.
     """
-    newer = _until_last_value(run, series)
+    newer, known = _until_last_value(run, series), known or recent_of_run(run)
     times, values, notes = newer.times, newer.values, newer.notes
     lookback = run.shape.lookback
+    kept = steps_read(run.config.model, lookback)
+    notes += _other_units(run, values[-kept:], known.values)
     seen = np.isfinite(values[:, list(run.shape.targets)]).any()
     if len(times) < lookback and not seen:  # series that the model does not know, alone
         padding = lookback - len(times)
         times = pd.date_range(end=times[-1], periods=lookback, freq=run.frequency).as_unit("ns")
         values = np.vstack([np.full((padding, values.shape[1]), np.nan), values])
     elif len(times) < lookback:
-        known = known or recent_of_run(run)
         times, values, before = _after_known(run, known, newer, series.source)
         begin = run.people_read(times)[before]
         notes += (f"{before:,} steps before {begin} are from the run's own series",)
-    kept = steps_read(run.config.model, lookback)
     read = values[-kept:].astype(np.float32)
     recent = replace(newer, times=times[-kept:], values=read, notes=notes)
     _require_values(run, recent, series.source)
@@ -246,9 +246,44 @@ def continued(run: ForecastingRun, known: Recent, series: Series) -> Recent:
     times = known.times.append(newer.times)[-kept:].as_unit("ns")
     values = np.vstack([known.values, newer.values])[-kept:].astype(np.float32)
     future = newer.future if len(newer.future) else known.future[len(newer.times) :]
-    recent = Recent(times, values, future, newer.notes)
+    notes = newer.notes + _other_units(run, newer.values[-kept:], known.values)
+    recent = Recent(times, values, future, notes)
     _require_values(run, recent, series.source)
     return recent
+
+
+def _other_units(run: ForecastingRun, newer: np.ndarray, known: np.ndarray) -> tuple[str, ...]:
+    """Write notes on targets that seem to be in another unit than before.
+
+    Their level has moved by `OUTLIER_DEVIATIONS` standard deviations of the training rows, or level
+    and spread have both grown or shrunk by `_UNIT_RATIO`.
+
+    Args:
+        run: Complete run.
+        newer: Newer rows, (T, C) in raw units.
+        known: Steps known already, (L, C).
+    """
+    notes = list[str]()
+    for target in run.shape.targets:
+        now, before = (
+            column[np.isfinite(column)].astype(np.float64)
+            for column in (newer[:, target], known[:, target])
+        )
+        if not len(now) or not len(before) or run.columns[target] in run.series.constants:
+            continue
+        level, level_before = float(np.median(now)), float(np.median(before))
+        moved = abs(level - level_before) > OUTLIER_DEVIATIONS * run.deviations[target]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.array([level, now.std()]) / (level_before, before.std())
+        scaled = (ratios > _UNIT_RATIO).all() or ((ratios > 0) & (ratios < 1 / _UNIT_RATIO)).all()
+        if moved or scaled:
+            notes.append(
+                f"{run.columns[target]} is about {level:g} in the newer rows, and {level_before:g} "
+                "at the end of the earlier ones: are both in the same unit?"
+            )
+        if len(notes) == _MOST_NAMED:
+            break
+    return tuple(notes)
 
 
 def _until_last_value(run: ForecastingRun, series: Series) -> Recent:
@@ -618,36 +653,7 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
             "values: the intervals reach to the forecast without it; leave the cell empty if it is "
             "an error"
         )
-    for name, now, before in _other_units(run, recent)[:_MOST_NAMED]:
-        notes.append(
-            f"{name} is about {now:g} in the rows that the forecast begins with, and {before:g} at "
-            "the end of the training: are both in the same unit?"
-        )
     return replace(recent, notes=tuple(notes))
-
-
-def _other_units(run: ForecastingRun, recent: Recent) -> list[tuple[str, float, float]]:
-    """Find targets that seem to be in another unit than in the training, with their medians.
-
-    Their level has moved by `OUTLIER_DEVIATIONS` standard deviations of the training rows, or level
-    and spread have both grown or shrunk by `_UNIT_RATIO`.
-    """
-    known, found = recent_of_run(run).values, list[tuple[str, float, float]]()
-    for target in run.shape.targets:
-        now, before = (
-            column[np.isfinite(column)].astype(np.float64)
-            for column in (recent.values[:, target], known[:, target])
-        )
-        if not len(now) or not len(before) or run.columns[target] in run.series.constants:
-            continue
-        levels = float(np.median(now)), float(np.median(before))
-        moved = abs(levels[0] - levels[1]) > OUTLIER_DEVIATIONS * run.deviations[target]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.array([levels[0], now.std()]) / (levels[1], before.std())
-        scaled = (ratios > _UNIT_RATIO).all() or ((ratios > 0) & (ratios < 1 / _UNIT_RATIO)).all()
-        if moved or scaled:
-            found.append((run.columns[target], *levels))
-    return found
 
 
 def far_values(run: ForecastingRun, recent: Recent) -> list[tuple[int, int]]:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gru_serving.preprocessing.operations import Arrays
-from gru_training.errors import RunDirectoryError
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.run import DELIVERED, ForecastingRun
+from gru_training.runs.stored_graph import StoredGraph
 
 if TYPE_CHECKING:
     from gru_training.runs.directory import RunWriter
 GRAPH = "forecast.onnx"
 """File of the graph in a run."""
-_DIGEST = "run"
-"""Key in the graph's metadata for the digest of the files from which it was made."""
-_FILES = ("config.json", "series.json", "scaler.json", "combination.json", "model.keras", DELIVERED)
+_STORED = StoredGraph(
+    GRAPH,
+    ("config.json", "series.json", "scaler.json", "combination.json", "model.keras", DELIVERED),
+)
 _CHECKED_WINDOWS, _TOLERANCE = 64, 1e-4
 """Test windows whose answers are compared with the Keras model's, and the largest difference."""
 
@@ -30,19 +31,10 @@ def graph_predictor(run: ForecastingRun) -> Predictor | None:
     Raises:
         RunDirectoryError: The graph cannot be loaded.
     """
-    path = run.path / GRAPH
-    if not path.is_file():
+    stored = _STORED.load(run)
+    if stored is None:
         return None
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong is raised
-    try:
-        graph = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise RunDirectoryError(f"cannot load {path}: {error}") from error
-    if graph.get_modelmeta().custom_metadata_map.get(_DIGEST) != _digest(run):
-        return None
+    graph, _ = stored
     scale = run.preprocessor().scale
 
     def predict(histories: np.ndarray) -> np.ndarray:
@@ -71,15 +63,9 @@ def write_graph(writer: "RunWriter", model: Any, predict: Predictor) -> None:
         graph = ForecastingGraphs(model, shown, run.config.model, run.shape).forecast()
     except ValueError:
         return
-    graph.metadata_props.add(key=_DIGEST, value=_digest(run))
-    (writer.path / GRAPH).write_bytes(graph.SerializeToString())
+    _STORED.write(run, graph)
     windows = run.test_windows(_CHECKED_WINDOWS)
     answer = graph_predictor(run)
     assert answer is not None
     if not np.allclose(answer(windows), predict(windows), _TOLERANCE, _TOLERANCE, equal_nan=True):
         (writer.path / GRAPH).unlink()
-
-
-def _digest(run: ForecastingRun) -> str:
-    """Compute the digest of the files that determine a run's answers."""
-    return run.digest([name for name in _FILES if (run.path / name).is_file()])

@@ -243,7 +243,8 @@ def _measure(plan: Plan, model: keras.Model) -> _Measured:
     """Calibrate a model on the validation windows, and test it."""
     data, levels = plan.data, plan.config.model.levels
     predict = make_predictor(model, data.preprocessor)
-    offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
+    windows = data.windows("validation")
+    offsets = calibrate(predict, windows, data.series.panel, levels, plan.earlier)
     validation, test = (
         evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
         for part in ("validation", "test")

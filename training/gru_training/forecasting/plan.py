@@ -154,6 +154,8 @@ class _Tried(NamedTuple):
     """Name of the loss for display."""
     folds: int
     """Number of folds that the weights follow from."""
+    earlier: tuple[np.ndarray, np.ndarray] | None
+    """Values and joint forecasts, (N, H, K) both, of the folds before the validation windows."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,10 @@ class Plan:
     """Weights of the simple forecasters without networks."""
     folds: int = 1
     """Number of folds that these weights follow from; 1: the validation windows alone."""
+    earlier: tuple[np.ndarray, np.ndarray] | None = None
+    """Values and forecasts, (N, H, K) both, in folds before the validation windows, if what is
+    delivered is the simple forecasters with these weights.
+    """
     transforms: tuple[tuple[str, float], ...] = ()
     """Transforms that were tried, with the joint loss of the simple forecasters under each."""
     criterion: str = ""
@@ -238,6 +244,7 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
         tuple(itertools.compress(candidates, kept)),
         tuple(weights[kept].tolist()),
         tried[best].folds,
+        None if networks_count(data, config) else tried[best].earlier,
         tuple((name, of.loss) for name, of in tried.items()),
         tried[best].criterion,
         network,
@@ -320,6 +327,12 @@ def few_windows(data: ForecastingData) -> bool:
     return independent_windows(data) * math.sqrt(len(data.shape.targets)) < _HANDFUL
 
 
+def networks_count(data: ForecastingData, config: ForecastingConfig) -> bool:
+    """Tell whether networks may have a weight."""
+    deliver = config.combination.deliver
+    return deliver == "network" or (deliver == "combination" and not few_windows(data))
+
+
 def rolling_folds(data: ForecastingData) -> list[LinearData]:
     """Rows to fit simple forecasters on, and windows after them to weigh these by.
 
@@ -391,11 +404,12 @@ def _tried(
     windows, folds = compared_windows(data), rolling_folds(data)
     fitted = fit_components(folds, config.data.lookback, own=not series.panel)
     allowed = _deliverable([each[-1].name for each in fitted], config.combination.deliver)
-    errors, criteria, weights = [], [], []
+    errors, criteria, weights, answers = [], [], [], []
     for number, fold in enumerate(folds):
         ahead = replace(windows, origins=fold.origins)
         read = fold.windows(max(each[number].lookback for each in fitted))
         forecasts = [each[number](read) for each in fitted]
+        answers.append(forecasts)
         errors.append(measured_errors(forecasts, ahead, data))
         criteria.append(criterion_of(config.model.loss, data, ahead))
         until = data.borders.part("validation")[1] if fold is folds[-1] else folds[number + 1].train
@@ -406,18 +420,19 @@ def _tried(
     together = np.sum(weights, axis=0)
     together /= together.sum()
     losses = [of.loss(each @ together) for of, each in zip(criteria, errors, strict=True)]
+    joint = [np.tensordot(together, of_fold, 1) for of_fold in answers]
+    earlier = None
+    if len(folds) > 1:
+        futures = [fold.futures() for fold in folds[:-1]]
+        earlier = np.concatenate(futures), np.concatenate(joint[:-1])
     return _Tried(
         [each[-1] for each in fitted],
         together,
         float(np.average(losses, weights=[len(each) for each in errors])),
-        _interval_loss(
-            sum(each * weight for each, weight in zip(forecasts, together.tolist(), strict=True)),
-            windows,
-            data,
-            config.model.levels,
-        ),
+        _interval_loss(joint[-1], windows, data, config.model.levels),
         criteria[-1].name,
         len(folds),
+        earlier,
     )
 
 

@@ -49,8 +49,9 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
         errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
         remarks.append(
             "Intervals reach their nominal coverage only if errors stay as they were on the "
-            f"validation windows, where the mean squared error is {errors['validation']:.4f}; on "
-            f"the test windows it is {errors['test']:.4f}."
+            "validation windows, where the mean squared error is "
+            f"{error_text(errors['validation'])}; on the test windows it is "
+            f"{error_text(errors['test'])}."
         )
     if short:
         apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
@@ -262,7 +263,10 @@ def _intervals(metrics: Mapping[str, Any]) -> list[str]:
     for each in metrics["intervals"]:
         width = f"{each['mean_width']:.3f}"
         rows.append((f"{each['nominal']:.0%}", f"{each['coverage']:.1%}", width))
-    lines = [*markdown_table(rows), "", "Calibrated on the validation windows (split-conformal)."]
+    earlier = (metrics["combination"] or {}).get("earlier_windows", 0)
+    before = f", and on {earlier:,} before them," if earlier else ""
+    lines = [*markdown_table(rows), ""]
+    lines.append(f"Calibrated on the validation windows{before} (split-conformal).")
     lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
     return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
 

@@ -168,15 +168,15 @@ def _own(
 
     At the beginning of a document the state is zero.
     """
-    rows = workers.rows(chunk.ids.shape[0])
-    ids, goes_on = chunk.ids[rows], chunk.goes_on[rows]
-    ends = tf.cumsum(tf.math.count_nonzero(chunk.ids, axis=1, dtype=tf.int32))  # of the targets
-    ends = tf.pad(ends, [[1, 0]])
-    states = [
-        tf.where(goes_on[:, tf.newaxis], state[rows], tf.zeros_like(state[rows]))
-        for state in carried
-    ]
-    return Chunk(ids, goes_on), targets[ends[rows.start] : ends[rows.stop]], states
+    ids, goes_on, *before = workers.own(chunk.ids, chunk.goes_on, *carried)
+    if workers.count > 1:
+        rows = workers.rows(chunk.ids.shape[0])
+        ends = tf.cumsum(tf.math.count_nonzero(chunk.ids, axis=1, dtype=tf.int32))  # of the targets
+        ends = tf.pad(ends, [[1, 0]])
+        targets = targets[ends[rows.start] : ends[rows.stop]]
+    begun = goes_on[:, tf.newaxis]
+    states = [tf.where(begun, state, tf.zeros_like(state)) for state in before]
+    return Chunk(ids, goes_on), targets, states
 
 
 def _carry(workers: Workers, carried: Sequence[tf.Variable], after: Sequence[Any]) -> None:

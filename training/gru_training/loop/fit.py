@@ -128,8 +128,7 @@ def make_train_step(
     @tf.function(input_signature=signature, autograph=False)
     def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         count = tf.shape(targets)[0]
-        own = workers.rows(count)
-        inputs, targets = inputs[own], targets[own]
+        inputs, targets = workers.own(inputs, targets)
         with tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
             row_losses = loss(targets, outputs)
@@ -164,8 +163,7 @@ def make_eval_step(
     @tf.function(input_signature=signature, autograph=False)
     def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         count = tf.shape(targets)[0]
-        own = workers.rows(count)
-        inputs, targets = inputs[own], targets[own]
+        inputs, targets = workers.own(inputs, targets)
         answers = model(inputs, training=False)
         sums = workers.summed(_sums(loss(targets, answers), metrics, targets, answers))
         return {**sums, OUTPUTS: workers.joined(answers, count)} if outputs else sums

@@ -54,6 +54,13 @@ class Workers:
         """Return this worker's rows of a batch of this many rows."""
         return slice(count * self._index // self.count, count * (self._index + 1) // self.count)
 
+    def own(self, *batch: Any) -> tuple[Any, ...]:
+        """Return this worker's rows of tensors (B, ...), in a graph; alone all, unchanged."""
+        if self.count == 1:
+            return batch
+        rows = self.rows(batch[0].shape[0] or tf.shape(batch[0])[0])
+        return tuple(values[rows] for values in batch)
+
     def summed(self, values: Any) -> Any:
         """Add up tensors over the workers, in a graph.
 

@@ -5,20 +5,25 @@ import pandas as pd
 import pytest
 
 from gru_training.data.series import Series
-from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.config import CombinationConfig, ForecastingConfig, SeriesConfig
 from gru_training.forecasting.data import prepare
-from gru_training.forecasting.plan import few_windows, rolling_folds
+from gru_training.forecasting.evaluation import calibrate
+from gru_training.forecasting.intervals import LEVELS
+from gru_training.forecasting.plan import InitialWeights, few_windows, make_plan, rolling_folds
 
 RNG = np.random.default_rng(6)
 
 
 def folds(rows, columns=1, horizon=12):
+    data = prepare(walk(rows, columns), SeriesConfig(horizon=horizon))
+    return rolling_folds(data), data
+
+
+def walk(rows, columns=1):
     values = RNG.normal(size=(rows, columns)).cumsum(axis=0)
     times = pd.date_range("2000-01-01", periods=rows, freq="MS").as_unit("ns").to_numpy()
     names = tuple(f"x{number}" for number in range(columns))
-    series = Series("x", "x", names, values, times, "MS")
-    data = prepare(series, SeriesConfig(horizon=horizon))
-    return rolling_folds(data), data
+    return Series("x", "x", names, values, times, "MS")
 
 
 @pytest.mark.parametrize("columns", [1, 3])
@@ -45,3 +50,42 @@ def test_the_validation_windows_are_enough_of_a_long_series_or_of_several(rows, 
 )
 def test_a_handful_of_windows_tells_nothing_of_networks(rows, columns, few):
     assert few_windows(folds(rows, columns)[1]) is few
+
+
+def planned(series, deliver):
+    config = ForecastingConfig(
+        data=SeriesConfig(horizon=12, transform="none"),
+        combination=CombinationConfig(deliver=deliver),
+    )
+    return make_plan(series, InitialWeights(config))
+
+
+def test_intervals_know_the_errors_of_all_folds():
+    rows = 140
+    series = walk(rows)
+    quiet = rolling_folds(prepare(series, SeriesConfig(horizon=12)))[-1].train
+    series.values[quiet:] = series.values[quiet - 1] + 0.01 * RNG.normal(size=(rows - quiet, 1))
+    plan = planned(series, "last-value")
+    values, forecasts = plan.earlier
+    known = plan.data.standardised_targets[:, 0]
+    first = quiet - len(values)
+    for window, origin in enumerate(range(first, quiet)):
+        np.testing.assert_allclose(values[window, :, 0], known[origin : origin + 12], rtol=1e-6)
+        np.testing.assert_allclose(forecasts[window, :, 0], known[origin - 1], rtol=1e-6)
+
+    def last_value(histories):
+        read = np.asarray(plan.data.preprocessor.standardise(histories))
+        return read[:, -1:, :, np.newaxis].repeat(12, axis=1)
+
+    windows = plan.data.windows("validation")
+    alone, all_folds = (
+        calibrate(last_value, windows, False, LEVELS, earlier) for earlier in (None, plan.earlier)
+    )
+    step = known[1:quiet] - known[: quiet - 1]
+    widths = [(each[..., -1] - each[..., 0]).mean() for each in (alone, all_folds)]
+    assert widths[0] < step.std() < widths[1]
+
+
+@pytest.mark.parametrize(("rows", "deliver"), [(140, "network"), (1500, "combination")])
+def test_errors_of_what_is_not_delivered_tell_nothing(rows, deliver):
+    assert planned(walk(rows), deliver).earlier is None

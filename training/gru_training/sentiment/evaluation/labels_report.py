@@ -140,13 +140,11 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         *why_lines(metrics["deciding_words"], "label"),
     ]
     if mistakes:
-        cells = (
+        table = [
             (*(", ".join(row[key]) or "none" for key in ("label", "predicted")), row["text"])
             for row in mistakes
-        )
-        table = [tuple(map(cell, row)) for row in cells]
+        ]
+        head = ("labels", "predicted", "text")
         lines += ["", "## The most confident mistakes", ""]
-        lines += markdown_table(
-            [("labels", "predicted", "text"), *(map(cell, r) for r in table)], 3
-        )
+        lines += markdown_table([head, *(map(cell, row) for row in table)], 3)
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from gru_training.scoring.class_columns import answer_columns
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import Head
-from gru_training.sentiment.served.scorer import SLICE, TokenizedTexts, model_digest, strings
+from gru_training.sentiment.served.scorer import SLICE, STORED, TokenizedTexts, strings
 from gru_training.words.vocabulary import TextPreprocessor
 from keras_gru import portable
 
@@ -30,7 +30,7 @@ class KerasScorer:
     limits = BatchLimits(steps=1 << 14, rows=512, in_flight=2)  # the fastest on two cores
 
     def __init__(self, run: SentimentRun) -> None:
-        self.identity = {"run": model_digest(run)}
+        self.identity = {"run": STORED.digest(run)}
         self._columns = answer_columns(run.kind, run.classes)
         self.answers = self._columns.schema
         self._preprocessor = run.preprocessor()

@@ -25,7 +25,7 @@ from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import RAW_SCORES, Head
 from gru_training.sentiment.served.onnx_attribution import add_attribution
 from gru_training.sentiment.served.onnx_pooling import POOLINGS, PoolingGraph
-from gru_training.sentiment.served.scorer import DIGEST, GRAPH, TOKENS, graph_scorer, model_digest
+from gru_training.sentiment.served.scorer import GRAPH, STORED, TOKENS, graph_scorer
 from gru_training.words import onnx_layers
 from gru_training.words.tokens import tokenizer
 from keras_gru import GRU
@@ -173,8 +173,7 @@ def write_graph(writer: RunWriter, model: Any) -> None:
         graph = GraphWriter(model, run.config.data.max_tokens, run.head()).answer()
     except ValueError:
         return
-    graph.metadata_props.add(key=DIGEST, value=model_digest(run))
-    (writer.path / GRAPH).write_bytes(graph.SerializeToString())
+    STORED.write(run, graph)
     writer.write_text(TOKENS, tokenizer(run.cleaned, run.reading).text())
     if not _answers_alike(run):
         for name in (GRAPH, TOKENS):

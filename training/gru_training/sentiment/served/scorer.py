@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gru_serving.preprocessing.texts import PADDING, Tokenizer, Words
-from gru_training.errors import RunDirectoryError
+from gru_training.runs.stored_graph import StoredGraph
 from gru_training.scoring.class_columns import answer_columns, text_column
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.sentiment.run import SentimentRun
@@ -19,25 +19,21 @@ GRAPH, TOKENS = "model.onnx", Tokenizer.file
 """Files of a run for ONNX Runtime, written by `gru_training.sentiment.served.onnx`: word ids to
 logits, and texts to tokens.
 """
-DIGEST = "run"
-"""Key in the graph's metadata for the digest of the files from which it was made."""
 SLICE = 512
 """Number of texts that are tokenized at once."""
-_FILES = (
-    "config.json",
-    "model.keras",
-    "classes.json",
-    "vocabulary.txt",
-    "temperature.json",
-    "text_rules.json",
-    "decision.json",
-    "scale.json",
+STORED = StoredGraph(
+    GRAPH,
+    (
+        "config.json",
+        "model.keras",
+        "classes.json",
+        "vocabulary.txt",
+        "temperature.json",
+        "text_rules.json",
+        "decision.json",
+        "scale.json",
+    ),
 )
-
-
-def model_digest(run: SentimentRun) -> str:
-    """Compute the digest of the files that determine a run's answers."""
-    return run.digest([name for name in _FILES if (run.path / name).is_file()])
 
 
 def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
@@ -46,22 +42,11 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
     Raises:
         RunDirectoryError: The graph cannot be loaded.
     """
-    path = run.path / GRAPH
-    if not path.is_file():
-        return None
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
     # Batches are answered in parallel, each by one thread: see `BatchLimits.in_flight`.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what goes wrong is raised
-    try:
-        graph = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise RunDirectoryError(f"cannot load {path}: {error}") from error
-    digest = model_digest(run)
-    if graph.get_modelmeta().custom_metadata_map.get(DIGEST) != digest:
+    stored = STORED.load(run, threads=1)
+    if stored is None:
         return None
+    graph, digest = stored
     if [one.name for one in graph.get_outputs()] != [RAW_SCORES]:  # of an earlier release
         return None
     return GraphScorer(run, graph, digest)
