@@ -205,6 +205,14 @@ def test_the_task_follows_from_the_columns(tmp_path, capsys):
     assert "Is that a row?" not in error_of(["check", waves, "--task", "sentiment"], capsys)
     bare = write(tmp_path / "bare.csv", "The soup was not warm.,bad\n" * 9)
     assert "the first line must have the names" in error_of(["check", bare], capsys).lower()
+    rows = "The soup was not warm.,bad\nThe soup was hot at last.,good\n"
+    assert main(["check", write(tmp_path / "both.csv", rows * 9)]) == 2
+    told = capsys.readouterr().out
+    assert "Is that a row? The first line must have the names, such as text,label: 'bad'" in told
+    mails = "".join(f"win prize number {n},spam\nhow was your day {n},ham\n" for n in range(9))
+    spam = write(tmp_path / "spam.csv", f"mail,spam\n{mails}")
+    assert main(["check", spam]) == 2  # and the way out that it names
+    assert main(["check", spam, "--text-column", "mail", "--label-column", "spam"]) == 0
     odd = write(tmp_path / "odd.csv", "a,b\n" + "words,more words\n" * 9)
     assert main(["check", odd]) == 2
     error = capsys.readouterr().err

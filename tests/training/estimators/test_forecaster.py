@@ -215,6 +215,8 @@ def test_steps_beyond_those_trained_are_refused(fitted):
     for horizon in (0, 7):
         with pytest.raises(ConfigError, match=f"^horizon must be 1 to 6.* got {horizon}"):
             fitted.predict(horizon)
+    with pytest.raises(ConfigError, match=r"^horizon must be a whole number .*, got DataFrame;"):
+        fitted.predict(pd.DataFrame())
 
 
 @pytest.mark.parametrize(
