@@ -9,6 +9,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.data.series_frame import series_of_frame
 from gru_training.errors import DataError
+from tests.training.tables.formats import workbook
 
 
 def write(tmp_path, text, name="s.csv", encoding="utf-8"):
@@ -112,6 +113,28 @@ def test_a_table_with_a_row_for_each_series_must_be_turned_around(tmp_path, mont
     advice = str(raised.value).rpartition("such as ")[2]
     exec(advice, {"pandas": pd, "FILE": path, "OTHER": tmp_path / "turned.csv"})
     assert read_series(tmp_path / "turned.csv").columns == ("a", "b")
+
+
+def test_a_workbook_is_turned_around_as_the_error_advises(tmp_path):
+    path, turned = tmp_path / "wide.xlsx", tmp_path / "turned.csv"
+    months = [f"2000-{month:02}" for month in range(1, 10)]
+    workbook(path, [["series", *months], ["a", *range(9)], ["b", *range(1, 10)]])
+    with pytest.raises(DataError, match="turn the table around") as raised:
+        read_series(path)
+    advice = str(raised.value).rpartition("such as ")[2]
+    exec(advice, {"pandas": pd, "FILE": path, "OTHER": turned})
+    assert read_series(turned).values.tolist() == [[month, month + 1.0] for month in range(9)]
+
+
+@pytest.mark.parametrize("first", ["2020-01-01,5", "01.02.2020,5", "Jan 2020,5"])
+def test_a_file_without_the_names_of_its_columns_is_told(tmp_path, first):
+    """Its first row was lost, and its value named the series."""
+    days = pd.date_range("2020-02-01", periods=9, freq="MS").strftime("%Y-%m-%d")
+    path = write(tmp_path, "\n".join([first, *(f"{day},{day[5:7]}" for day in days)]))
+    with pytest.raises(DataError, match=r"got the time .*; is that a row\?"):
+        read_series(path)
+    named = write(tmp_path, "time,value\n" + path.read_text().partition("\n")[2])
+    assert read_series(named).columns == ("value",)
 
 
 def test_missing_cells_and_times_become_nan_and_are_reported(tmp_path):

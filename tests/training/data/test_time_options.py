@@ -1,5 +1,7 @@
 """Times as people have them: local, repeated, uneven, too fine."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,7 +68,46 @@ def test_repeated_times(tmp_path, kept, value):
         series(tmp_path, times)
     read = series(tmp_path, times, [0.0, 1.0, 3.0, 4.0, 5.0], duplicates=kept)
     assert read.values[:, 0].tolist() == [0, value, 4, 5]
-    assert f"1 rows with the time of another (--duplicates {kept})" in read.notes
+    assert f"1 row with the time of another (--duplicates {kept})" in read.notes
+
+
+def test_a_step_has_one_row_also_with_a_frequency(tmp_path):
+    days = ("01-01 00", "01-02 00", "01-02 00", "01-03 00", "01-03 02")
+    times = [f"2024-{day}:00" for day in days]
+    message = (
+        "line 4, column 'time': expected one row for each step of D, but line 3 is of 2024-01-02 "
+        r"00:00:00 too \(see --duplicates and --resample\), got '2024-01-02 00:00' \(and 1 more "
+        r"such row, line 6\)"
+    )
+    with pytest.raises(DataError, match=message):
+        series(tmp_path, times, [0.0, 1.0, 2.0, 3.0, 4.0], frequency="D")
+    read = series(tmp_path, times, [0.0, 1.0, 2.0, 3.0, 4.0], frequency="D", duplicates="last")
+    assert read.values[:, 0].tolist() == [0, 2, 4]
+
+
+def test_series_that_are_read_at_other_moments_share_their_steps(tmp_path):
+    """A row of a table in long form has one series; no value is lost to a row of the same step."""
+    path = tmp_path / "panel.csv"
+    hours = pd.date_range("2024-01-01", periods=6, freq="h")
+    rows = [
+        f"{of},{hour + pd.Timedelta(minutes=late)},{value + late}"
+        for value, hour in enumerate(hours)
+        for of, late in (("a", 1), ("b", 5))
+    ]
+    path.write_text("\n".join(["unique_id,ds,y", *rows]))
+    read = read_series(path, options=TimeOptions(frequency="h"))
+    np.testing.assert_array_equal(read.values, np.arange(6.0)[:, None] + [1, 5])
+
+
+def test_the_frequency_that_an_error_advises_reads_the_file(tmp_path):
+    """Years of 52 weeks drift: in time, two months of 4 and 5 weeks are nearest to the same one."""
+    weeks = np.cumsum([4, 4, 5] * 4 * 9)
+    times = (pd.Timestamp("2015-01-24") + pd.to_timedelta(7 * weeks, unit="D")).strftime("%Y-%m-%d")
+    with pytest.raises(DataError) as refused:
+        series(tmp_path, times)
+    found = re.search(r"--frequency (\S+) --resample (\S+) makes", str(refused.value))
+    assert found is not None
+    assert len(series(tmp_path, times, frequency=found[1], resample=found[2])) > 100
 
 
 @pytest.mark.parametrize("how", ["mean", "sum", "max"])

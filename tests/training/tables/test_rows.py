@@ -394,6 +394,8 @@ def test_a_tab_has_names():
         ("\t", "1 234,5", 1234.5),
         ("|", ",5", 0.5),
         (";", "1,5e3", 1500),
+        (",", True, 1),
+        (",", "False", 0),
     ],
 )
 def test_numbers_are_read(separator, cell, number):
@@ -413,7 +415,10 @@ def test_numbers_are_read(separator, cell, number):
         (";", ["1,234.5"], "expected a number or an empty cell, got '1,234.5'"),
         (";", ["1.5", "2,5"], "expected a decimal point as in '1.5' before, got '2,5'"),
         (";", ["2,5", "1.500"], "expected a decimal comma as in '2,5' before, got '1.500'"),
-        (",", [True], "expected a number or an empty cell, got 'true'"),
+        (",", ["1,234,567"], "'1,234,567'; write numbers without separators between thousands"),
+        (";", ["1.234.567"], "'1.234.567'; write numbers without separators between thousands"),
+        (",", ["1 234"], "'1 234'; write numbers without separators between thousands"),
+        (",", ["yes"], "expected a number or an empty cell, got 'yes'; write 1 for yes and 0"),
         (",", [float("inf")], "expected a number or an empty cell, got inf"),
         (",", ["1_0"], "expected a number or an empty cell, got '1_0'"),
     ],
@@ -425,6 +430,24 @@ def test_numbers_that_are_not_clear_are_refused(separator, cells, message):
         numbers.read(cell)
     with pytest.raises(ValueError, match=re.escape(message)):
         numbers.read(last)
+
+
+@pytest.mark.parametrize(
+    ("separator", "cells", "doubtful"),
+    [
+        (";", "987 1.050 1.100 999 1.200 1.310 1.001", True),
+        (";", "1.050 1.100 1.200 1.310", False),  # so few may end by chance in three digits
+        (";", "1.050 1.100 1.200 1.310 1.001 0.987", False),
+        (";", "1.050 1.100 1.200 1.310 1.001 1.5", False),
+        (";", "2.5 1.050 1.100 1.200 1.310 1.001", False),
+        (",", "1.050 1.100 1.200 1.310 1.001", False),
+    ],
+)
+def test_points_that_may_separate_thousands_are_noted(separator, cells, doubtful):
+    numbers = Numbers(separator)
+    assert [numbers.read(cell) for cell in cells.split()] == list(map(float, cells.split()))
+    note = numbers.note() or ""
+    assert ("'1.050' is 1.05; all have three digits behind them" in note) == doubtful
 
 
 def test_several_columns_without_a_name_are_left_out(tmp_path):

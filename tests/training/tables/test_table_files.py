@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import subprocess
 import tracemalloc
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 from gru_training.errors import DataError
 from gru_training.tables import table_file
+from gru_training.tables.rows import read_rows
 from gru_training.tables.table_file import is_json, open_table
 from gru_training.tables.table_writer import file_kind, table_writer
 
@@ -202,6 +204,8 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
         ("t.csv", b"0,0,so much to say here\n1,2,more\n", "here']; is that a row? The first line"),
+        ("t.csv", b"Sales\n\nday,v\n1,2\n2,3\n3,4\n", "'Sales' alone; leave out the lines above"),
+        ("t.csv", b"Sales;;\n;;\nday;v;w\n1;2;3\n2;3;4\n3;4;5\n", "t.csv > OTHER`, if they are on"),
         ("t.csv", b"a,b\n\xc3\xa4,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte"),
         ("t.csv", b"a\n1\n\x00\n", "t.csv, line 3: a NUL character; is this a text file?"),
         ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-4], "is not a complete gzip file"),
@@ -220,6 +224,33 @@ def test_errors_name_file_and_line(tmp_path, name, content, message):
             pass
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_lines_above_the_names_are_left_out_as_the_error_advises(tmp_path):
+    path, other = tmp_path / "a report.csv", tmp_path / "other.csv"
+    path.write_text('Sales,,\nof "2024",,\n\nday,of a,"of, b"\n1,2,3\n2,3,"4,5"\n3,4,5\n')
+    with pytest.raises(DataError, match="got 'Sales' alone") as raised:
+        read_rows(path)
+    command = str(raised.value).split("`")[1].replace("OTHER", str(other))
+    subprocess.run(command, shell=True, check=True)
+    assert read_rows(other).columns == ["day", "of a", "of, b"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\ngood\nbad, really\nfine, too\nwell, yes\n",  # texts with commas
+        "day,\n2020-01-01,5\n2020-01-02,6\n2020-01-03,7\n2020-01-04,8\n",  # without a name
+        "text,,\ngood,,\nbad,,\nfine,,\n",  # empty columns
+        ",value\n1,2\n2,3\n3,4\n",
+    ],
+)
+def test_names_are_no_title(tmp_path, content):
+    (tmp_path / "t.csv").write_text(content)
+    first = content.partition("\n")[0].split(",")
+    columns = read_rows(tmp_path / "t.csv", misfit=lambda *_: None).columns
+    assert columns is not None
+    assert columns[0] == first[0]
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):

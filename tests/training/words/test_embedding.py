@@ -85,7 +85,7 @@ def test_pieces_without_fixed_vectors_are_saved(tmp_path):
 def test_pieces_with_fit_as_keras_compiles():
     keras.utils.set_random_seed(0)
     config = ClassifierConfig(
-        embedding_size=4, units=4, dropout=0.0, word_dropout=0.0, subwords=True
+        4, 4, bidirectional=False, dropout=0.0, word_dropout=0.0, subwords=True
     )
     pieces = np.array([[0, 0], [0, 0], [7, 3], [3, 0], [0, 0], [3, 9]], np.int32)
     model = build_sentiment_model(config, 6, 2, pieces=pieces)

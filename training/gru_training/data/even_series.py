@@ -167,7 +167,9 @@ def evenly_spaced(
         times, values, cells = times[order], values[order], cells.chosen(order)
     if options.merges:
         order = np.argsort(times, kind="stable")
-        times, values, merged = put_together(times[order], values[order], options)
+        times, values, merged = put_together(
+            times[order], values[order], options, cells.chosen(order), found
+        )
         notes += merged
         cells = TimeCells(
             source, rows.time, [time_text(time) for time in times], range(1, len(times) + 1), "step"

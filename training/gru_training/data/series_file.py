@@ -107,11 +107,13 @@ def _dated_column(
     if len(headings) >= _FEWEST_TIMES and (
         are_times(headings) or all(map(_YEAR.fullmatch, headings))
     ):
+        book = source.endswith((".xlsx", ".xls", ".ods"))
+        reading = "excel(FILE, engine='calamine'," if book else "csv(FILE,"
         raise DataError(
             f"{source}: expected a row for each time and a column for each series, got columns "
             f"called {names[1]!r} to {names[-1]!r}; name the column of times with --time-column if "
             "these are series, or turn the table around, such as "
-            "pandas.read_csv(FILE, index_col=0).T.to_csv(OTHER)"
+            f"pandas.read_{reading} index_col=0).T.to_csv(OTHER)"
         )
     dated = []
     for name in names:
@@ -221,7 +223,8 @@ def find_series_columns(
 
     Raises:
         ForeignDataError: No column holds numbers, or one is missing; names it.
-        DataError: Several columns hold times, or the names of the columns are times; names them.
+        DataError: Several columns hold times, or the names of the columns are times, or a row;
+            names them.
     """
     if months := _month_columns(names):
         names = [months[0], MONTHLY]
@@ -242,6 +245,11 @@ def find_series_columns(
     else:
         name, numbers, others = found
         notes += [f"columns that are not read: {', '.join(others)}"] if others else []
+    if not parts and time_column is None and are_times([time]):
+        raise DataError(
+            f"{source}: expected the names of the columns, got the time {time!r}; is that a row? "
+            "The first line must have the names, such as time,value"
+        )
     if not numbers:
         raise ForeignDataError(
             f"{source}: expected columns of numbers beside the times {time!r}, got none"

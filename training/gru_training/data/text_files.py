@@ -27,6 +27,7 @@ _PROBE_ROWS, _WORDS = 200, 3
 _LABEL_STUDIO = frozenset(("annotations", "data"))
 """Columns of Label Studio's complete record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_IS_A_ROW = ". Is that a row? The first line must have the names, such as text,label"
 _NONE = frozenset[str]()
 _ANSWER = "answer"
 """Column in which Prodigy states whether the label beside it applies."""
@@ -192,7 +193,7 @@ def find_column(
     a_row = any(len(name.split()) > 3 for name in columns)
     hint = ""
     if a_row:
-        hint = ". Is that a row? The first line must have the names, such as text,label"
+        hint = _IS_A_ROW
     elif set(columns) >= _LABEL_STUDIO:
         hint = ". Is that all that Label Studio knows of the texts? Export them as JSON-MIN or CSV"
     raise ForeignDataError(
@@ -244,6 +245,7 @@ def find_label_column(
     Raises:
         ForeignDataError: The table has no such column; of columns of yes and no it has the flags
             that read them.
+        DataError: The first line seems to be a row, whose label stands below, too.
     """
     try:
         return find_column(source, columns, wanted, LABEL_COLUMNS, "label")
@@ -252,6 +254,10 @@ def find_label_column(
             raise
         table = list(rows)
         flags, reason = _flags_of(columns, table, text_column)
+        below = [name for name in flags if any(str(row.get(name)) == name for row in table)]
+        if below:  # as in a file without names
+            hint = "" if _IS_A_ROW in str(error) else _IS_A_ROW
+            raise DataError(f"{error}{hint}: {below[0]!r} stands below, too") from None
         if not flags:
             numbers = sum(is_number(str(row.get(text_column) or "")) for row in table)
             raise ForeignDataError(str(error), near=numbers <= len(table) / 2) from None

@@ -457,9 +457,12 @@ def complete(
     off = np.flatnonzero(places < 0)
     advice = ""
     if guessed and len(off):
-        step = nearest_frequency(times) or frequency
+        step = nearest_frequency(times, frequency)
         most = "as most are; " if 2 * len(off) < len(times) else ""
-        advice = f" ({most}--frequency {step} moves all to the nearest step)"
+        way = f"--frequency {step} moves all to the nearest step"
+        if step is None:
+            way = f"--frequency {frequency} --resample mean makes means of such steps"
+        advice = f" ({most}{way})"
     message = f"expected times every {frequency}{advice} counted from {time_text(times[0])}"
     for row in off:
         cells.note(found, int(row), "spacing", message)

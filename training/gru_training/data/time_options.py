@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from gru_training.data.problems import Problems, counted
 from gru_training.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -177,7 +178,11 @@ def in_utc(clock: np.ndarray, timezone: str, cells: "TimeCells") -> np.ndarray:
 
 
 def put_together(
-    times: np.ndarray, values: np.ndarray, options: TimeOptions
+    times: np.ndarray,
+    values: np.ndarray,
+    options: TimeOptions,
+    cells: "TimeCells",
+    problems: Problems,
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Sort rows by time, and combine repeated and too frequent ones.
 
@@ -185,6 +190,9 @@ def put_together(
         times: (n,) ascending; repeated where `duplicates` says what counts.
         values: (n, C), NaN where one is missing.
         options: Rules for combining the rows.
+        cells: (n,) cells of these times, for messages.
+        problems: Collector of rows with a step that an earlier row has, unless an option says which
+            counts.
 
     Returns:
         Times, values and notes.
@@ -208,16 +216,38 @@ def put_together(
     if again and options.duplicates != "error":
         of_time: Callable[[], pd.DataFrame] = getattr(table.groupby(level=0), options.duplicates)
         table = of_time()
-        notes.append(f"{again:,} rows with the time of another (--duplicates {options.duplicates})")
+        rows_again = counted(again, "row")
+        notes.append(f"{rows_again} with the time of another (--duplicates {options.duplicates})")
+    elif again:
+        table = _first_of_steps(table, cells, problems, str(options.frequency))
     merged = pd.DatetimeIndex(table.index).as_unit("ns").to_numpy()
     return merged, table.to_numpy(np.float64), notes
 
 
-def nearest_frequency(times: np.ndarray) -> str | None:
+def _first_of_steps(
+    table: "pd.DataFrame", cells: "TimeCells", problems: Problems, frequency: str
+) -> "pd.DataFrame":
+    """Combine rows of the same step whose values are in different columns; report the others."""
+    filled = table.notna().groupby(level=0).cumsum()
+    repeated = ((filled > 1) & table.notna()).any(axis=1).to_numpy()
+    for row in np.flatnonzero(repeated).tolist():
+        first = int(table.index.searchsorted(table.index[row]))
+        cells.note(
+            problems,
+            row,
+            "repeated",
+            f"expected one row for each step of {frequency}, but {cells.unit} "
+            f"{cells.lines[first]} is of {table.index[row]} too (see --duplicates and --resample)",
+        )
+    return table[~repeated].groupby(level=0).first()
+
+
+def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
     """Find the nearest spacing whose steps have one time each; None if there is none.
 
     Args:
         times: Times of two or more rows, ascending, each once.
+        usual: Spacing of most of them, which may leave steps without a time.
     """
     import pandas as pd
 
@@ -227,7 +257,9 @@ def nearest_frequency(times: np.ndarray) -> str | None:
         whole = len(pd.date_range(moved[0], moved[-1], freq=name))
         if moved.is_unique and len(times) <= whole <= _MOST_STEPS * len(times):
             found[name] = np.abs((index - moved).to_numpy()).mean()
-    return min(found, key=lambda name: found[name]) if found else None
+    if found:
+        return min(found, key=lambda name: found[name])
+    return usual if _on_steps(index, usual)[0].is_unique else None
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:

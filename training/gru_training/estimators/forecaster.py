@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -13,7 +14,7 @@ from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.data.series_frame import NAME, series_of_frame
-from gru_training.errors import DataError
+from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
 from gru_training.estimators.settings import Settings, in_python, takes
 from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
@@ -223,13 +224,20 @@ class Forecaster(RunEstimator):
             `hi-95`.
 
         Raises:
-            ConfigError: The model forecasts fewer steps.
+            ConfigError: The model forecasts fewer steps, or `horizon` is no number.
             DataError: The data do not fit the run, or are too few.
         """
         from gru_training.forecasting.future import forecast
         from gru_training.forecasting.graph import graph_predictor
 
         run = self._run()
+        try:
+            horizon = None if horizon is None else index(horizon)
+        except TypeError:
+            raise ConfigError(
+                f"horizon must be a whole number of steps, got {type(horizon).__name__}; give a "
+                "table of newer values as data=, one of known inputs as future="
+            ) from None
         with in_python():
             recent = _recent_rows(run, data, future, self._recent)
             if recent.unknown:

@@ -4,7 +4,8 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,6 +19,9 @@ Kind = Literal["csv", "jsonl", "json", "parquet", "arrow", "excel"]
 _HEAD = 1 << 16
 """Number of bytes of a text from which separator and encoding are recognised."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_FEWEST_BELOW = 3
+"""Number of rows below the names of columns that tell these from a row below a title."""
+_NUMBER = re.compile(r"^\W*\d")
 _SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t"}
 _SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\r?\n?")
 """The first line that Excel writes to name the separator."""
@@ -179,6 +183,8 @@ def text_form(
         skipped, found = 1, separator or match[1]
     else:
         found = separator or _separator(name, lines, line_end, usual)
+        for each in [separator] if separator else _SEPARATORS:
+            _require_names(name, lines, line_end, each)
         if separator is None and found != usual:
             parts.append(f"columns are separated by {_SEPARATORS[found]}")
     return FileForm("csv", encoding, found, line_end, skipped, _one_note(parts))
@@ -279,6 +285,32 @@ def _json_kind(text: str, first_line: str, suffix: str) -> Literal["jsonl", "jso
         return "jsonl" if isinstance(json.loads(first_line), dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def _require_names(name: str, lines: Sequence[str], line_end: str, separator: str) -> None:
+    """Raise DataError if the first line is a title above the names of the columns.
+
+    A title is in the first cell alone. Names have no numbers, and all rows below as many cells.
+    """
+    for place, line in enumerate(lines, 1):
+        if sum(bool(cell.strip(' "\r')) for cell in line.split(separator)) < 2:
+            continue
+        if not "".join(lines[: place - 1]).strip():
+            return
+        try:
+            below = (each + line_end for each in lines[place - 1 :])
+            names, *rows = filter(None, csv.reader(below, delimiter=separator))
+        except csv.Error:  # reading the file names the line
+            return
+        alike = len(rows) >= _FEWEST_BELOW and {*map(len, rows)} == {len(names)}
+        if alike and all(name.strip() and not _NUMBER.search(name) for name in names):
+            title = next(filter(str.strip, lines)).strip(separator + " \r")
+            raise DataError(
+                f"{name}, line 1: expected the names of the columns, got {title!r:.40} alone; "
+                f"leave out the lines above the names: `tail -n +{place} {shlex.quote(name)} > "
+                f"OTHER`, if they are on line {place}"
+            )
+        return
 
 
 def _separator(name: str, lines: list[str], line_end: str, usual: str) -> str:

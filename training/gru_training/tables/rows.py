@@ -287,9 +287,13 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
             if name is None and cell is not None
         ]
         if beside:
+            title = [name for name in names if name is not None]
+            way = "give its column a name in the header, or leave it out"
+            if len(title) == 1:
+                way = f"leave out the rows above the names of the columns, if {title[0]!r} is none"
             raise DataError(
                 f"{path}, row {row}: expected cells below the header alone, got {beside[0]!r:.40} "
-                "beside it; give its column a name in the header, or leave it out"
+                f"beside it; {way}"
             )
     if len(book.sheet_names) > 1:
         others = ", ".join(map(repr, book.sheet_names[1:4]))
