@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+from gru_training.sentiment.evaluation.baselines import word_regression
 
 _FOLDS = 5
 _PENALTY = 10.0
@@ -66,7 +67,7 @@ def out_of_fold_scores(counts: sp.csr_matrix, labels: np.ndarray) -> np.ndarray 
     folds = min(_FOLDS, int(np.bincount(labels).min()))
     if folds < 2:
         return None
-    model = LogisticRegression(C=_PENALTY, max_iter=2000)
+    model = word_regression(len(np.unique(labels)), _PENALTY)
     splits = StratifiedKFold(folds, shuffle=True, random_state=0)
     features = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
     scores = cross_val_predict(model, features, labels, cv=splits, method="predict_proba")
