@@ -17,7 +17,6 @@ PACKAGE = "gru_training"
 MODULES = {
     "AttentionPooling": "gru_training.sentiment.network.pooling",
     "EpochDecay": "gru_training.loop.optimizers",
-    "FeedbackGRU": "gru_training.forecasting.layers",
     "InChunks": "gru_training.sentiment.network.model",
     "LanguageModel": "gru_training.language.model",
     "LastPooling": "gru_training.sentiment.network.pooling",
@@ -30,7 +29,7 @@ MODULES = {
     "WindowNormalisation": "gru_training.forecasting.layers",
     "WordDropout": "gru_training.sentiment.network.model",
     "WordEmbedding": "gru_training.words.embedding",
-    "WordIds": "gru_training.sentiment.served.text_model",
+    "WordIds": "gru_training.sentiment.served.keras_model",
 }
 
 

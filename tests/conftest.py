@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,11 @@ from tests import made_once
 
 SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
+GB_OF_A_PROCESS = 4
+"""What a process of tests may need."""
+SECONDS = made_once.CACHE / "seconds.json"
+"""What each test took when it ran last, by its id."""
+_seconds = Counter()
 MODULES_BETWEEN_FREEZES = 100
 """How many more modules are imported before what they hold is set aside again."""
 _frozen_at = [0]
@@ -36,6 +42,14 @@ if os.environ.get("NOTHING_MISSING"):
         return importlib.import_module(name)
 
     pytest.importorskip = _imported
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One process more than there are cores, as many tests wait for a server; fewer in few GB."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return max(1, min(cores + 1, round(memory / GB_OF_A_PROCESS)))
 
 
 def pytest_sessionstart(session):
@@ -65,11 +79,13 @@ def _collect():
         _frozen_at.append(len(sys.modules))
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     _mark_all_cases_but_the_first(items)
+    result = yield  # pytest chooses by `-m`
     if hasattr(config, "workerinput"):
         _sort_by_length(items)
+    return result
 
 
 def _mark_all_cases_but_the_first(items):
@@ -88,8 +104,27 @@ def _sort_by_length(items):
     By itself pytest-xdist begins with the files that have the most tests, which are short ones;
     the Makefile turns that off.
     """
-    seconds = Counter()
+    known, seconds = _known_seconds(), Counter()
     for item in items:
         slow = any(item.get_closest_marker(name) for name in ("slow", "long"))
-        seconds[item.path] += SLOW_SECONDS if slow else OTHER_SECONDS
+        guess = SLOW_SECONDS if slow else OTHER_SECONDS
+        seconds[item.path] += known.get(item.nodeid, guess)
     items.sort(key=lambda item: -seconds[item.path])
+
+
+def _known_seconds():
+    return json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+
+
+def pytest_runtest_logreport(report):
+    if hasattr(report, "node"):  # of another process
+        _seconds[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session):
+    """Keep what each test of several processes took, for the order of the next time."""
+    if _seconds:
+        kept = _known_seconds() | {name: round(took, 2) for name, took in _seconds.items()}
+        new = SECONDS.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(kept))
+        new.replace(SECONDS)

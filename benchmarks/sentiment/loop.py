@@ -8,7 +8,7 @@ turn, in every other round in reverse order. An epoch is all training rows once,
 accuracy of the validation rows. `fit` runs as Keras compiles by default (`jit_compile="auto"`,
 which means XLA here, and a compilation for every shape of a batch) and without XLA. Both clip by
 the global norm; Keras' counts the gradients of a word that occurs twice in a batch apart, that of
-the loop counts their sum. With `--sparse-updates` the loop is compared with itself.
+the loop counts their sum.
 """
 
 import argparse
@@ -28,7 +28,6 @@ from gru_training.config import require_at_least
 from gru_training.errors import TrainingError
 from gru_training.loop.batches import Batch, LengthBucketedBatches
 from gru_training.loop.fit import fit, make_eval_step, make_train_step
-from gru_training.loop.optimizers import SparseAdam
 from gru_training.loop.progress import TrainingProgress
 from gru_training.sentiment.config import (
     ClassifierConfig,
@@ -50,7 +49,6 @@ from gru_training.words.vocabulary import (
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 """Word ids (B, T) and class numbers (B,)."""
 LOOP = "GradientTape loop"
-SPARSE = "the same, --sparse-updates"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
 Epoch = Callable[[int], float]
 """Trains on the epoch of this number; returns its mean training loss."""
@@ -102,9 +100,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--units", type=int, default=64)
     parser.add_argument("--embedding-size", type=int, default=64)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument(
-        "--sparse-updates", action="store_true", help="compare with these in place of fit"
-    )
     parser.add_argument("--rounds", type=int, default=5, help="epochs that count")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures")
     arguments = parser.parse_args(argv)
@@ -117,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except TrainingError as error:
         parser.error(str(error))
-    results = run(contenders(contest, arguments.sparse_updates), arguments.rounds)
+    results = run(contenders(contest), arguments.rounds)
     tokens = sum(map(len, contest.train.ids))
     print(markdown(results, tokens))
     if arguments.json is not None:
@@ -143,11 +138,9 @@ def prepare(
     return Contest(train, validation, len(vocabulary), len(read.classes), model, training)
 
 
-def contenders(contest: Contest, sparse: bool = False) -> dict[str, Epoch]:
-    """The contenders, each with its own model: the loop and `fit`, or its sparse updates."""
+def contenders(contest: Contest) -> dict[str, Epoch]:
+    """The contenders, each with its own model: the loop and `fit`."""
     loop = _tape_loop(contest, contest.build())
-    if sparse:
-        return {LOOP: loop, SPARSE: _tape_loop(contest, contest.build(), SparseAdam)}
     fits = {name: _keras_fit(contest, contest.build(), jit) for name, jit in FITS.items()}
     return {LOOP: loop, **fits}
 
@@ -184,13 +177,9 @@ def markdown(results: Mapping[str, Result], tokens: int) -> str:
     return "\n".join([*lines, "", f"The loop takes {share:.2f} times as long as {best}."])
 
 
-def _tape_loop(
-    contest: Contest,
-    model: keras.Model,
-    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
-) -> Epoch:
+def _tape_loop(contest: Contest, model: keras.Model) -> Epoch:
     batches, settings = contest.train_batches(), contest.training
-    optimizer = adam(settings.learning_rate)
+    optimizer = keras.optimizers.Adam(settings.learning_rate)
     metrics = {"accuracy": accuracy}
     train_step = make_train_step(
         model, optimizer, cross_entropy, metrics, BATCH_SIGNATURE, settings.clip_norm

@@ -10,7 +10,6 @@ from benchmarks.sentiment import loop as sentiment_loop
 from benchmarks.sentiment.loop import (
     FITS,
     LOOP,
-    SPARSE,
     Result,
     contenders,
     main,
@@ -59,15 +58,6 @@ def test_from_end_to_end(tmp_path, capsys):
     assert all(min(one["seconds"]) > 0 for one in figures["contenders"].values())
     printed = capsys.readouterr().out
     assert all(f"| {name} |" in printed for name in (LOOP, *FITS))
-
-
-@pytest.mark.slow
-def test_the_loop_is_compared_with_its_sparse_updates(capsys):
-    sizes = ["--reviews", "100", "--units", "2", "--embedding-size", "2", "--batch-size", "100"]
-    assert main([*sizes, "--rounds", "1", "--sparse-updates"]) == 0
-    assert re.search(
-        rf"The loop takes \d+\.\d\d times as long as {SPARSE}", capsys.readouterr().out
-    )
 
 
 def test_the_loop_is_compared_with_the_faster_fit():

@@ -31,7 +31,7 @@ def test_the_lesson_ends_with_a_served_forecast(tmp_path):
         typing.type_in(backtests)
         rolled = json.loads((tmp_path / "runs" / "load-backtest" / "backtest.json").read_text())
         assert len(rolled["folds"]) == 3
-        assert 0 < rolled["adaptive_coverage"]["0.8"] <= 1
+        assert 0 < rolled["coverage"]["0.8"] <= 1
         assert rolled["all"]["combination"]["mase"] < 1
         for block in (export, serve):
             typing.type_in(block)

@@ -53,18 +53,6 @@ def test_is_exported_and_its_examples_are_true():
 
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-def test_steps_carry_a_sequence(reset_after, update_gate, use_bias):
-    values = arrays(reset_after, use_bias)
-    convention = {"reset_after": reset_after, "update_gate": update_gate}
-    states, _ = run_by_oracle(values, **convention)
-    x, h, *weights = values.values()
-    for t in range(T):
-        h = functional.step(x[:, t], h, *weights, Convention(**convention))
-        close(h, states[:, t])
-
-
-@pytest.mark.parametrize("use_bias", [True, False])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
 def test_gates_of_known_states(reset_after, update_gate, use_bias):
     values = arrays(reset_after, use_bias)
     convention = {"reset_after": reset_after, "update_gate": update_gate}

@@ -111,23 +111,6 @@ def test_masked_steps_keep_the_state(name):
         np.testing.assert_allclose(states[row, -1], seen[-1], atol=1e-14)
 
 
-@pytest.mark.parametrize("cell_class", [MGUCell, CoupledGRUCell])
-def test_the_conventions_are_one_cell_with_the_gate_negated(cell_class):
-    x = tf.constant(np.random.default_rng(4).normal(size=(2, 5, 3)))
-    states = []
-    for sign, update_gate in ((1, "replace"), (-1, "keep")):
-        cell = cell_class(4, update_gate=update_gate, dtype="float64")
-        layer = keras.layers.RNN(cell, dtype="float64")
-        layer.build(x.shape)
-        rng = np.random.default_rng(5)
-        weights = [rng.normal(size=weight.shape) for weight in layer.get_weights()]
-        for weight in weights:
-            weight[..., :4] *= sign
-        layer.set_weights(weights)
-        states.append(layer(x))
-    np.testing.assert_allclose(*states, atol=1e-14)
-
-
 def test_unknown_convention_is_named():
     with pytest.raises(ValueError, match=r"`update_gate` must be one of .*Received: update_gate='"):
         MGUCell(4, update_gate="forget")

@@ -144,15 +144,31 @@ def cpu_seconds(pid):
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
+def models_flag(directory, bases):
+    """The flag of a configuration in `directory` of models, base paths by name."""
+    config = directory / "models.config"
+    entries = (
+        f'config {{ name: "{name}" base_path: "{base}" model_platform: "tensorflow" }}\n'
+        for name, base in bases.items()
+    )
+    config.write_text(f"model_config_list {{ {''.join(entries)} }}")
+    return f"--model_config_file={config}"
+
+
+def metrics_flag(directory):
+    """The flag that turns the page of metrics on, by a file in `directory`."""
+    monitoring = directory / "monitoring.config"
+    monitoring.write_text("prometheus_config { enable: true }")
+    return f"--monitoring_config_file={monitoring}"
+
+
 def flags_for(models, directory):
     """Flags of a server of all test models; its files go to `directory`."""
     config = directory / "models.config"
     config.write_text(CONFIG.format(root=models))
-    monitoring = directory / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     return (
         f"--model_config_file={config}",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(directory),
         "--allow_version_labels_for_unavailable_models",
         "--rest_api_timeout_in_ms=3000",
     )

@@ -1,7 +1,6 @@
 """`gru-train check`, and the same check before a training."""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig, 
 from gru_training.sentiment.run import SentimentRun
 from gru_training.task import TASKS
 from tests.training.conftest import write_waves
+from tests.training.fresh_process import in_fresh_process, processor_seconds
 
 REPOSITORY = Path(__file__).parents[2]
 GOOD = "text,label\n" + "".join(f"good {i},x\ngood -{i},y\n" for i in range(1, 9))
@@ -34,95 +34,73 @@ def write(path, content):
     return str(path)
 
 
-def in_fresh_process(*arguments):
-    """Exit status, output, errors, and which heavy modules were imported."""
-    program = (
-        "import sys\nfrom gru_training.__main__ import main\nstatus = main(sys.argv[1:])\n"
-        f"print('imported:', *({HEAVY | TABLES!r} & set(sys.modules)))\nsys.exit(status)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=REPOSITORY, check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    out, _, imported = done.stdout.rpartition("imported:")
-    return done.returncode, out, done.stderr, imported.split()
-
-
-@pytest.mark.parametrize("command", ["check", "sentiment"])
-def test_errors_in_texts_come_without_tensorflow(tmp_path, command):
+def test_errors_in_texts_come_without_tensorflow(tmp_path):
     path = write(tmp_path / "bad.csv", BAD)
-    arguments = [path] if command == "check" else ["--data", path]
-    status, out, errors, imported = in_fresh_process(command, *arguments)
-    assert status == 2
-    assert imported == []
+    commands = ["check", path], ["sentiment", "--data", path]
+    (check, training), imported = in_fresh_process(*commands, heavy=HEAVY | TABLES)
+    assert (check.status, training.status) == (2, 2)
+    assert not imported
     for said in (
         "line 18: the text is empty",
         "line 19: the label is missing",
         "class 'z' has 1 row",
         "--drop-bad --drop-small-classes",
     ):
-        assert said in (out if command == "check" else errors)
-    assert "TensorFlow" not in out + errors
+        assert said in check.out
+        assert said in training.errors
+    assert "TensorFlow" not in str((check, training))
 
 
-@pytest.mark.parametrize("command", ["check", "forecasting"])
-def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
+def test_errors_in_a_series_come_without_tensorflow(tmp_path):
     path = write_waves(tmp_path / "waves.csv")
     lines = path.read_text().splitlines()
     lines[7], lines[9] = lines[7].replace(",", ",x", 1), lines[8]
     path.write_text("\n".join(lines))
     settings = ["--lookback", "24", "--horizon", "6", "--set", "segment=6"]
-    arguments = [str(path)] if command == "check" else ["--data", str(path)]
-    status, out, errors, imported = in_fresh_process(command, *arguments, *settings)
-    assert status == 2
-    assert HEAVY.isdisjoint(imported)
+    commands = ["check", str(path), *settings], ["forecasting", "--data", str(path), *settings]
+    (check, training), imported = in_fresh_process(*commands, heavy=HEAVY)
+    assert (check.status, training.status) == (2, 2)
+    assert not imported
     for said in ("line 8, column 'up': expected a number", "line 9 has it too", "--drop-bad"):
-        assert said in (out if command == "check" else errors)
+        assert said in check.out
+        assert said in training.errors
 
 
 def test_a_series_of_usual_times_is_checked_without_pandas(tmp_path):
     days = np.datetime64("2024-01-01") + np.arange(400)
     lines = [f"{day},{place % 7}" for place, day in enumerate(days)]
     path = write(tmp_path / "sales.csv", "\n".join(["date,sold", *lines, ""]))
-    status, out, _, imported = in_fresh_process("check", path)
-    assert status == 0
-    assert "400 daily rows from 2024-01-01 00:00:00 to 2025-02-03 00:00:00" in out
-    assert imported == []
+    (check,), imported = in_fresh_process(["check", path], heavy=HEAVY | TABLES)
+    assert check.status == 0
+    assert "400 daily rows from 2024-01-01 00:00:00 to 2025-02-03 00:00:00" in check.out
+    assert not imported
 
 
-def test_a_resumed_training_checks_its_data_before_tensorflow(tmp_path):
+def test_a_resumed_training_checks_its_data_before_tensorflow(tmp_path, capsys):
     data = tmp_path / "bad.csv"
     config = SentimentConfig(
         data=SentimentDataConfig(data=data), run=SentimentRunConfig(tmp_path, "a")
     )
     settings = {"task": "sentiment", "keras_gru": package_version(), **to_dict(config)}
     Checkpoint(tmp_path / ".a.checkpoint", settings, []).save(FitState(), [])
-    for content, said in ((None, "there is no file"), (BAD, "line 18: the text is empty")):
-        if content is not None:
-            data.write_text(content)
-        status, _, errors, imported = in_fresh_process("resume", str(tmp_path / "a"))
-        assert status == 2
-        assert said in errors
-        assert imported == []
+    assert "there is no file" in error_of(["resume", str(tmp_path / "a")], capsys)
+    data.write_text(BAD)
+    commands = [["resume", str(tmp_path / name)] for name in ("a", "none")]
+    (resumed, missing), imported = in_fresh_process(*commands, heavy=HEAVY | TABLES)
+    assert (resumed.status, missing.status) == (2, 2)
+    assert "line 18: the text is empty" in resumed.errors
+    assert missing.errors.startswith("gru-train: error: there is no checkpoint")
+    assert missing.errors.count("\n") == 1
+    assert not imported
     assert (tmp_path / ".a.checkpoint").exists()
-
-
-def processor_seconds(*command):
-    """Status of a process, and what it spent."""
-    before = os.times()
-    status = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True).returncode
-    after = os.times()
-    return status, sum(after[k] - before[k] for k in (2, 3))  # of children, user and system
 
 
 def test_an_error_in_the_data_takes_little_more_than_the_imports(tmp_path):
     """About half as much again; TensorFlow would be 20 times. Seconds depend on the machine."""
     path = write(tmp_path / "bad.csv", BAD)
     imports = "import numpy, rich.console, tyro"
-    _, needed = processor_seconds(sys.executable, "-c", imports)
-    status, spent = processor_seconds(
-        sys.executable, "-m", "gru_training", "sentiment", "--data", path
-    )
+    _, needed = processor_seconds("-c", imports)
+    status, spent = processor_seconds("-m", "gru_training", "sentiment", "--data", path)
     assert status == 2
     assert spent < 4 * needed
 

@@ -17,7 +17,7 @@ MOST_FLAGS = 45
 CHANGED = {
     "sentiment": ("word_dropout", 0.31, "spacing", False, "target_precision", ("a=0.9", "b=0.8")),
     "forecasting": ("clip_norm", 2.5, "channel_independent", False, "target", ("a", "two words")),
-    "language": ("sampled", 64, "average", 0.25, "more_data", ()),
+    "language": ("sampled", 64, "recurrent_dropout", 0.25, "more_data", ()),
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_settings_are_checked_together_whichever_way_they_are_given(tmp_path):
     words = ["--config", str(path), "--set", "register=films"]
     found = parsed("sentiment", *words, "--track", "mlflow").run
     assert (found.track, found.track_to, found.register) == ("mlflow", "http://flow", "films")
-    with pytest.raises(ConfigError, match=r"--track-to, .* need --track"):
+    with pytest.raises(ConfigError, match=r"--track-to and .* need --track"):
         parsed("sentiment", *words)
 
 
@@ -83,7 +83,7 @@ def test_settings_are_checked_together_whichever_way_they_are_given(tmp_path):
         ("spacing=none", "data", None),
         ("more-data=a.csv,b.csv", "data", ("a.csv", "b.csv")),
         ("text_column=2020", "data", "2020"),
-        ("vectors_use=fixed", "pretraining", "fixed"),
+        ("pooling=mean", "model", "mean"),
     ],
 )
 def test_values_are_read_as_the_setting_takes_them(text, section, value):

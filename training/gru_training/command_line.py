@@ -39,7 +39,6 @@ from gru_training.errors import (
     RunDirectoryError,
     TrainingError,
 )
-from gru_training.loop.cluster import launch
 from gru_training.task import (
     TASKS,
     Command,
@@ -144,6 +143,8 @@ def parse(command: Command, flags: Sequence[str]) -> Any:
 
 def _launch(config: Any, command: Sequence[str], workers: int) -> int:
     """Run a training as several processes of this machine; returns the exit status."""
+    from gru_training.loop.cluster import launch
+
     if isinstance(config, ResumeConfig):
         return launch(command, workers, config.run_path.parent, config.run_path)
     named = config.run.name is not None

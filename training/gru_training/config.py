@@ -48,19 +48,12 @@ class RunConfig:
     others. Default: what MLflow's environment says; tensorboard/ or wandb/ in --runs-dir."""
     track_project: OptionalName = None
     """Experiment of MLflow or project of Weights & Biases; default: keras-gru."""
-    track_histograms: bool = False
-    """With TensorBoard or Weights & Biases, also show how gates and gradients are distributed after
-    each epoch, on a few validation rows."""
     register: OptionalName = None
     """With --track mlflow, register the model under this name."""
 
     def __post_init__(self) -> None:
-        if self.track is None and (self.track_to or self.track_project or self.track_histograms):
-            raise ConfigError("--track-to, --track-project and --track-histograms need --track")
-        if self.track == "mlflow" and self.track_histograms:
-            raise ConfigError(
-                "--track-histograms needs --track tensorboard or wandb; MLflow shows no histograms"
-            )
+        if self.track is None and (self.track_to or self.track_project):
+            raise ConfigError("--track-to and --track-project need --track")
         if self.register is not None and self.track != "mlflow":
             raise ConfigError(f"--register needs --track mlflow, got {self.track or 'no --track'}")
         if self.name is not None and (
@@ -229,8 +222,6 @@ def _from_json(name: str, hint: Any, value: Any, checked: bool = True) -> Any:
             return value
         raise ConfigError(f"{name} must be one of {typing.get_args(hint)}, got {value!r}")
     if typing.get_origin(hint) is tuple:
-        if isinstance(value, bool):  # a switch in earlier versions
-            return ("auto",) if value else ()
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{name} must be a list, got {value!r}")
         return tuple(_from_json(name, typing.get_args(hint)[0], item) for item in value)

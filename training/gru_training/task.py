@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from gru_training.errors import TrainingError
-from gru_training.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -246,6 +245,8 @@ def start_tensorflow(console: "Console", debug: bool) -> None:
         console: Console of the command.
         debug: Whether to show the messages of its C++ parts.
     """
+    from gru_training.quiet import load_tensorflow
+
     with console.status("loading TensorFlow ..."):
         kinds = load_tensorflow(messages=debug, programs=True)
     import keras

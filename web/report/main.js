@@ -19,14 +19,6 @@ const DRAWN = {
     return chart.element;
   })),
   "confusion_matrix.png": confusion,
-  "accuracy_by_length.png": ({ bins, models }) => {
-    const chart = new Chart({ title: "Accuracy by length, with 95 % intervals", height: 260, xLabel: (i) => bins[i] ?? "", format: (value, digits) => (digits ? percent(value, 0) : percent(value)) });
-    chart.update(bins.map((_, i) => i), Object.entries(models).flatMap(([name, of], i) => {
-      const label = name.replaceAll("_", " ").replace("gru", "GRU");
-      return [{ label: `${label}, high`, values: of.high, colour: i, width: 0, band: `${label}, low`, fill: 0.14, quiet: true, group: label }, { label: `${label}, low`, values: of.low, colour: i, width: 0, quiet: true, group: label }, { label, values: of.accuracy, colour: i, width: 2, points: true }];
-    }));
-    return chart.element;
-  },
   "errors_by_horizon.png": (kinds) => h("div", { class: "columns" }, Object.entries(kinds).map(([kind, rows]) => {
     const chart = new Chart({ title: `${kind === "mse" ? "Mean squared error" : "Mean absolute error"} by horizon`, height: 260, xLabel: (i) => `${i + 1}`, y: (low, high) => [0, (high || 1) * 1.05] });
     const values = Object.values(rows);
@@ -41,7 +33,7 @@ const DRAWN = {
   },
   "forecasts.png": forecasts,
   "comparison.png": comparison,
-  "explanations.html": marked,
+  "report.html": marked,
 };
 
 function start() {

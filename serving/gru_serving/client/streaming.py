@@ -16,7 +16,7 @@ import json
 import time
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -96,6 +96,7 @@ _RETRY_SECONDS = 0.5
 _LARGEST_STATE = 1 << 24  # numbers, a limit because a server may claim any
 
 ResultT = TypeVar("ResultT")
+ClientT = TypeVar("ClientT", Client, AsyncClient)
 
 
 @dataclass(frozen=True)
@@ -109,18 +110,21 @@ class _Ask:
 _Steps = Generator[_Ask | Pause, Any, ResultT]
 
 
-class _Stream:
+class _Stream(Generic[ClientT]):
     """The logic of a session without input or output; see `gru_serving.client.conversation`."""
 
     def __init__(
         self,
-        model: str,
-        version: int | None,
-        label: str,
-        signature: str,
-        patience: float,
-        keep_history: bool,
+        client: ClientT,
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "step",
+        patience: float = 60.0,
+        keep_history: bool = True,
     ) -> None:
+        self._client: ClientT = client
         self._model, self._wanted, self._label = model, version, label
         self._signature, self._patience = signature, patience
         self._history: list[Any] | None = [] if keep_history else None
@@ -128,6 +132,22 @@ class _Stream:
         self._state = np.zeros((1, 0), np.float32)
         self._steps = 0
         self._input, self._joins = "", True  # known once `_input` is
+
+    @classmethod
+    def resume(cls, client: ClientT, saved: StreamState, *, patience: float = 60.0) -> Self:
+        """Continue from `saved`; the client may be another one."""
+        session = cls(
+            client,
+            saved.model,
+            label=saved.label,
+            signature=saved.signature,
+            patience=patience,
+            keep_history=saved.history is not None,
+        )
+        session._version, session._steps = saved.version, saved.steps
+        session._state = np.array([saved.state], np.float32)
+        session._history = None if saved.history is None else list(saved.history)
+        return session
 
     @property
     def version(self) -> int | None:
@@ -262,7 +282,7 @@ class _Stream:
                 yield Pause(_RETRY_SECONDS)
 
 
-class StreamingSession(_Stream):
+class StreamingSession(_Stream[Client]):
     """A session that is fed one text or series piece by piece; for one thread at a time.
 
     Args:
@@ -275,38 +295,6 @@ class StreamingSession(_Stream):
         patience: Seconds that a step may take, a restart of the server included.
         keep_history: Whether to keep what is fed, for a replay when the version is gone.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        signature: str = "step",
-        patience: float = 60.0,
-        keep_history: bool = True,
-    ) -> None:
-        super().__init__(model, version, label, signature, patience, keep_history)
-        self._client = client
-
-    @classmethod
-    def resume(
-        cls, client: Client, saved: StreamState, *, patience: float = 60.0
-    ) -> StreamingSession:
-        """Continue from `saved`; the client may be another one."""
-        session = cls(
-            client,
-            saved.model,
-            label=saved.label,
-            signature=saved.signature,
-            patience=patience,
-            keep_history=saved.history is not None,
-        )
-        session._version, session._steps = saved.version, saved.steps
-        session._state = np.array([saved.state], np.float32)
-        session._history = None if saved.history is None else list(saved.history)
-        return session
 
     def feed(self, piece: Any) -> StreamAnswer:
         """Feed the next piece: a word or longer text, or the values of one tick.
@@ -321,22 +309,8 @@ class StreamingSession(_Stream):
         return getattr(self._client, action.method)(**action.arguments)
 
 
-class AsyncStreamingSession(_Stream):
+class AsyncStreamingSession(_Stream[AsyncClient]):
     """The counterpart of `StreamingSession` for an `AsyncClient`."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        signature: str = "step",
-        patience: float = 60.0,
-        keep_history: bool = True,
-    ) -> None:
-        super().__init__(model, version, label, signature, patience, keep_history)
-        self._client = client
 
     async def feed(self, piece: Any) -> StreamAnswer:
         """Feed the next piece and return the answer; see `StreamingSession.feed`."""

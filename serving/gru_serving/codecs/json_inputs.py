@@ -107,7 +107,10 @@ def _typed(array: np.ndarray, known: DType, strict: bool) -> np.ndarray | None:
     None if they do not fit.
     """
     if known.name in ("float", "double"):
-        return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
+        if array.dtype.kind not in "fiu":
+            return None
+        with np.errstate(over="ignore"):  # values too large become infinity
+            return array.astype(np.float64).astype(known.numpy)
     if known.name == "bool":
         return array if array.dtype == np.bool_ else None
     limits = _limits(known.name, strict)
@@ -118,12 +121,6 @@ def _typed(array: np.ndarray, known: DType, strict: bool) -> np.ndarray | None:
     if array.size and (int(array.min()) < low or int(array.max()) > high):
         return None
     return array.astype(known.numpy)
-
-
-def to_float(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Convert numbers by way of float64, as JSON's; values too large become infinity."""
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64).astype(dtype)
 
 
 def _fast_strings(value: Any) -> np.ndarray | None:
@@ -183,7 +180,8 @@ class Tensor:
             wide = np.uint64 if name == "uint64" else np.int64
             return np.array(self._values, wide).astype(self._dtype.numpy)
         if name in ("float", "double"):
-            return to_float(np.array(self._values, np.float64), self._dtype.numpy)
+            with np.errstate(over="ignore"):
+                return np.array(self._values, np.float64).astype(self._dtype.numpy)
         array = np.empty(len(self._values), self._dtype.numpy)
         array[:] = self._values
         return array

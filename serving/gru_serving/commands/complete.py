@@ -12,16 +12,13 @@ import numpy as np
 
 from gru_serving.client.streaming import StreamingSession
 from gru_serving.commands.connection_arguments import (
-    add_connection_arguments,
     add_target_arguments,
     check_texts,
     connect_as_told,
-    exit_status,
-    explain_asked,
+    run_asking,
 )
 from gru_serving.commands.terminal import (
     command_parser,
-    run_command,
     safe_json,
     safe_text,
 )
@@ -88,8 +85,7 @@ def main(argv: Sequence[str]) -> int:
         default="text",
         help="form of the answer (default: %(default)s)",
     )
-    add_connection_arguments(parser)
-    return run_command(parser, argv, _complete, exit_status, explain=explain_asked)
+    return run_asking(parser, argv, _complete)
 
 
 def completion(

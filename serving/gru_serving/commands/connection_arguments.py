@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gru_serving.client import Client, ClientOptions, connect
 from gru_serving.client.metadata import ListedVersion
-from gru_serving.commands.terminal import NO_ANSWER, USAGE, explain_error, safe_text
+from gru_serving.commands.terminal import (
+    NO_ANSWER,
+    USAGE,
+    explain_error,
+    run_command,
+    safe_text,
+)
 from gru_serving.errors import Code, InvalidArgument, ServingError
 
 _NO_ANSWER = (
@@ -80,6 +87,31 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         help="version to ask (default: the highest that serves)",
     )
     parser.add_argument("--label", default="", help="version label to ask (default: none)")
+
+
+def run_asking(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str],
+    work: Callable[[argparse.Namespace], int],
+    status: Callable[[Exception], int] | None = None,
+    errors: tuple[type[Exception], ...] = (),
+) -> int:
+    """Run a command that asks a server; an unknown model or version is answered with those there.
+
+    Args:
+        parser: Parser of the command, without the arguments of the connection.
+        argv: Arguments of the command.
+        work: Function that gets the arguments and returns the exit status.
+        status: Function that returns the exit status for an error; by default `exit_status`.
+        errors: Further errors than those of servers, values and files.
+    """
+    add_connection_arguments(parser)
+    return run_command(parser, argv, work, status or exit_status, errors, explain_asked)
+
+
+def target_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the version and the label that the arguments name."""
+    return {"version": arguments.version, "label": arguments.label}
 
 
 def connect_as_told(arguments: argparse.Namespace) -> Client:

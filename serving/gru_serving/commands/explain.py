@@ -14,17 +14,15 @@ import numpy as np
 from gru_serving.client import Client
 from gru_serving.client.results import Attribution, Explanation, SeriesExplanation, TextLabels
 from gru_serving.commands.connection_arguments import (
-    add_connection_arguments,
     add_target_arguments,
     check_texts,
     connect_as_told,
-    exit_status,
-    explain_asked,
+    run_asking,
+    target_of,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
 from gru_serving.commands.terminal import (
     command_parser,
-    run_command,
     safe_json,
 )
 from gru_serving.errors import InvalidArgument, PlotError, Unknown
@@ -89,8 +87,7 @@ def main(argv: Sequence[str]) -> int:
         default="map",
         help="form of the answer (default: %(default)s)",
     )
-    add_connection_arguments(parser)
-    return run_command(parser, argv, _explain, exit_status, (PlotError,), explain=explain_asked)
+    return run_asking(parser, argv, _explain, errors=(PlotError,))
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -128,7 +125,7 @@ def _check_attribution(arguments: argparse.Namespace) -> None:
 
 def _attribute(client: Client, arguments: argparse.Namespace) -> Attribution:
     check_texts([arguments.text], "text")
-    target = {"version": arguments.version, "label": arguments.label}
+    target = target_of(arguments)
     signature = client.metadata(arguments.model, **target).find("attribution")
     inputs = {"text": [arguments.text]}
     if "label" in signature.inputs:
@@ -164,7 +161,7 @@ def _show_attribution(attribution: Attribution, arguments: argparse.Namespace) -
 
 def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, list[str]]:
     check_texts([arguments.text], "text")
-    target = {"version": arguments.version, "label": arguments.label}
+    target = target_of(arguments)
     explanation, classes = explain(client, arguments.text, arguments.model, **target)
     if not explanation.tokens:
         raise InvalidArgument("text: expected words; the model finds none in it")
@@ -173,7 +170,7 @@ def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explan
 
 def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
     """Show the gates, and the column of one GRU as a curve over the axis of segments."""
-    target = {"version": arguments.version, "label": arguments.label}
+    target = target_of(arguments)
     rows = model_ticks(client, arguments, target)
     history = stacked(rows.ticks, arguments.csv)
     for note in rows.notes:
@@ -237,7 +234,7 @@ def _thresholds(client: Client, arguments: argparse.Namespace) -> list[float]:
 
     Empty for models with one class per text.
     """
-    target = {"version": arguments.version, "label": arguments.label}
+    target = target_of(arguments)
     if "thresholds" not in client.metadata(arguments.model, **target).find("").outputs:
         return []
     outputs = client.predict({"text": [arguments.text]}, arguments.model, **target)

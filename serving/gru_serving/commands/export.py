@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from gru_serving.commands.signing_arguments import add_signing_arguments, signer_of
-from gru_serving.commands.terminal import waiting
+from gru_serving.commands.terminal import add_debug_argument, command_parser, waiting
 from gru_serving.engine.imports import quiet_stderr
 from gru_serving.errors import InvalidArgument
 from gru_serving.release.interface import ACCEPT_FLAG, ACCEPT_HELP
@@ -20,12 +19,12 @@ from gru_training.termination import remembered_interrupts
 
 def main(argv: Sequence[str]) -> int:
     """Export a run; returns the exit status, 2 where the run or the target cannot be used."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve export",
-        description="Write a run's best model as the next version of a served model: a SavedModel "
+    parser = command_parser(
+        "export",
+        "Write a run's best model as the next version of a served model: a SavedModel "
         "that takes raw texts or a series in its own units. A fresh process checks its answers "
         "against those of the Keras model.",
-        epilog="example: gru-serve export runs/tickets --to models/tickets",
+        "example: gru-serve export runs/tickets --to models/tickets",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory of gru-train")
     parser.add_argument(
@@ -40,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument(ACCEPT_FLAG, action="store_true", help=ACCEPT_HELP)
     add_signing_arguments(parser)
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_debug_argument(parser)
     arguments = parser.parse_args(argv)
     if arguments.keep is not None and arguments.keep < 1:
         parser.error(f"--keep: expected at least 1; got {arguments.keep}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import socket
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 from google.protobuf import text_format
 
 from gru_serving.commands import serve
-from gru_serving.commands.terminal import HelpFormatter, safe_text
+from gru_serving.commands.terminal import command_parser, safe_text
 from gru_serving.errors import InvalidArgument, ServingError
 from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
 from gru_serving.server.playground import PATH
@@ -37,12 +36,11 @@ _METRICS = "prometheus_config { enable: true }\n"
 
 def main(argv: Sequence[str]) -> int:
     """Serve until Ctrl-C; returns the exit status, 2 where there is no model."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve playground",
-        description="Serve the exported models of a folder on this machine, and open a page in "
+    parser = command_parser(
+        "playground",
+        "Serve the exported models of a folder on this machine, and open a page in "
         "the browser on which to try them.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        _EXAMPLES,
     )
     parser.add_argument(
         "models",

@@ -19,17 +19,16 @@ from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import parse
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature, shape_text
 from gru_serving.commands.connection_arguments import (
-    add_connection_arguments,
     add_target_arguments,
     check_texts,
     connect_as_told,
-    explain_asked,
+    run_asking,
+    target_of,
 )
 from gru_serving.commands.files.series_csv import add_csv_arguments, model_ticks, stacked
 from gru_serving.commands.terminal import (
     USAGE,
     command_parser,
-    run_command,
     safe_json,
     safe_text,
 )
@@ -200,7 +199,7 @@ def main(argv: Sequence[str]) -> int:
         0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
         version, label, signature or input that the server does not have.
     """
-    return run_command(_parser(), argv, _predict, _status, explain=explain_asked)
+    return run_asking(_parser(), argv, _predict, _status)
 
 
 def _status(error: Exception) -> int:
@@ -229,7 +228,6 @@ def _parser() -> argparse.ArgumentParser:
         "--signature", default="", help="entry point of the model (default: serving_default)"
     )
     _add_file_arguments(parser)
-    add_connection_arguments(parser)
     return parser
 
 
@@ -295,7 +293,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         raw = sys.stdin.buffer.read() if from_stdin else Path(arguments.json).read_bytes()
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:
-        target = {"version": arguments.version, "label": arguments.label}
+        target = target_of(arguments)
         signature = _signature(client, arguments, target)
         if arguments.json:
             inputs = _json_inputs(raw, signature, arguments.json)

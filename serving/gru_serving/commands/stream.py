@@ -16,12 +16,11 @@ from gru_serving.client.results import Forecast, Sentiment
 from gru_serving.client.series_columns import SeriesColumns
 from gru_serving.client.streaming import StreamAnswer, StreamingSession, StreamState
 from gru_serving.commands.connection_arguments import (
-    add_connection_arguments,
     add_target_arguments,
     check_texts,
     connect_as_told,
-    exit_status,
-    explain_asked,
+    run_asking,
+    target_of,
 )
 from gru_serving.commands.files.series_csv import (
     Ticks,
@@ -31,7 +30,6 @@ from gru_serving.commands.files.series_csv import (
 )
 from gru_serving.commands.terminal import (
     command_parser,
-    run_command,
     safe_json,
     safe_text,
     share_bar,
@@ -87,8 +85,7 @@ def main(argv: Sequence[str]) -> int:
         default="table",
         help="form of the answers (default: %(default)s)",
     )
-    add_connection_arguments(parser)
-    return run_command(parser, argv, _stream, exit_status, explain=explain_asked)
+    return run_asking(parser, argv, _stream)
 
 
 def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
@@ -115,7 +112,7 @@ def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
 
 def _stream(arguments: argparse.Namespace) -> int:
     with connect_as_told(arguments) as client:
-        target = {"version": arguments.version, "label": arguments.label}
+        target = target_of(arguments)
         columns = model_columns(client, arguments, target) if arguments.csv else None
         _feed(_session(client, arguments), columns, arguments)
     return 0

@@ -77,7 +77,7 @@ class LoadOptions:
         tflite_interpreters: Number of requests that one TFLite model works on at once.
         trial: Try versions in a process of their own first: `auto` those without digests,
             `always` all, `never` none.
-        runtime: Runtime of the versions, one of `gru_serving.engine.runtime.RUNTIMES`.
+        runtime: Runtime of the versions: `auto`, `tensorflow` or `onnx`.
         seconds: Time allowed for one load, in seconds; 0 for no limit.
         signers: PEM files of the public keys and authorities, one of which must have signed a
             version; empty where versions need no signature.

@@ -57,7 +57,6 @@ def check_saved_model_config(directory: Path) -> None:
         log.warning("%s: no effect in this server: %s", path, ", ".join(asked))
 
 
-RUNTIMES = ("auto", "tensorflow", "onnx")
 ONNX_FILE, MODEL_FILE = "model.onnx", "model.tflite"
 # This signature cannot be requested: TensorFlow runs it when it loads the model.
 _INITIALIZER = "__saved_model_init_op"
@@ -189,7 +188,7 @@ def _open_onnx(
             )
         return None
     if description is None:
-        from gru_serving.engine.onnx.model_file import OnnxFileSession
+        from gru_serving.engine.onnx.graph import OnnxFileSession
 
         return OnnxFileSession(directory / ONNX_FILE)
     from gru_serving.engine.onnx.session import OnnxSession

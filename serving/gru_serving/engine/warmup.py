@@ -25,7 +25,7 @@ from gru_serving.codecs.tensor_proto import decode_input, decode_inputs, encode_
 from gru_serving.codecs.tfrecord import CorruptRecordError, framed, read_records
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.engine.examples import Task, classify, infer, regress
-from gru_serving.engine.load_options import LoadOptions, SessionOptions
+from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.errors import (
@@ -45,27 +45,18 @@ MAX_RECORDS = 1000
 _MAX_CHARACTERS = 1024
 
 
-def load_warm(
-    directory: Path,
-    tags: Sequence[str] = ("serve",),
-    options: SessionOptions | None = None,
-    iterations: int = 1,
-    runtime: str = "tensorflow",
-) -> Predictor:
+def load_warm(directory: Path, iterations: int = 1, runtime: str = "tensorflow") -> Predictor:
     """Load a version and run its warmup requests, if it has any.
 
     Args:
         directory: Directory of the version.
-        tags: Tags of the MetaGraph to load.
-        options: Threads of the session.
         iterations: Times to run each request; 0 runs none.
-        runtime: Name of the runtime, one of `gru_serving.engine.runtime.RUNTIMES`.
+        runtime: Name of the runtime: `auto`, `tensorflow` or `onnx`.
 
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
     """
-    how = LoadOptions(tags, options or SessionOptions(), runtime=runtime)
-    opened = open_version(directory, how)
+    opened = open_version(directory, LoadOptions(runtime=runtime))
     predictor = Predictor(opened.session, runtime=opened.runtime)
     try:
         replay(predictor, directory, iterations, left=opened.left)

@@ -289,8 +289,8 @@ class Inference:
     def _ran(self, job: _Job, outputs: Any, started: float) -> _Answer:
         """Count a successful run, and release the version."""
         seconds = time.perf_counter() - started
-        if job.request.api:
-            self._metrics.ran(job.record.model, job.request.api, started)
+        if api := job.request.api:
+            self._metrics.runtime_latency.observe(seconds * 1e6, job.record.model, api, "TF1")
         else:
             self._metrics.examples(job.record.model, job.work.run.rows)
         job.lease.close()

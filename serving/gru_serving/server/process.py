@@ -303,10 +303,15 @@ class Server:
                 repository, self._metrics, max(1, schedulable_cpus() // flags.workers)
             ) as shadow,
         ):
-            polling = asyncio.ensure_future(self._poll_config(repository))
-            trimming = asyncio.ensure_future(give_back_memory())
-            counting = asyncio.ensure_future(watch_descriptors())
-            feeding = asyncio.ensure_future(feed_watchdog())
+            chores = [
+                asyncio.ensure_future(chore)
+                for chore in (
+                    self._poll_config(repository),
+                    give_back_memory(),
+                    watch_descriptors(),
+                    feed_watchdog(),
+                )
+            ]
             try:
                 metrics = self._metrics
                 inference = Inference(repository, grpc_threads, turns, metrics, shadow)
@@ -322,10 +327,8 @@ class Server:
                     flags.drain_seconds,
                 )
             finally:
-                polling.cancel()
-                trimming.cancel()
-                counting.cancel()
-                feeding.cancel()
+                for chore in chores:
+                    chore.cancel()
                 self._give_up(repository)
                 ending = asyncio.ensure_future(self._end_runs(repository))
                 # Cancelled requests still have to send their error.

@@ -309,10 +309,6 @@ class Metrics:
         """Time a model run inside the context; a failed one is not counted."""
         started = time.perf_counter()
         yield
-        self.ran(model, api, started)
-
-    def ran(self, model: str, api: str, started: float) -> None:
-        """Record the time of a successful model run begun at `time.perf_counter()`."""
         self.runtime_latency.observe((time.perf_counter() - started) * 1e6, model, api, "TF1")
 
     def examples(self, model: str, count: int) -> None:
@@ -394,10 +390,6 @@ class Metrics:
         for metric in sorted(self.families(), key=lambda metric: metric.name):
             yield f"# TYPE {metric.name} {metric.kind}"
             yield from metric.lines()
-
-    def render(self) -> bytes:
-        """Render the page of all metrics."""
-        return page(self.lines())
 
     def families(self) -> list[Counter | Histogram]:
         """Return the metrics, each with all its labels."""

@@ -199,25 +199,6 @@ class TestRoundTrips:
                 assert_same_arrays(one.with_update_gate(update_gate), original)
 
     @pytest.mark.parametrize("update_gate", ["keep", "replace"])
-    def test_flax(self, update_gate):
-        """Four of its six biases are sums of two of ours: the same function, but other arrays."""
-        weights = random_weights(True, update_gate)
-        params = to_flax(weights)
-        assert {name: sorted(entry) for name, entry in params.items()} == {
-            **{name: ["bias", "kernel"] for name in ("ir", "iz", "in", "hn")},
-            **{name: ["kernel"] for name in ("hr", "hz")},
-        }
-        back = from_flax({"params": params})
-        x = sequences()
-        np.testing.assert_allclose(
-            oracle_states(back, x), oracle_states(weights, x), rtol=1e-5, atol=1e-6
-        )
-        again = to_flax(back)
-        for name, entry in params.items():
-            for key, value in entry.items():
-                np.testing.assert_array_equal(again[name][key], value)
-
-    @pytest.mark.parametrize("update_gate", ["keep", "replace"])
     def test_sonnet(self, update_gate):
         weights = random_weights(False, update_gate)
         back = from_sonnet(to_sonnet(weights))

@@ -63,14 +63,6 @@ def test_shapes_of_every_return_option(return_state, bidirectional):
         ]
 
 
-def test_shapes_of_the_bidirectional_encoder_of_torch():
-    """The shapes of torch.nn.GRU's outputs and regrouped h_n for the same arguments."""
-    encoder = GRUEncoder(256, 2, bidirectional=True, return_sequences=True, return_state=True)
-    outputs, *states = encoder(np.zeros((32, 50, 100), "float32"))
-    assert tuple(outputs.shape) == (32, 50, 512)
-    assert tuple(keras.ops.stack(states).shape) == (2, 32, 512)
-
-
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("bias", [True, False])

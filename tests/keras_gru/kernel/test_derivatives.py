@@ -14,18 +14,26 @@ from tests.keras_gru.kernel.sequence_problem import assert_close, problem, seque
 
 
 @pytest.mark.slow_cases
-@pytest.mark.parametrize("reset_after", [True, False])
-@pytest.mark.parametrize("path", ["xla", "plain"])
-def test_second_derivatives(path, reset_after):
+@pytest.mark.parametrize(
+    ("path", "reset_after", "normalized"),
+    [(path, after, False) for path in ("xla", "plain") for after in (True, False)]
+    + [("plain", True, True)],
+)
+def test_second_derivatives(path, reset_after, normalized):
     """Hessian-vector product compared with central differences of the gradient."""
-    inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
+    units = 4 if normalized else 2
+    inputs, upstream = problem(2, 3, 2, units, reset_after=reset_after, seed=7)
+    if normalized:
+        inputs["gain"] = np.random.default_rng(6).normal(size=(2, 12))
     sources = [tf.constant(v) for v in inputs.values()]
     direction = tuple(tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources)
 
     def gradient(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            states = sequence(*sources, Convention(reset_after), path=path).states
+            gain = sources[5] if normalized else None
+            convention = Convention(reset_after)
+            states = sequence(*sources[:5], convention, path=path, layer_norm_gain=gain).states
             loss = tf.reduce_sum(states**2 * upstream["states"])
         return tape.gradient(loss, sources)
 

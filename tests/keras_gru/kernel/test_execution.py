@@ -224,6 +224,7 @@ def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
         layer.set_weights(exact.get_weights())
         output = tf.function(layer)(x)
         assert output.dtype == ("bfloat16" if "bf" in policy else "float16")
+        assert {weight.dtype for weight in layer.weights} == {"float32"}
         errors[name] = np.abs(tf.cast(output, tf.float32) - wanted)
     assert errors["ours"].max() < (0.02 if "bf" in policy else 0.003)
     # The largest difference may come from rounding the output, which both layers do.

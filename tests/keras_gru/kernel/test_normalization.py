@@ -11,8 +11,7 @@ from keras_gru.kernel import execution
 from keras_gru.kernel.equations import centered, normalize_backward, normalize_gates
 from tests import oracle
 from tests.covering import covering
-from tests.differences import derivative
-from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, MASKS, problem, sequence
+from tests.keras_gru.kernel.sequence_problem import MASKS, problem, sequence
 
 B, T, D, U = 3, 5, 4, 6
 GAIN = np.random.default_rng(4).normal(size=(2, 3 * U))
@@ -76,41 +75,6 @@ def test_every_way_equals_the_oracle(monkeypatch, how, masked, reset_after, upda
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recurrent_dropout", [False, True])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dropout):
-    """Central differences for every element of every input."""
-    inputs, upstream = problem(2, 3, 2, 3, reset_after=reset_after, seed=3)
-    inputs["gain"] = np.random.default_rng(6).normal(size=(2, 9))
-    drop = np.random.default_rng(1).uniform(0, 2, size=(3, 2, 3))
-    options = {
-        "mask": np.array([[1, 0, 1], [0, 1, 1]], bool),
-        "zoneout": np.random.default_rng(2).uniform(size=(2, 3, 3)),
-        "recurrent_mask": functional.Gates(*drop) if recurrent_dropout else None,
-        "path": "plain",
-    }
-
-    @tf.function(reduce_retracing=True)
-    def loss(*sources):
-        *sources, gain = sources
-        convention = Convention(reset_after, update_gate)
-        states, final, *_ = sequence(*sources, convention, layer_norm_gain=gain, **options)
-        return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
-
-    sources = [tf.constant(value) for value in inputs.values()]
-    with tf.GradientTape() as tape:
-        tape.watch(sources)
-        value = loss(*sources)
-    for name, gradient in zip(inputs, tape.gradient(value, sources), strict=True):
-
-        def moved(value, name=name):
-            return loss(*map(tf.constant, (inputs | {name: value}).values()))
-
-        numeric = derivative(moved, inputs[name], 2e-4)
-        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reset_after", "update_gate", "how", "dropped"),
     covering(2, (True, False), ("keep", "replace"), RUNS[:4], (False, True)),
@@ -149,19 +113,6 @@ def test_layer_equals_the_loop_of_the_cell(monkeypatch, reset_after, update_gate
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-11)
 
 
-@pytest.mark.slow_cases
-@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
-def test_half_precision_is_near_the_exact_result(dtype):
-    exact = GRU(U, layer_norm=True, dtype="float64", return_sequences=True)
-    half = GRU(U, layer_norm=True, dtype=dtype, return_sequences=True)
-    x = np.random.default_rng(0).normal(size=(B, T, D))
-    exact.build(x.shape)
-    half.build(x.shape)
-    half.set_weights(exact.get_weights())
-    results = [tf.function(layer)(x.astype("float32"), training=True) for layer in (exact, half)]
-    np.testing.assert_allclose(np.float64(results[1]), results[0], rtol=0, atol=0.03)
-
-
 def test_gates_at_every_step():
     inputs, _ = problem(B, T, D, U, reset_after=True)
     arguments = [*inputs.values(), Convention()]
@@ -171,31 +122,6 @@ def test_gates_at_every_step():
     wanted = functional.gates(inputs["x"], before, *weights, layer_norm_gain=GAIN)
     for got, one in zip(found.gates, wanted, strict=True):
         np.testing.assert_allclose(got, one, rtol=0, atol=1e-12)
-
-
-def test_second_derivatives():
-    """A Hessian-vector product against central differences of the gradient."""
-    inputs, _ = problem(2, 3, 2, 4, reset_after=True, seed=7)
-    inputs["gain"] = np.random.default_rng(6).normal(size=(2, 12))
-    sources = [tf.constant(v) for v in inputs.values()]
-    direction = [tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources]
-
-    def gradient(*sources):
-        with tf.GradientTape() as tape:
-            tape.watch(sources)
-            states, *_ = sequence(*sources[:5], Convention(), layer_norm_gain=sources[5])
-            loss = tf.reduce_sum(states**2)
-        return tape.gradient(loss, sources)
-
-    with tf.GradientTape() as tape:
-        tape.watch(sources)
-        pairs = zip(gradient(*sources), direction, strict=True)
-        dot = tf.add_n([tf.reduce_sum(g * d) for g, d in pairs])
-    products = tape.gradient(dot, sources)
-    ahead = gradient(*(s + 1e-5 * d for s, d in zip(sources, direction, strict=True)))
-    behind = gradient(*(s - 1e-5 * d for s, d in zip(sources, direction, strict=True)))
-    for product, a, b in zip(products, ahead, behind, strict=True):
-        np.testing.assert_allclose(product, (a - b) / 2e-5, rtol=1e-5, atol=1e-5)
 
 
 def normalize(a):

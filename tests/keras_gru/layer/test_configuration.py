@@ -107,7 +107,7 @@ def test_saved_model_file_keeps_values(tmp_path):
     assert isinstance(loaded.layers[0].forward_layer, GRU)
 
 
-@pytest.mark.slow_cases
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 def test_fit_learns(jit_compile):
     keras.utils.set_random_seed(0)
@@ -137,19 +137,6 @@ def test_unrolled_layer_converts_to_tensorflow_lite(tmp_path):
     x = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
     (answer,) = runner(**{name: x}).values()
     np.testing.assert_allclose(answer, model(x), atol=1e-6)
-
-
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision(policy):
-    layer = GRU(5, dtype=policy, return_sequences=True)
-    x, _ = inputs()
-    full = GRU(5, return_sequences=True)
-    full.build(x.shape)
-    layer.build(x.shape)
-    layer.set_weights(full.get_weights())
-    assert layer(x).dtype == layer.compute_dtype
-    assert all(w.dtype == "float32" for w in layer.weights)
-    np.testing.assert_allclose(tf.cast(layer(x), tf.float32), full(x), atol=0.03)
 
 
 @pytest.mark.parametrize(

@@ -63,18 +63,6 @@ def test_dropout_masks_are_the_same_at_every_step(unroll):
     assert (kept != again).any()
 
 
-def test_recurrent_dropout_is_the_same_on_both_paths():
-    x, h0 = inputs()
-    results = []
-    for unroll in (False, True):
-        layer = GRU(5, recurrent_dropout=0.5, dropout=0.3, seed=3, unroll=unroll)
-        layer.build(x.shape)
-        rng = np.random.default_rng(0)
-        layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
-        results.append(layer(x, initial_state=h0, training=True))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -55,7 +55,7 @@ def numpy_gru(x, h0, layer, *, mask=None, keep_share=0.0, gain=None):
     return np.array(states)
 
 
-def assert_gradients_by_finite_differences(loss, values, distance=1e-3):
+def assert_gradients_by_finite_differences(loss, values):
     """Central differences of a compiled scalar function, for every element."""
     loss = tf.function(loss)
     tensors = [tf.constant(v) for v in values]
@@ -67,5 +67,5 @@ def assert_gradients_by_finite_differences(loss, values, distance=1e-3):
         def moved(value, i=i):
             return loss(*tensors[:i], tf.constant(value), *tensors[i + 1 :])
 
-        numeric = derivative(moved, values[i], distance)
+        numeric = derivative(moved, values[i], 1e-3)
         np.testing.assert_allclose(grad, numeric, rtol=1e-7, atol=1e-8, err_msg=f"argument {i}")

@@ -198,12 +198,3 @@ def test_no_rows_of_text(url):
         "probability": 0,
         "scores": 0,
     }
-
-
-def test_complex_numbers_are_not_cut_down_to_real_ones(url):
-    inputs = {"x": np.full((1, 3), 1 + 2j), "b": np.zeros((1, 1))}
-    with (
-        connect(url) as client,
-        pytest.raises(InvalidArgument, match="input x: expected float; got complex128"),
-    ):
-        client.predict(inputs, "affine")

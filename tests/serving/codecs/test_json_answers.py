@@ -142,45 +142,31 @@ def test_error_answer():
     )
 
 
+# The first of each is what the client reads.
 STATUS = {
-    200: {"OK"},
-    400: {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"},
-    401: {"UNAUTHENTICATED"},
-    403: {"PERMISSION_DENIED"},
-    404: {"NOT_FOUND"},
-    409: {"ALREADY_EXISTS", "ABORTED"},
-    429: {"RESOURCE_EXHAUSTED"},
-    499: {"CANCELLED"},
-    500: {"UNKNOWN", "INTERNAL", "DATA_LOSS"},
-    501: {"UNIMPLEMENTED"},
-    503: {"UNAVAILABLE"},
-    504: {"DEADLINE_EXCEEDED"},
+    200: ["OK"],
+    400: ["INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"],
+    401: ["UNAUTHENTICATED"],
+    403: ["PERMISSION_DENIED"],
+    404: ["NOT_FOUND"],
+    409: ["ABORTED", "ALREADY_EXISTS"],
+    429: ["RESOURCE_EXHAUSTED"],
+    499: ["CANCELLED"],
+    500: ["INTERNAL", "UNKNOWN", "DATA_LOSS"],
+    501: ["UNIMPLEMENTED"],
+    503: ["UNAVAILABLE"],
+    504: ["DEADLINE_EXCEEDED"],
 }
 
 
 @pytest.mark.parametrize("code", Code)
 def test_status_of_every_code(code):
     (status,) = (status for status, codes in STATUS.items() if code.name in codes)
-    assert rest_codec.encode_error(ServingError("text", code))[0] == status
+    sent, body = rest_codec.encode_error(ServingError("text", code))
+    assert sent == status
     if code is not Code.OK:
-        # The client recognises an error by its class.
-        assert rest_codec.decode_error(status, b'{"error": "text"}').code.name in STATUS[status]
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        Code.INVALID_ARGUMENT,
-        Code.NOT_FOUND,
-        Code.UNAVAILABLE,
-        Code.DEADLINE_EXCEEDED,
-        Code.UNIMPLEMENTED,
-    ],
-)
-def test_errors_keep_their_code_on_the_way_to_the_client(code):
-    status, body = rest_codec.encode_error(ServingError("text", code))
-    error = rest_codec.decode_error(status, body)
-    assert (error.code, error.message) == (code, "text")
+        error = rest_codec.decode_error(status, body)
+        assert (error.code.name, error.message) == (STATUS[status][0], "text")
 
 
 def test_client_request_reads_back():

@@ -49,6 +49,7 @@ ASKING = {
     "predict": "predict --model m text",
     "explain": "explain --model m text",
     "stream": "stream --model m text",
+    "complete": "complete --model m text",
     "verify": "verify BASE/1",
     "promote": f"promote {ROLLOUT}",
     "label": f"label {ROLLOUT} canary=2",
@@ -83,10 +84,8 @@ def ask(base, config, capsys):
     return run
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in NEVER), *STRANGE, *TOO_LARGE],
-)
+# Of each kind one: the others are the client's, which all commands ask with.
+@pytest.mark.parametrize("kind", ["headers byte by byte", "silence", "deep JSON", "gzip"])
 @pytest.mark.parametrize("name", ASKING)
 def test_over_rest(ask, config, name, kind):
     send = {**NEVER, **{key: send for key, (send, _) in STRANGE.items()}, **TOO_LARGE}[kind]

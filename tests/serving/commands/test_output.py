@@ -73,14 +73,6 @@ def test_escapes_of_a_server_are_shown_not_obeyed(command, name, output):
         assert "[red]x" in printed.replace("\n", "")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_errors_of_a_server_are_one_line(command, name):
-    status, printed, complained = command(Liar(metadata={"error": EVIL}), name)
-    assert status != 0
-    assert printed == ""
-    assert complained.count("\n") == 1
-
-
 DEEP = b'{"outputs":' + b"[" * 100_000
 BROKEN = {
     "nothing": {},

@@ -15,7 +15,6 @@ from gru_serving import __main__
 from gru_serving.__main__ import COMMANDS, main
 from gru_serving.commands.predict import print_answers
 from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
-from tests.ports import free_ports
 from tests.serving.servers import REPOSITORY
 
 
@@ -172,14 +171,6 @@ def test_the_status_of_refused_requests(monkeypatch, capsys, error):
     monkeypatch.setattr(gru_serving.commands.predict, "_predict", refuse)
     assert predict("t") == 2
     assert capsys.readouterr().err == "gru-serve predict: no\n"
-
-
-def test_server_down_says_how_to_start_one(capsys):
-    (port,) = free_ports(1)
-    assert predict("--url", f"http://localhost:{port}", "--timeout", "3", "t") == 1
-    said = capsys.readouterr().err
-    assert f"no server answers at http://localhost:{port}" in said
-    assert "gru-serve serve" in said
 
 
 def test_debug_shows_the_error_itself(server):

@@ -58,13 +58,14 @@ def test_max_execution_size_counts_only_with_splitting(tmp_path):
     assert options.max_execution_batch_size == 1000
 
 
-def test_a_queue_without_room_gets_one_batch():
-    assert BatchingOptions(max_enqueued_batches=0).max_enqueued_batches == 1
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("num_batch_threads { value: 0 }", "num_batch_threads must be positive; was 0"),
+        ("num_batch_threads { value: 100000 }",
+         "num_batch_threads must be at most 1024; was 100000"),
+        ("max_batch_size { value: -1 }", "input_batch_size_limit must be positive; was -1"),
+        ("max_enqueued_batches { value: -1 }", "max_enqueued_batches must be positive; was -1"),
         ("max_batch_size { value: 32 } allowed_batch_sizes: 1 allowed_batch_sizes: 16",
          "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 16; "
          "expected 32"),
@@ -89,34 +90,18 @@ def test_a_queue_without_room_gets_one_batch():
     ],
 )  # fmt: skip
 def test_impossible_options(tmp_path, text, message):
+    parameters = read(tmp_path, text)
     with pytest.raises(InvalidArgument) as caught:
-        BatchingOptions.from_proto(read(tmp_path, text))
+        PoolOptions.from_proto(parameters), BatchingOptions.from_proto(parameters)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("splitting", [False, True])
-def test_one_of_each_is_enough(splitting):
-    options = BatchingOptions(1, 0, 1, (1,), False, splitting, max_execution_batch_size=1)
+@pytest.mark.parametrize(("room", "splitting"), [(0, False), (1, False), (1, True)])
+def test_one_of_each_is_enough(room, splitting):
+    options = BatchingOptions(1, 0, room, (1,), False, splitting, max_execution_batch_size=1)
     assert (options.max_batch_size, options.max_execution_batch_size) == (1, 1)
     assert options.max_enqueued_batches == 1
     assert PoolOptions(1).threads == 1
-
-
-@pytest.mark.parametrize("name", ["max_batch_size", "max_enqueued_batches"])
-def test_negative_sizes_are_refused(tmp_path, name):
-    with pytest.raises(InvalidArgument, match="must be positive; was -1"):
-        BatchingOptions.from_proto(read(tmp_path, f"{name} {{ value: -1 }}"))
-
-
-def test_no_threads(tmp_path):
-    with pytest.raises(InvalidArgument, match=r"^num_batch_threads must be positive; was 0$"):
-        PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 0 }"))
-
-
-def test_too_many_threads(tmp_path):
-    words = r"^num_batch_threads must be at most 1024; was 100000$"
-    with pytest.raises(InvalidArgument, match=words):
-        PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 100000 }"))
 
 
 def test_more_threads_than_the_system_gives(monkeypatch):

@@ -3,15 +3,14 @@
 import shutil
 import subprocess
 
-import httpx
 import numpy as np
 import pytest
 import yaml
 
 from gru_serving.client import connect
 from gru_serving.errors import DeadlineExceeded, InvalidArgument
-from gru_serving.telemetry.metrics import DEFAULT_PATH
-from tests.serving.servers import REPOSITORY, running
+from tests.serving.scrape import page_of
+from tests.serving.servers import REPOSITORY, metrics_flag, running
 
 RULES = REPOSITORY / "docker" / "prometheus" / "alerts.yml"
 COUNT = ":tensorflow:serving:request_count"
@@ -24,12 +23,10 @@ pytestmark = pytest.mark.skipif(
 def exported(models, tmp_path_factory):
     """The counts of requests on the pages of a server: after each kind, one page."""
     folder = tmp_path_factory.mktemp("exported")
-    monitoring = folder / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     flags = (
         "--model_name=m",
         f"--model_base_path={models / 'affine'}",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(folder),
         "--rest_api_timeout_in_ms=200",
     )
     good = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
@@ -37,8 +34,7 @@ def exported(models, tmp_path_factory):
     with running(folder / "log", *flags) as server, connect(server.rest, retries=0) as client:
 
         def note(name):
-            page = httpx.get(server.rest + DEFAULT_PATH, trust_env=False).text
-            lines = [line for line in page.splitlines() if line.startswith(COUNT)]
+            lines = [line for line in page_of(server).splitlines() if line.startswith(COUNT)]
             pages[name] = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
 
         for _ in range(100):

@@ -24,6 +24,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
 from gru_serving.preprocessing.description import FILE, FOLDER, Description
+from tests.serving.scrape import rendered
 from tests.serving.servers import wait_until
 
 SCRIPT = """
@@ -83,7 +84,7 @@ def test_an_export_runs_in_onnx_runtime(exports, caplog):
     assert "ONNX Runtime answers" in caplog.text
     loader.note_metadata("m", 1, exports.version("one"))
     assert "Model m, version 1: run by onnx" in caplog.text
-    page = loader._metrics.render().decode()
+    page = rendered(loader._metrics).decode()
     assert 'gru_serve:model_runtime{model_name="m",version="1",runtime="onnx"} 1' in page
     predictor.close()
     asked = VersionLoader(LoadOptions(runtime="tensorflow"))(exports.version("one"))

@@ -21,9 +21,10 @@ from gru_serving.engine.load_watch import LoadWatch
 from gru_serving.engine.trial import Trials, TriedVersions
 from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import DeadlineExceeded, RefusedVersion, Unavailable
+from tests.made_once import made_once
 from tests.ports import free_ports
 from tests.serving.saved_models import save_killer
-from tests.serving.servers import REPOSITORY, answers, running, start, wait_until
+from tests.serving.servers import REPOSITORY, answers, models_flag, running, start, wait_until
 
 TRIED = r"Tried .*/1 in \d+\.\d\d s"
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
@@ -44,15 +45,16 @@ def trials():
 
 
 @pytest.fixture(scope="module")
-def killer(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("killer") / "2"
-    made = f"from pathlib import Path; from {save_killer.__module__} import save_killer; "
-    subprocess.run(
-        [sys.executable, "-c", f"{made}save_killer(Path({str(directory)!r}))"],
-        cwd=REPOSITORY,
-        check=True,
-    )
-    return directory
+def killer():
+    def make(folder):
+        made = f"from pathlib import Path; from {save_killer.__module__} import save_killer; "
+        subprocess.run(
+            [sys.executable, "-c", f"{made}save_killer(Path({str(folder / '2')!r}))"],
+            cwd=REPOSITORY,
+            check=True,
+        )
+
+    return made_once("killer", make) / "2"
 
 
 @pytest.fixture
@@ -183,13 +185,8 @@ def test_many_versions_are_tried_in_one_process_and_only_once(models, tmp_path, 
     for name in names:
         version = shutil.copytree(models / "affine" / "1", tmp_path / name / "1")
         (version / "assets" / "name").write_text(name)
-    config = tmp_path / "models.config"
-    models_text = "".join(
-        f'config {{ name: "{name}" base_path: "{tmp_path}/{name}" model_platform: "tensorflow" }}'
-        for name in names
-    )
-    config.write_text(f"model_config_list {{ {models_text} }}")
-    flags = (f"--model_config_file={config}", "--trial_load=auto")
+    bases = {name: tmp_path / name for name in names}
+    flags = (models_flag(tmp_path, bases), "--trial_load=auto")
     with running(tmp_path / "log", *flags) as server:
         assert len(child_processes(server.process.pid)) == 1
     assert len(re.findall(TRIED, (tmp_path / "log").read_text())) == len(names)
@@ -272,18 +269,9 @@ def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path, bes
         shutil.copytree(models / "affine" / "1", tmp_path / name / "1")
     endless = predict_record({"steps": np.int64(10**12)}, "spin")
     write_records(tmp_path / "endless" / "1", [endless, *map(predict_record, beside)])
-    config = tmp_path / "models.config"
-    config.write_text(
-        "model_config_list {"
-        + "".join(
-            f'config {{ name: "{name}" base_path: "{tmp_path}/{name}" '
-            'model_platform: "tensorflow" }'
-            for name in ("good", "endless")
-        )
-        + "}"
-    )
+    bases = {name: tmp_path / name for name in ("good", "endless")}
     flags = (
-        f"--model_config_file={config}", "--isolate_models", "--max_num_load_retries=0",
+        models_flag(tmp_path, bases), "--isolate_models", "--max_num_load_retries=0",
         "--load_timeout_seconds=10",
     )  # fmt: skip
     with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:

@@ -18,7 +18,7 @@ from gru_serving.engine.warmup import predict_record, write_records
 from gru_serving.errors import Internal, InvalidArgument, NotFound
 from gru_serving.server.process import repository_options, version_loader
 from gru_serving.telemetry.metrics import Metrics
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 
@@ -128,7 +128,7 @@ def test_how_versions_are_looked_for_and_loaded():
 
 
 def batches(metrics):
-    return parsed(metrics.render()).get(":tensorflow:serving:batching_session:wrapped_run_count")
+    return parsed(rendered(metrics)).get(":tensorflow:serving:batching_session:wrapped_run_count")
 
 
 def test_no_batching_by_default(version, load):
@@ -195,7 +195,7 @@ def test_parameters_per_model(models, version, load, tmp_path):
 def test_warmup_is_batched_and_counted(version, load):
     write_records(version, [predict_record(ONE)] * 3)
     _, metrics = load(version, enable_batching=True, num_request_iterations_for_warmup=2)
-    counted = parsed(metrics.render())
+    counted = parsed(rendered(metrics))
     serving = ":tensorflow:serving:"
     assert counted[f"{serving}batching_session:wrapped_run_count"] == {(): 6}
     labels = (str(version), "OK")
@@ -206,7 +206,7 @@ def test_warmup_is_batched_and_counted(version, load):
     assert counted[":tensorflow:core:direct_session_runs"] == {(): 6}
     assert counted[":tensorflow:core:graph_run_time_usecs"][()] > 0
     _, metrics = load(version, enable_model_warmup=False)
-    assert f"{serving}model_warmup_latency_count" not in parsed(metrics.render())
+    assert f"{serving}model_warmup_latency_count" not in parsed(rendered(metrics))
 
 
 @pytest.mark.slow
@@ -217,7 +217,7 @@ def test_broken_warmup_file_is_counted_with_its_status(version, load):
     metrics = Metrics()
     with pytest.raises(Exception, match="TFRecord format"):
         version_loader(Flags(), metrics)(version)
-    assert b'status="DATA_LOSS: ' in metrics.render()
+    assert b'status="DATA_LOSS: ' in rendered(metrics)
 
 
 def test_tags(version, load):
@@ -230,11 +230,11 @@ def test_ml_metadata(version):
     metrics = Metrics()
     loader = version_loader(Flags(), metrics)
     loader.note_metadata("m", 1, version)
-    assert b"mlmd_map{" not in metrics.render()
+    assert b"mlmd_map{" not in rendered(metrics)
     (version / "assets.extra").mkdir()
     (version / "assets.extra" / "mlmd_uuid").write_text("some_uuid")
     loader.note_metadata("m", 1, version)
-    lines = [line for line in metrics.render().decode().splitlines() if "mlmd" in line]
+    lines = [line for line in rendered(metrics).decode().splitlines() if "mlmd" in line]
     assert lines == [
         "# TYPE :tensorflow:serving:mlmd_map gauge",
         ':tensorflow:serving:mlmd_map{model_name="m",version="1"} 0',

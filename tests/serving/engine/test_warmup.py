@@ -13,7 +13,7 @@ from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.warmup import FILE, load_warm, predict_record, replay, write_records
 from gru_serving.errors import InvalidArgument, Unimplemented
 from tests.serving.engine.warmup_files import failure, replayed, write
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 
@@ -90,7 +90,7 @@ def test_record_without_a_request_counts(version, calls):
     log = prediction_log_pb2.PredictionLog()
     log.log_metadata.model_spec.name = "m"
     write(version, b"", log)
-    counted = parsed(replayed(version).render())
+    counted = parsed(rendered(replayed(version)))
     label = (str(version), "OK")
     assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 2}
     assert calls == []
@@ -98,11 +98,6 @@ def test_record_without_a_request_counts(version, calls):
 
 def test_no_file_is_fine(version):
     load_warm(version).close()
-
-
-def test_failing_request_fails_the_load(version):
-    write_records(version, [predict_record({"x": ONE["x"]})])
-    assert str(failure(version)).startswith("input size does not match signature: 1!=2")
 
 
 def test_tensor_that_does_not_parse(version):
@@ -140,7 +135,7 @@ def test_no_tfrecord_file(version, at, text):
     assert error.status == (
         f"DATA_LOSS: {text}. Please verify your warmup data is in TFRecord format."
     )
-    counted = parsed(replayed(version).render())
+    counted = parsed(rendered(replayed(version)))
     label = (str(version), f"DATA_LOSS: {text}")
     assert counted[":tensorflow:serving:model_warmup_latency_count"] == {label: 1}
     assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 0}

@@ -9,7 +9,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from gru_serving.engine.warmup import load_warm
 from gru_serving.errors import Code
 from tests.serving.engine.warmup_files import failure, replayed, write
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 BOTH = (("m", "classify_x_to_y", CLASSIFY), ("m", "regress_x_to_y", REGRESS))
@@ -70,7 +70,7 @@ def test_runs_are_counted_under_the_names_in_the_records(half_plus_two):
         request.input.CopyFrom(inference().multi_inference_log.request.input)
     write(half_plus_two, *logs, inference(*BOTH, examples=3))
     metrics = replayed(half_plus_two, iterations=2)
-    counted = parsed(metrics.render())
+    counted = parsed(rendered(metrics))
     serving = ":tensorflow:serving:"
     assert counted[f"{serving}runtime_latency_count"] == {
         ("m0", "Predict", "TF1"): 2,

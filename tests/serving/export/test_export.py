@@ -21,7 +21,7 @@ from gru_serving.protos.prediction_log_pb2 import PredictionLog
 from keras_gru.introspection import gates_over_time
 
 
-@pytest.fixture(scope="module", params=["one", "both"])
+@pytest.fixture(scope="module", params=["one", pytest.param("both", marks=pytest.mark.slow)])
 def name(request):
     return request.param
 
@@ -36,9 +36,13 @@ def version(exports, name):
     return exports.version(name)
 
 
-def test_labels_of_all_held_out_rows_equal_the_keras_model(run, version):
+@pytest.fixture(scope="module")
+def predictor(version):
+    return Predictor(version)
+
+
+def test_labels_of_all_held_out_rows_equal_the_keras_model(run, predictor):
     rows = list(run.test_predictions())
-    predictor = Predictor(version)
     texts = np.array([row.text.encode() for row in rows], object)
     answers = predictor.predict({"text": texts})
     assert [label.decode() for label in answers["label"]] == [row.predicted for row in rows]
@@ -77,8 +81,7 @@ def test_scores_of_every_signature_are_divided_by_the_temperature(run, version, 
     assert card["temperature"] == run.temperature.value
 
 
-def test_answer_does_not_depend_on_neighbours(run, version):
-    predictor = Predictor(version)
+def test_answer_does_not_depend_on_neighbours(run, predictor):
     texts = [row.text.encode() for row in run.test_predictions()][:20]
     texts += [b"", b"\xff\xfe", "très bon 映画".encode(), b"word " * 500]
     together = predictor.predict({"text": np.array(texts, object)})["scores"]
@@ -87,10 +90,9 @@ def test_answer_does_not_depend_on_neighbours(run, version):
 
 
 @pytest.mark.slow
-def test_answer_does_not_depend_on_who_shares_its_batch(run, version):
+def test_answer_does_not_depend_on_who_shares_its_batch(run, version, predictor):
     texts = [row.text.encode() for row in run.test_predictions()][:60]
     texts += [b"", b"\xff\xfe", "très bon 映画".encode(), b"word " * 300]
-    alone = Predictor(version)
     scheduler = BatchScheduler(PoolOptions(2))
     options = BatchingOptions(max_batch_size=16, allowed_batch_sizes=(4, 16))
     batched = Predictor(BatchingSession(GraphSession(version), scheduler, options))
@@ -99,17 +101,17 @@ def test_answer_does_not_depend_on_who_shares_its_batch(run, version):
     with ThreadPoolExecutor(16) as callers:
         answers = list(callers.map(lambda text: batched.predict({"text": text}), requests))
     for request, answer in zip(requests, answers, strict=True):
-        expected = alone.predict({"text": request})
+        expected = predictor.predict({"text": request})
         assert answer["label"].tolist() == expected["label"].tolist()
         np.testing.assert_allclose(answer["scores"], expected["scores"], atol=1e-6)
     batched.close()
     scheduler.close()
 
 
-def test_signatures_are_the_contract(version, name):
+def test_signatures_are_the_contract(predictor, name):
     found = {
         name: (list(one.inputs), sorted(one.outputs), one.method_name.rpartition("/")[2])
-        for name, one in Predictor(version).signatures.items()
+        for name, one in predictor.signatures.items()
         if not name.startswith("__")
     }
     gates = ["reset_gate", "scores", "state", "tokens", "update_gate"]
@@ -143,8 +145,8 @@ def test_fingerprint_is_that_of_the_graph(version):
         assert getattr(stored, name) == getattr(again, name) != 0
 
 
-def test_every_signature_has_golden_and_warmup_requests(version):
-    signatures = {n for n in Predictor(version).signatures if not n.startswith("__")}
+def test_every_signature_has_golden_and_warmup_requests(version, predictor):
+    signatures = {n for n in predictor.signatures if not n.startswith("__")}
     assert {request["signature_name"] for request in read_golden(version)} == signatures
     warmed = set()
     for record in tf.data.TFRecordDataset(str(version / warmup.FILE)).as_numpy_iterator():
@@ -152,13 +154,12 @@ def test_every_signature_has_golden_and_warmup_requests(version):
         request = getattr(log, log.WhichOneof("log_type")).request
         warmed.add(request.model_spec.signature_name)
     assert warmed == signatures - {"attribution"}
-    assert warmup.replay(Predictor(version), version) >= 10
+    assert warmup.replay(predictor, version) >= 10
 
 
-@pytest.mark.slow_cases
-def test_gates_are_those_of_introspection(run, version):
+def test_gates_are_those_of_introspection(run, predictor):
     text = next(row.text for row in run.test_predictions())
-    answer = Predictor(version).predict({"text": np.array([text.encode()], object)}, "gates")
+    answer = predictor.predict({"text": np.array([text.encode()], object)}, "gates")
     model = run.load_model()
     ids = run.preprocessor()(tf.constant([text]))
     assert [t.decode() for t in answer["tokens"][0]] == [
@@ -178,8 +179,7 @@ def test_gates_are_those_of_introspection(run, version):
 
 
 @pytest.mark.slow
-def test_attributions_add_up_and_do_not_depend_on_neighbours(run, version):
-    predictor = Predictor(version)
+def test_attributions_add_up_and_do_not_depend_on_neighbours(run, version, predictor):
     texts = [*[row.text.encode() for row in run.test_predictions()][:8], b"", b"unknownword"]
     asked = {"text": np.array(texts, object), "label": np.array([b""] * len(texts), object)}
     together = predictor.predict(asked, "attribution")

@@ -20,7 +20,7 @@ from gru_serving.engine.runtime import open_version
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from gru_serving.export.run import export_run
 from tests.made_once import made_once
-from tests.serving.servers import running
+from tests.serving.servers import models_flag, running
 
 COLUMNS = ("load", "heat")
 LOOKBACK, HORIZON = 48, 24
@@ -87,13 +87,9 @@ def fleet():
 @pytest.fixture(scope="module")
 def server(fleet, tmp_path_factory):
     root, _ = fleet
-    config = tmp_path_factory.mktemp("server") / "models.config"
-    models = "".join(
-        f'config {{ name: "{name}" base_path: "{root / name}" model_platform: "tensorflow" }}\n'
-        for name in ("segment", "combined", "stream")
-    )
-    config.write_text(f"model_config_list {{ {models} }}")
-    with running(config.with_name("log"), f"--model_config_file={config}") as server:
+    folder = tmp_path_factory.mktemp("server")
+    bases = {name: root / name for name in ("segment", "combined", "stream")}
+    with running(folder / "log", models_flag(folder, bases)) as server:
         yield server
 
 

@@ -17,7 +17,7 @@ from gru_training.forecasting.run import ForecastingRun
 from tests.known_calendar import train_demand, write_demand
 from tests.known_panel import train_sales, write_sales
 from tests.made_once import made_once
-from tests.serving.servers import running
+from tests.serving.servers import models_flag, running
 
 pytestmark = pytest.mark.long
 
@@ -50,14 +50,8 @@ def made():
 def server(made, tmp_path_factory):
     root, _ = made
     folder = tmp_path_factory.mktemp("server")
-    lines = [
-        f'config {{ name: "{name}" base_path: "{root / "models" / name}" '
-        'model_platform: "tensorflow" }'
-        for name in MODELS
-    ]
-    config = folder / "models.config"
-    config.write_text(f"model_config_list {{ {' '.join(lines)} }}", "utf-8")
-    with running(folder / "log", f"--model_config_file={config}") as server:
+    bases = {name: root / "models" / name for name in MODELS}
+    with running(folder / "log", models_flag(folder, bases)) as server:
         yield server
 
 

@@ -11,7 +11,7 @@ from gru_serving.client import connect
 from gru_serving.client.results import Estimate, TextLabels
 from gru_serving.export.run import export_run
 from tests.made_once import made_once
-from tests.serving.servers import running
+from tests.serving.servers import models_flag, running
 from tests.training.sentiment.target_runs import target_run
 
 
@@ -32,13 +32,8 @@ def models(runs):
 @pytest.fixture(scope="module")
 def served(models, runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
-    entries = [
-        f'config {{ name: "{name}" base_path: "{models / name}" model_platform: "tensorflow" }}'
-        for name in runs
-    ]
-    config = folder / "models.config"
-    config.write_text(f"model_config_list {{ {' '.join(entries)} }}")
-    with running(folder / "log", f"--model_config_file={config}") as server:
+    bases = {name: models / name for name in runs}
+    with running(folder / "log", models_flag(folder, bases)) as server:
         yield server
 
 

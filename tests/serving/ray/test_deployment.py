@@ -14,7 +14,7 @@ from gru_serving.config.files import single_model
 from gru_serving.config.flags import FLAGS, REPLICA_FLAGS, Flags
 from gru_serving.errors import InvalidArgument
 from gru_serving.protos.predict_pb2 import PredictRequest, PredictResponse
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ LENGTHS = 8 * (1, 2, 3, 4)
 
 def batches(replica):
     """Runs of merged requests so far, and their rows."""
-    counted = parsed(replica._metrics.render())
+    counted = parsed(rendered(replica._metrics))
     names = "wrapped_run_count", "processed_batch_size_sum"
     serving = ":tensorflow:serving:batching_session:"
     return Counter({name: counted.get(serving + name, {}).get((), 0) for name in names})

@@ -21,9 +21,8 @@ from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.errors import DeadlineExceeded
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.services import PREDICTION_SERVICE, Stub
-from gru_serving.telemetry.metrics import DEFAULT_PATH
 from keras_gru.convert.onnx_graph import OnnxGraph
-from tests.serving.scrape import parsed
+from tests.serving.scrape import metrics_of
 from tests.serving.servers import flags_for, running, wait_until
 
 ONE = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
@@ -120,8 +119,7 @@ def test_calls_beyond_the_streams_of_a_connection_wait_in_the_client(narrow):
 
 def test_refused_calls_are_counted_and_logged(narrow):
     def refused():
-        page = httpx.get(narrow.rest + DEFAULT_PATH, trust_env=False).content
-        return parsed(page)["gru_serve:refused_count"][("busy",)]
+        return metrics_of(narrow)["gru_serve:refused_count"][("busy",)]
 
     before = refused()
     outcomes = raw_burst(narrow, 200, SPIN, "spin")
@@ -182,7 +180,7 @@ def test_a_line_says_that_few_descriptors_are_left(twice, tmp_path):
     """Connections beyond the limit are reset, which no request shows."""
     prefix = ("prlimit", "--nofile=128:128")
     with running(tmp_path / "log", *twice, prefix=prefix) as server, ExitStack() as connections:
-        page = parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+        page = metrics_of(server)
         assert page["process_max_fds"][()] == 128
         assert 10 < page["process_open_fds"][()] < 100
         for _ in range(120):

@@ -1,19 +1,13 @@
 """Errors of a model's own checks reach clients without the names of its graph's nodes."""
 
-import json
 import shutil
-import urllib.error
-import urllib.request
 
-import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from gru_serving.client import connect
-from gru_serving.codecs.tensor_proto import encode_tensor
 from gru_serving.errors import InvalidArgument
-from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving.servers import running, wait_until
 
 
@@ -47,27 +41,6 @@ def check(text):
     assert "assertion failed: [x: expected 4 columns, got 2]" in text
     for trace in ("{{", "[[", "__inference", "node", "/Assert", ":0)"):
         assert trace not in text
-
-
-def test_over_rest(server):
-    body = json.dumps({"instances": [[1.0, 2.0]]}).encode()
-    request = urllib.request.Request(f"{server.rest}/v1/models/m:predict", body)
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=30)
-    assert caught.value.code == 400
-    check(json.loads(caught.value.read())["error"])
-
-
-def test_over_grpc(server):
-    request = PredictRequest()
-    request.model_spec.name = "m"
-    request.inputs["x"].CopyFrom(encode_tensor(np.ones((1, 2), np.float32)))
-    with grpc.insecure_channel(server.grpc) as channel:
-        call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with pytest.raises(grpc.RpcError) as caught:
-            call(request.SerializeToString(), timeout=30)
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    check(caught.value.details())
 
 
 @pytest.mark.parametrize("transport", ["rest", "grpc"])

@@ -10,7 +10,8 @@ import pytest
 
 from gru_serving.client import connect
 from gru_serving.preprocessing.description import FOLDER
-from tests.serving.servers import RUNTIME, running, wait_until
+from tests.serving.scrape import page_of
+from tests.serving.servers import RUNTIME, metrics_flag, running, wait_until
 
 pytestmark = pytest.mark.skipif(RUNTIME != "auto", reason="the server chooses runtimes itself here")
 
@@ -32,12 +33,10 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
     """No request fails, and every answer is the same, whichever runtime gives it."""
     base = tmp_path / "m"
     publish(exports, base, 1, graphs=True)
-    monitoring = tmp_path / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     flags = (
         "--model_name=m",
         f"--model_base_path={base}",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(tmp_path),
     )
     failures, scores, stop = [], [], threading.Event()
     with running(tmp_path / "log", *flags, cold=True) as server:
@@ -72,7 +71,7 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
             stop.set()
             for one in asking:
                 one.join()
-        page = httpx.get(f"{server.rest}/monitoring/prometheus/metrics", trust_env=False).text
+        page = page_of(server)
     assert failures == []
     assert len(scores) > 50
     np.testing.assert_allclose(scores, np.broadcast_to(scores[0], np.shape(scores)), atol=1e-5)

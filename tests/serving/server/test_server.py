@@ -15,20 +15,14 @@ from gru_serving.errors import NotFound, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
 from tests.serving.server.spin import steps_of
-from tests.serving.servers import answers, running, start, wait_until, wait_until_busy
+from tests.serving.servers import answers, models_flag, running, start, wait_until, wait_until_busy
 
 
 @pytest.mark.slow
 def test_a_broken_model_alone_does_not_serve(models, tmp_path):
     (tmp_path / "broken" / "1").mkdir(parents=True)
-    config = tmp_path / "models.config"
-    config.write_text(
-        f"""model_config_list {{
-          config {{ name: "affine" base_path: "{models}/affine" model_platform: "tensorflow" }}
-          config {{ name: "broken" base_path: "{tmp_path}/broken" model_platform: "tensorflow" }}
-        }}"""
-    )
-    flags = (f"--model_config_file={config}", "--isolate_models")
+    bases = {"affine": models / "affine", "broken": tmp_path / "broken"}
+    flags = (models_flag(tmp_path, bases), "--isolate_models")
     with running(tmp_path / "log", *flags) as server:
         assert answers(server)
         with connect(server.grpc) as client:

@@ -20,17 +20,9 @@ from gru_serving.conformance.models import Affine
 from gru_serving.errors import ResourceExhausted, ServingError
 from gru_serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
 from gru_serving.protos.services import PROFILER_SERVICE, Stub
-from tests.serving.scrape import parsed
-from tests.serving.servers import running, wait_until
+from tests.serving.scrape import metrics_of
+from tests.serving.servers import metrics_flag, models_flag, running, wait_until
 
-MODELS = """
-model_config_list {{
-  config {{ name: "affine" base_path: "{root}/affine" model_platform: "tensorflow" }}
-  config {{ name: "echo" base_path: "{root}/echo" model_platform: "tensorflow" }}
-  config {{ name: "text" base_path: "{root}/text" model_platform: "tensorflow" }}
-  config {{ name: "lite" base_path: "{lite}" model_platform: "tensorflow" }}
-}}
-"""
 BATCHING = """
 max_batch_size { value: 64 }  batch_timeout_micros { value: 20000 }
 num_batch_threads { value: 2 }  allowed_batch_sizes: 8  allowed_batch_sizes: 64
@@ -45,19 +37,14 @@ def optioned(models, tmp_path_factory):
     tf.saved_model.save(module, str(directory / "saved"), signatures=module.serve)
     converter = tf.lite.TFLiteConverter.from_saved_model(str(directory / "saved"))
     (version / "model.tflite").write_bytes(converter.convert())
-    files = {
-        "models": MODELS.format(root=models, lite=directory / "lite"),
-        "batching": BATCHING,
-        "monitoring": "prometheus_config { enable: true }",
-        "session": "intra_op_parallelism_threads: 1",
-    }
-    for name, text in files.items():
-        (directory / name).write_text(text)
+    (directory / "batching").write_text(BATCHING)
+    (directory / "session").write_text("intra_op_parallelism_threads: 1")
+    bases = {name: models / name for name in ("affine", "echo", "text")}
     flags = (
-        f"--model_config_file={directory}/models",
+        models_flag(directory, {**bases, "lite": directory / "lite"}),
+        metrics_flag(directory),
         "--enable_batching",
         f"--batching_parameters_file={directory}/batching",
-        f"--monitoring_config_file={directory}/monitoring",
         f"--tensorflow_session_config_file={directory}/session",
         "--enable_profiler",
         "--prefer_tflite_model",
@@ -70,11 +57,6 @@ def optioned(models, tmp_path_factory):
     )
     with running(directory / "log", *flags) as server:
         yield server
-
-
-def metrics(server):
-    page = f"{server.rest}/monitoring/prometheus/metrics"
-    return parsed(httpx.get(page, trust_env=False).content)
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("uint8", 256), ("uint8", -1), ("int16", 40000)])
@@ -94,7 +76,7 @@ def test_strict_integers(optioned, server, dtype, value):
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_concurrent_requests_are_merged(optioned, transport):
     name = ":tensorflow:serving:batching_session:"
-    before = metrics(optioned)
+    before = metrics_of(optioned)
     kernel = np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
 
     def ask(i):
@@ -104,7 +86,7 @@ def test_concurrent_requests_are_merged(optioned, transport):
 
     with connect(getattr(optioned, transport)) as client, ThreadPoolExecutor(16) as threads:
         list(threads.map(ask, range(64)))
-    after = metrics(optioned)
+    after = metrics_of(optioned)
 
     def growth(metric, labels=()):
         return after[name + metric][labels] - before.get(name + metric, {}).get(labels, 0)

@@ -6,7 +6,6 @@ import threading
 from contextlib import contextmanager
 
 import grpc
-import httpx
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -18,8 +17,8 @@ from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
 from gru_serving.telemetry.metrics import DEFAULT_PATH
 from keras_gru.convert.onnx_graph import OnnxGraph
 from tests.serving.messages import BOTH, multi_inference
-from tests.serving.scrape import parsed
-from tests.serving.servers import running, wait_until
+from tests.serving.scrape import metrics_of
+from tests.serving.servers import metrics_flag, running, wait_until
 
 AS_BEFORE, OTHER, FAILING, SLIGHTLY_OTHER = 2, 3, 4, 5
 COUNT = "gru_serve:shadow_count"
@@ -60,14 +59,11 @@ def config(base, shadow="", policy="all {}"):
 
 @contextmanager
 def serving(place, text, *flags):
-    file, monitoring = place / "models.config", place / "monitoring.config"
+    file = place / "models.config"
     file.write_text(text)
-    monitoring.write_text("prometheus_config { enable: true }")
     more = ("--allow_version_labels_for_unavailable_models", *flags)
-    log = place / "log"
-    with running(
-        log, f"--model_config_file={file}", f"--monitoring_config_file={monitoring}", *more
-    ) as server:
+    config = f"--model_config_file={file}"
+    with running(place / "log", config, metrics_flag(place), *more) as server:
         yield server
 
 
@@ -83,15 +79,11 @@ def reload(server, text):
         client.reload(text_format.Parse(text, ModelServerConfig()))
 
 
-def page(server):
-    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
-
-
 def outcomes(server, shadow, live=1):
     """Requests by outcome."""
     return {
         labels[3]: int(count)
-        for labels, count in page(server).get(COUNT, {}).items()
+        for labels, count in metrics_of(server).get(COUNT, {}).items()
         if labels[:3] == ("m", str(live), str(shadow))
     }
 
@@ -127,7 +119,7 @@ def test_compared_over_both_transports_and_never_noticed(server, base, shadow, m
     wait_until(lambda: outcomes(server, shadow).get(outcome) == before + 10, server, 30)
     reload(server, config(base))
     ask(server.rest)
-    found = page(server)
+    found = metrics_of(server)
     # A sample that came late would show in the counts by now.
     assert outcomes(server, shadow)[outcome] == before + 10
     assert {labels[1] for labels in found["gru_serve:request_count"]} == {"1"}

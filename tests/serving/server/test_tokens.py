@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.errors import InvalidArgument
 from gru_serving.server.tokens import Tokens
 
 OLD, NEW = "old-token-0123456789", "new-token-0123456789"
@@ -108,9 +108,4 @@ def test_every_printable_character_may_be_in_a_token(path):
 def test_file_that_cannot_be_read(path):
     path.mkdir()
     with pytest.raises(InvalidArgument, match=r"^--auth_token_file: cannot read .*tokens: .*\.$"):
-        Tokens(str(path))
-
-
-def test_missing_file(path):
-    with pytest.raises(NotFound, match="--auth_token_file: there is no file"):
         Tokens(str(path))

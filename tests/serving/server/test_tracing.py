@@ -27,7 +27,7 @@ from gru_serving.telemetry.tracing import Identities, Tracing
 from keras_gru.convert.onnx_graph import OnnxGraph
 from tests.serving.messages import predict
 from tests.serving.server.ended_server import failure
-from tests.serving.servers import running
+from tests.serving.servers import models_flag, running
 from tests.serving.trace_receiver import attributes, receiving
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -74,18 +74,15 @@ INPUTS = {
 def traced(request, models, tmp_path_factory):
     """A server of a model that TensorFlow runs and of one that ONNX Runtime runs."""
     folder = tmp_path_factory.mktemp("traced")
-    config, batching = folder / "models.config", folder / "batching.config"
+    batching = folder / "batching.config"
     graph = OnnxGraph()
     x = graph.input("x", "float32", (None, 2))
     graph.output("y", graph.add("Add", x, x), "float32", (None, 2))
     (folder / "twice" / "1").mkdir(parents=True)
     graph.write(folder / "twice" / "1" / "model.onnx", "twice")
-    config.write_text("model_config_list {" + "".join(
-        f'config {{ name: "{name}" base_path: "{path}" model_platform: "tensorflow" }}'
-        for name, path in (("affine", models / "affine"), ("twice", folder / "twice"))
-    ) + "}")  # fmt: skip
     batching.write_text(BATCHING.format(size=MERGED))
-    flags = [f"--model_config_file={config}", "--tracing", f"--access_log={folder / 'access'}"]
+    bases = {"affine": models / "affine", "twice": folder / "twice"}
+    flags = [models_flag(folder, bases), "--tracing", f"--access_log={folder / 'access'}"]
     if request.param == "batched":
         flags += ["--enable_batching", f"--batching_parameters_file={batching}"]
     with receiving() as (receiver, url), pytest.MonkeyPatch.context() as patch:

@@ -3,15 +3,15 @@
 import shutil
 
 import grpc
-import httpx
 import pytest
 
 from gru_serving.client import connect
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
 from gru_serving.protos.services import MODEL_SERVICE, Stub
 from gru_serving.storage.signatures import Signer
+from tests.serving.scrape import page_of
 from tests.serving.server.ended_server import failure
-from tests.serving.servers import running, wait_until
+from tests.serving.servers import metrics_flag, running, wait_until
 from tests.serving.signing_keys import SigningKeys
 
 
@@ -48,14 +48,12 @@ def reload(server, **bases):
 
 
 def test_only_signed_versions_serve(signed, tmp_path, keys):
-    monitoring = tmp_path / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     base = signed("m", 1)
     signed("m", 2, signer=None)
     flags = (
         "--model_name=m",
         f"--model_base_path={base}",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(tmp_path),
         f"--trusted_signers={keys.public},{keys.authority}",
     )
     with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
@@ -87,7 +85,7 @@ def test_only_signed_versions_serve(signed, tmp_path, keys):
         assert state(4) == "AVAILABLE"
         Signer(keys.key).sign(other / "1")
         wait_until(lambda: state(1, "other") == "AVAILABLE", server)
-        page = httpx.get(f"{server.rest}/monitoring/prometheus/metrics", trust_env=False).text
+        page = page_of(server)
     for path, outcome in (
         (base / "2", "missing"),
         (base / "3", "invalid"),

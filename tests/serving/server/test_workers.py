@@ -11,7 +11,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import grpc
-import httpx
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -19,10 +18,9 @@ from google.protobuf import text_format
 from gru_serving.client import connect
 from gru_serving.errors import ServingError
 from gru_serving.protos.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
-from gru_serving.telemetry.metrics import DEFAULT_PATH
 from keras_gru.convert.onnx_graph import OnnxGraph
-from tests.serving.scrape import parsed
-from tests.serving.servers import running, start, wait_until
+from tests.serving.scrape import metrics_of
+from tests.serving.servers import metrics_flag, running, start, wait_until
 
 CONNECTIONS = 20
 """With two workers, all of these are with one of them once in half a million times."""
@@ -78,13 +76,11 @@ def fresh(tmp_path, *flags, ready=True):
     file = tmp_path / "models.config"
     if not file.exists():
         file.write_text(config(base))
-    monitoring = tmp_path / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     with running(
         tmp_path / "log",
         "--workers=2",
         f"--model_config_file={file}",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(tmp_path),
         *flags,
         ready=ready,
         cold=True,  # it needs no TensorFlow
@@ -129,8 +125,9 @@ def reload(server, text, *metrics):
     return ReloadConfigResponse.FromString(raw)
 
 
-def page(server):
-    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+def answered(server):
+    """How many requests had a good answer, by the page of metrics."""
+    return metrics_of(server)[":tensorflow:serving:request_count"].get(("m", "OK"), 0)
 
 
 @contextmanager
@@ -215,16 +212,13 @@ def test_a_reload_through_any_worker_is_one_for_all(server, place):
 
 
 def test_the_page_of_metrics_adds_up_all_workers(server):
-    def count():
-        return page(server)[":tensorflow:serving:request_count"].get(("m", "OK"), 0)
-
-    before = count()
+    before = answered(server)
     ask_each(server)
     with connect(server.grpc) as client:
         for _ in range(10):
             client.predict(np.float32([[0]]), "m")
-    assert count() - before == CONNECTIONS + 10
-    assert set(page(server)["gru_serve:model_runtime"].values()) == {1}
+    assert answered(server) - before == CONNECTIONS + 10
+    assert set(metrics_of(server)["gru_serve:model_runtime"].values()) == {1}
 
 
 def test_a_reload_reports_the_increase_of_a_metric_of_all_workers(server, place):
@@ -236,12 +230,12 @@ def test_a_reload_reports_the_increase_of_a_metric_of_all_workers(server, place)
 
 
 def test_a_killed_worker_costs_its_own_requests_only_and_is_replaced(server, figures):
-    before = page(server)[":tensorflow:serving:request_count"]["m", "OK"]
+    before = answered(server)
     workers = children(server.process.pid)
     assert len(workers) == 2
     with load(server, retries=0) as (_, lost), load(server, retries=5) as (seen, failures):
         wait_until(lambda: len(seen) > 50, server, 30)
-        assert page(server)[":tensorflow:serving:request_count"]["m", "OK"] > before
+        assert answered(server) > before
         os.kill(workers[0], signal.SIGKILL)
         wait_until(lambda: "was replaced" in server.log.read_text(), server, 60)
         count = len(seen)
@@ -253,18 +247,18 @@ def test_a_killed_worker_costs_its_own_requests_only_and_is_replaced(server, fig
     assert workers[0] not in children(server.process.pid)
     assert len(children(server.process.pid)) == 2
     assert len(ask_each(server)) == len(ask_each(server, status=True)) == 1
-    assert page(server)[":tensorflow:serving:request_count"]["m", "OK"] > before
+    assert answered(server) > before
 
 
 def test_a_worker_that_is_told_to_end_hands_over_and_is_replaced(server):
-    before = page(server)[":tensorflow:serving:request_count"]["m", "OK"]
+    before = answered(server)
     ask_each(server)
     (one, _) = children(server.process.pid)
     os.kill(one, signal.SIGTERM)
     wait_until(lambda: one not in children(server.process.pid), server, 60)
     wait_until(lambda: len(children(server.process.pid)) == 2, server, 60)
     wait_until(lambda: server.log.read_text().count("was replaced") == 2, server, 60)
-    assert page(server)[":tensorflow:serving:request_count"]["m", "OK"] - before == CONNECTIONS
+    assert answered(server) - before == CONNECTIONS
 
 
 @pytest.mark.long

@@ -4,11 +4,9 @@ import os
 import shutil
 import time
 
-import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from gru_serving.errors import InvalidArgument
 from gru_serving.protos.logging_config_pb2 import LoggingConfig
 from gru_serving.protos.request_identity_pb2 import RequestIdentity
 from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
@@ -229,19 +227,3 @@ def test_record_that_did_not_fit_leaves_no_half(tmp_path):
     numbers = [tf.make_ndarray(one.predict_log.request.inputs["x"])[0] for one in logged(tmp_path)]
     assert numbers == [1, 2, 7]
     assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"sampling_rate": 1.5}, "--prediction_log_sampling_rate must be between 0 and 1; got 1.5"),
-        ({"file_bytes": 0}, "must be at least 1"),
-        ({"directory": "/dev/null/x"}, "--prediction_log_directory: cannot write to /dev/null/x"),
-    ],
-)
-def test_refused_options(tmp_path, options, text):
-    from pathlib import Path
-
-    directory = Path(options.pop("directory", tmp_path))
-    with pytest.raises(InvalidArgument, match=text):
-        PredictionLogger(PredictionLogOptions(directory, **options), lambda _: None)

@@ -1,8 +1,5 @@
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +8,7 @@ from gru_training.__main__ import main
 from gru_training.compare.command import CompareConfig, compare_runs, flags, ordered, run_names
 from gru_training.errors import ConfigError
 from gru_training.task import TASKS
-
-REPOSITORY = Path(__file__).parents[3]
+from tests.training.fresh_process import in_fresh_process
 
 
 @pytest.fixture
@@ -111,16 +107,13 @@ def test_runs_of_two_tasks(runs, forecasting_run, capsys):
 def test_arguments_are_checked_without_tensorflow(runs):
     """Up to the last check, which is that the folder exists already."""
     first, second = map(str, runs)
-    program = (
-        "import sys; from gru_training.__main__ import main; "
-        f"assert main(['compare', {first!r}, {second!r}, '--output', {first!r}]) == 2; "
-        "sys.exit(len({'keras', 'tensorflow', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    command = ["compare", first, second, "--output", first]
+    (compared,), imported = in_fresh_process(
+        command, heavy={"keras", "tensorflow", "matplotlib", "scipy"}
     )
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=environment,
-                          check=False, capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "exists already" in done.stderr
+    assert compared.status == 2
+    assert "exists already" in compared.errors
+    assert not imported
 
 
 @pytest.mark.slow
@@ -170,12 +163,6 @@ def test_settings_go_by_their_flags(tiny_run):
     assert found["--data"] == found["--preset"] == "–"
     assert found["--bidirectional"] == "yes"
     assert "--runs-dir" not in found
-
-
-def test_help_teaches(capsys):
-    assert main(["compare", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "McNemar" in said
 
 
 def test_every_setting_has_its_bounds():

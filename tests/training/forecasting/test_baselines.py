@@ -7,7 +7,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from gru_training.data.series import Series
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data, prepare
+from gru_training.forecasting.data import prepare
 from gru_training.forecasting.evaluation import ErrorSums
 from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING, filled
 from gru_training.forecasting.simple import (
@@ -18,6 +18,7 @@ from gru_training.forecasting.simple import (
     seasonal_naive,
     suits,
 )
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):

@@ -7,8 +7,8 @@ import pytest
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.forecasting.check import check_forecasting
 from gru_training.forecasting.config import ForecasterConfig, ForecastingConfig, SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data
 from tests.training.conftest import write_waves
+from tests.training.forecasting.reading import load_forecasting_data
 
 MODEL = ForecasterConfig(units=4, segment=6)
 

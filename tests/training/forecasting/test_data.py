@@ -7,9 +7,10 @@ import pytest
 from gru_training.data.series import Series
 from gru_training.errors import DataError
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data, prepare
+from gru_training.forecasting.data import prepare
 from gru_training.forecasting.sets import PARTS, Borders
 from gru_training.forecasting.windows import WindowBatches, Windows
+from tests.training.forecasting.reading import load_forecasting_data
 
 CONFIG = SeriesConfig(lookback=12, horizon=4)
 

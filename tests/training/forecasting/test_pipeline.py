@@ -7,9 +7,9 @@ from sklearn.metrics import mean_pinball_loss
 
 from gru_training.errors import RunDirectoryError
 from gru_training.forecasting import pipeline
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.pipeline import train_forecasting
 from tests.training.conftest import tiny_forecasting_config, write_waves
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 @pytest.mark.long

@@ -3,8 +3,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.linear import PENALTY, filled, fit_ridge, window_gram
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 def walk(rows, columns=2, seed=0):

@@ -20,9 +20,9 @@ from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.layers import TensorSum
 from gru_training.forecasting.linear import LinearForecaster
 from gru_training.forecasting.network import build_forecaster
-from gru_training.sentiment.served.text_model import build_text_model
+from gru_training.sentiment.served.keras_model import build_text_model
 
-ARCHITECTURES = ("segment", "one_shot", "seq2seq")
+ARCHITECTURES = ("segment", "one_shot")
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LOOKBACK = 8
 PACKAGES = (gru_training, keras_gru, gru_serving)

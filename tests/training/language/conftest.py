@@ -2,11 +2,11 @@
 
 import pytest
 
+from gru_training.config import RunConfig
 from gru_training.language.config import (
     LanguageConfig,
     LanguageDataConfig,
     LanguageModelConfig,
-    LanguageRunConfig,
     LanguageTrainingConfig,
 )
 from gru_training.language.run import LanguageRun
@@ -27,7 +27,7 @@ def tiny_config(runs, data, name="tiny", unit="words", **training):
         training=LanguageTrainingConfig(
             **{"epochs": 3, "batch_size": 4, "steps": 3, "learning_rate": 0.02, **training}
         ),
-        run=LanguageRunConfig(runs_dir=runs, name=name),
+        run=RunConfig(runs_dir=runs, name=name),
     )
 
 

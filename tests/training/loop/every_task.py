@@ -26,15 +26,15 @@ TRAIN = ["sentiment", "--name", "run", "--set", "reviews=400", "--units", "5", "
 
 
 def settings(folder, data):
-    """Settings of each task, for batches with fewer rows than workers, and sparse gradients."""
-    texts = sentiment(folder, "sentiment", sparse_updates=True, metric="macro_f1")
+    """Settings of each task, for batches with fewer rows than workers."""
+    texts = sentiment(folder, "sentiment", metric="macro_f1")
     texts = replace(
         texts,
         # Of 320 rows the last one is a batch of its own.
         training=replace(texts.training, batch_size=29),
         model=ClassifierConfig(embedding_size=6, units=5, dropout=0, word_dropout=0),
     )
-    documents = language(folder, data / "sentences.txt", "language", sampled=5, average=0.9)
+    documents = language(folder, data / "sentences.txt", "language", sampled=5)
     documents = replace(documents, model=replace(documents.model, dropout=0))
     series = tiny_forecasting_config(folder, "forecasting", data / "waves.csv", dropout=0)
     series = replace(

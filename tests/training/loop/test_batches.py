@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from gru_training.loop.batches import LengthBucketedBatches
 
@@ -49,19 +48,3 @@ def test_length_order_tells_which_row_is_where():
     np.testing.assert_array_equal(targets, source.length_order())
     lengths = [len(ROWS[target]) for target in targets]
     assert lengths == sorted(lengths)
-
-
-def test_shares_say_how_often_a_row_is_drawn():
-    shares = np.where(TARGETS < 3, 100.0, 0.25)
-    drawn = [t for epoch in range(30) for _, targets in batches(shares=shares).epoch(epoch)
-             for t in targets.tolist()]  # fmt: skip
-    assert len(drawn) == 30 * 403
-    assert np.mean(np.array(drawn) < 3) == pytest.approx(300 / 400, abs=0.02)
-
-
-def test_rows_drawn_follow_from_seed_and_epoch():
-    def drawn(epoch):
-        source = batches(shares=np.ones(403))
-        return [t for _, targets in source.epoch(epoch) for t in targets.tolist()]
-
-    assert drawn(1) == drawn(1) != drawn(2)

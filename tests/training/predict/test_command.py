@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +15,8 @@ from gru_training.scoring.engine import score_table
 from gru_training.sentiment.task import TASK
 from gru_training.task import TASKS
 from tests.ctrl_c import WITH_CTRL_C
+from tests.training.fresh_process import REPOSITORY, in_fresh_process
 from tests.waiting import wait_until
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 def predict(run, data, output, *more):
@@ -62,41 +59,30 @@ def test_a_column_called_as_an_answer_is_kept_under_another_name(tiny_run, tmp_p
     assert row["input_label"] == "known"
 
 
-WITHOUT_TENSORFLOW = """
-import sys
-from gru_training.__main__ import main
-status = main(sys.argv[1:])
-heavy = {"tensorflow", "keras", "pandas", "matplotlib", "sklearn", "scipy"} & set(sys.modules)
-assert not heavy, heavy
-sys.exit(status)
-"""
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_what_cannot_work_is_said_before_tensorflow_is_loaded(tiny_run, tmp_path):
+    data, bad = write(tmp_path / "in.csv", ["good"]), tmp_path / "bad.csv"
+    bad.write_text("id,body\n1,good\n2\n")
+    cases = [
         ({"run": "none"}, "there is no run directory none"),
         ({"--text-column": "text"}, "in.csv has no column 'text'; its columns are id, body"),
-        ({"--data": "bad.csv"}, "bad.csv, line 3: expected 2 cells as in the header, got 1"),
+        ({"--data": bad}, "bad.csv, line 3: expected 2 cells as in the header, got 1"),
         ({"--output": "out.doc"}, "--output out.doc: expected a file name ending in .csv"),
-        ({"--keep": "nr"}, "--keep: in.csv has no column 'nr'"),
-    ],
-)
-def test_what_cannot_work_is_said_before_tensorflow_is_loaded(tiny_run, tmp_path, change, message):
-    write(tmp_path / "in.csv", ["good"])
-    (tmp_path / "bad.csv").write_text("id,body\n1,good\n2\n")
-    options = {"--data": "in.csv", "--output": "out.csv", "--text-column": "body", **change}
-    run = options.pop("run", str(tiny_run.path))
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW, "predict", run,
-         *(word for pair in options.items() for word in pair)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("gru-train: error: ")
+        ({"--keep": "nr"}, f"--keep: {data} has no column 'nr'"),
+    ]
+    usual = {"--data": data, "--output": tmp_path / "out.csv", "--text-column": "body"}
+    commands = []
+    for change, _ in cases:
+        options = {**usual, **change}
+        words = [options.pop("run", tiny_run.path), *(w for pair in options.items() for w in pair)]
+        commands.append(["predict", *map(str, words)])
+    heavy = {"tensorflow", "keras", "pandas", "matplotlib", "sklearn", "scipy"}
+    ended, imported = in_fresh_process(*commands, heavy=heavy)
+    assert not imported
+    for (status, _, errors), (_, message) in zip(ended, cases, strict=True):
+        assert status == 2
+        assert message in errors
+        assert errors.count("\n") == 1
+        assert errors.startswith("gru-train: error: ")
 
 
 def test_numbers_are_read_as_texts_and_other_values_refused(tiny_run, tmp_path, capsys):

@@ -23,9 +23,9 @@ def test_holds_what_it_promises(tiny_run):
         "config.json", "settings.toml", "classes.json", "vocabulary.txt", "model.keras",
         "metrics.json",
         "history.json", "test_predictions.jsonl", "test_baselines.json", "curves.png",
-        "confusion_matrix.png", "precision_recall.png", "explanations.html", "decision.json",
+        "confusion_matrix.png", "precision_recall.png", "decision.json",
         "text_rules.json", "marked_texts.json",
-        "temperature.json", "calibration.png", "accuracy_by_length.png", "gates.png",
+        "temperature.json", "calibration.png",
         "report.html", "report.md", "manifest.json",
         "training_texts.npy", "model.onnx", "tokens.json",
     }  # fmt: skip

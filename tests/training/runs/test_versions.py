@@ -48,16 +48,3 @@ def test_another_first_number_is_refused(read, written_by, read_by):
 def test_a_setting_of_a_later_version_is_named(read):
     with pytest.raises(RunDirectoryError, match=r"^runs/old/config.json: .* no field 'momentum'"):
         read("0.3.0", "0.2.0", rows=3, momentum=0.9)
-
-
-def test_a_setting_that_is_gone_is_read_over():
-    """How processes train together is no setting of a run any more."""
-
-    @dataclass(frozen=True)
-    class WithTraining:
-        training: Settings
-
-    written = {"keras_gru": directory.package_version(), "task": "toy"}
-    written["training"] = {"rows": 3, "distribute": "none"}
-    found = read_config(written, {"toy": WithTraining}, SOURCE)
-    assert found == WithTraining(Settings(3))

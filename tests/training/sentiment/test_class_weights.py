@@ -7,12 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
-from gru_training.errors import ConfigError
 from gru_training.sentiment.class_weights import class_weights, for_unequal_classes
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.data import LabelledTexts, SentimentData
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.targets import make_target
 from gru_training.task import find_task
 from tests.training.sentiment.target_runs import WORDS, config, text
 
@@ -82,23 +80,6 @@ def unequal_file(tmp_path):
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
     return SentimentDataConfig(data=tmp_path / "rows.csv")
-
-
-@pytest.mark.slow
-def test_a_training_with_balanced_batches_finds_the_rare_class(tmp_path, unequal_file):
-    settings = {"balanced_batches": True, "metric": "macro_f1"}
-    given = config(tmp_path, "drawn", unequal_file, training=settings)
-    run = train_sentiment(replace(given, model=replace(given.model, ngrams=False)))
-    assert run.metrics["model"]["test"]["macro_f1"] > 0.9
-
-
-def test_balanced_batches_are_for_classes():
-    settings = SentimentConfig()
-    settings = replace(settings, training=replace(settings.training, balanced_batches=True))
-    several = LabelledTexts(("a", "b"), np.eye(2, dtype=np.float32))
-    found = SentimentData("own", ("x", "y"), several, several, several, kind="labels")
-    with pytest.raises(ConfigError, match="--balanced-batches is for --target-type class"):
-        make_target(found, settings)
 
 
 @pytest.mark.slow

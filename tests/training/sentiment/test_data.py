@@ -37,7 +37,7 @@ def test_a_drawn_split_is_stratified_complete_and_seeded(tmp_path):
 
 def test_equal_texts_stay_together():
     rows = [Row(f"{'Same' if i % 2 else 'same'}  text {i // 4}", 0) for i in range(200)]
-    stay, out = hold_out(rows, 0.2, np.random.default_rng(0))
+    stay, out = hold_out(rows, 0.2, np.random.default_rng(0), [0] * len(rows))
     assert len(out) == 40
     key = {row.text.lower().replace("  ", " ") for row in out}
     assert not key & {row.text.lower().replace("  ", " ") for row in stay}
@@ -106,11 +106,27 @@ def test_folds_are_fixed_balanced_and_cover_everything(tmp_path):
 
 def test_folds_depend_on_the_texts_alone():
     rows = [Row(f"text {i}", i % 2) for i in range(100)]
-    by_text = dict(zip((row.text for row in rows), fixed_folds(rows), strict=True))
-    turned = rows[::-1]
-    assert [by_text[row.text] for row in turned] == fixed_folds(turned).tolist()
+    levels = [row.label for row in rows]
+    folds = fixed_folds(rows, levels)
+    assert fixed_folds(rows[::-1], levels[::-1]).tolist() == folds[::-1].tolist()
     # As drawn when the first results were published; a change would make them incomparable.
-    assert fixed_folds(rows)[:12].tolist() == [6, 9, 2, 1, 4, 7, 6, 0, 6, 6, 8, 1]
+    assert folds[:12].tolist() == [6, 9, 2, 1, 4, 7, 6, 0, 6, 6, 8, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings"),
+    [
+        (["a;b", "a", "b;c", "c", "b"], {"label_separator": ";"}),
+        (list(range(50)), {"target_type": "number"}),
+    ],
+)
+def test_labels_and_numbers_have_folds_too(tmp_path, labels, settings):
+    rows = [(f"text {i}", labels[i % len(labels)]) for i in range(200)]
+    config = replace(write_csv(tmp_path / "a.csv", rows), fold=3, **settings)
+    data = load_sentiment_data(config, 0)
+    assert [len(part) for part in data.parts().values()] == pytest.approx([160, 20, 20], abs=6)
+    shares = [part.labels.mean(axis=0) for part in (data.train, data.test)]
+    np.testing.assert_allclose(*shares, rtol=0.2)
 
 
 def test_fold_of_an_official_split_is_refused():

@@ -92,13 +92,6 @@ def test_a_file_that_was_trained_on_is_remarked_on(tiny_run, tmp_path):
     assert "was trained on rows of this file" in TASK.outcomes(run, path, run).notes[0]
 
 
-def test_a_run_of_an_earlier_version_is_told(tiny_run, tmp_path):
-    run = SentimentRun(shutil.copytree(tiny_run.path, tmp_path / "old"))
-    (run.path / "test_baselines.json").unlink()
-    with pytest.raises(RunDirectoryError, match=r"expected test_baselines\.json, which runs of"):
-        held_out_outcomes(run, run)
-
-
 @pytest.mark.slow
 def test_another_seed_holds_out_other_rows(tiny_run, tmp_path):
     from gru_training.sentiment.pipeline import train_sentiment

@@ -16,9 +16,8 @@ from gru_training.runs.report_page import page_data
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
 from gru_training.sentiment.pipeline import train_sentiment
-from gru_training.sentiment.served.keras_scorer import KerasScorer
+from gru_training.sentiment.served.keras_model import KerasScorer, build_text_model
 from gru_training.sentiment.served.servable import SentimentServable
-from gru_training.sentiment.served.text_model import build_text_model
 from tests.training.sentiment.target_runs import (
     WORDS,
     config,
@@ -176,7 +175,7 @@ def test_the_report_of_labels_says_why(labels_run):
     words = labels_run.metrics["deciding_words"]
     for name, known in WORDS.items():
         assert words[name][0] in known.split()
-    page = page_data(labels_run.path)["explanations.html"]
+    page = page_data(labels_run.path)["report.html"]
     rows = {row.text: row for row in labels_run.test_predictions()}
     wrong = [
         (text, name) for text, row in rows.items() for name in set(row.label) ^ set(row.predicted)
@@ -184,7 +183,7 @@ def test_the_report_of_labels_says_why(labels_run):
     assert len(page) == min(12, len(wrong))
     assert {each["answer"].split()[0] for each in page} <= {name for _, name in wrong}
     html = (labels_run.path / "report.html").read_text("utf-8")
-    assert 'data-picture="explanations.html"' in html
+    assert 'data-picture="report.html"' in html
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Text classifiers that begin with the vocabulary and the weights of an earlier run."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -279,19 +278,6 @@ def test_runs_that_cannot_be_begun_with(old, tmp_path, forecasting_run, capsys):
     assert "--warm-start: there is no run directory nowhere" in capsys.readouterr().err
     assert main(["tune", *command, "--trials", "1"]) == 2
     assert "--warm-start must be left out of a search" in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_run_that_does_not_tell_what_it_learned_from(old, tmp_path):
-    import shutil
-
-    copy = shutil.copytree(old.path, tmp_path / "copy")
-    (copy / "training_texts.npy").unlink()
-    manifest = json.loads((copy / "manifest.json").read_text("utf-8"))
-    del manifest["training_texts.npy"]
-    (copy / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    asked = begun(SentimentRun.open(copy), tmp_path, old.config.data)
-    with pytest.raises(RunDirectoryError, match="train that run again with this version"):
-        load_data(asked)
 
 
 @pytest.mark.slow

@@ -195,13 +195,13 @@ def test_a_server_that_is_gone_for_a_while_costs_nothing(
     config = tracked_config(track="mlflow", track_to=server.url)
     with Tracked(config, "sentiment", console) as tracked:
         tracked.begin(tmp_path / "tracked", DATA)
-        tracked.epoch(records[0], True)
+        tracked.epoch(records[0])
         server.stop()
         for record in records[1:3]:
-            tracked.epoch(record, True)
+            tracked.epoch(record)
         assert shown().count("mlflow cannot be reached; the training continues") == 1
         server.start()
-        tracked.epoch(records[3], True)
+        tracked.epoch(records[3])
         tracked.complete(tiny_run.path)
     client = MlflowClient(server.url)
     run = only_run(client, "keras-gru")
@@ -218,7 +218,7 @@ def test_a_server_that_does_not_come_back_costs_nothing(
         tracked.begin(tmp_path / "tracked", DATA)
         server.stop()
         for record in records:
-            tracked.epoch(record, True)
+            tracked.epoch(record)
         tracked.complete(tiny_run.path)
     assert shown().count("warning: mlflow cannot be told") == 1
 
@@ -274,7 +274,7 @@ def test_a_resumed_training_goes_on_with_its_run(
         ):
             tracked.begin(tmp_path / "it's here", DATA)
             for record in epochs:  # the first ones are told again
-                tracked.epoch(record, True)
+                tracked.epoch(record)
             if not resume:
                 raise KeyboardInterrupt
             tracked.complete(tiny_run.path)

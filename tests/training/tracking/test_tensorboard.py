@@ -44,7 +44,7 @@ def text(events, name):
 def followed():
     def make(folder):
         config = tiny_config(folder)
-        tracked = replace(config.run, track="tensorboard", track_histograms=True)
+        tracked = replace(config.run, track="tensorboard")
         train_sentiment(replace(config, run=tracked))
 
     return SentimentRun.open(made_once("followed", make) / "tiny")
@@ -91,20 +91,6 @@ def test_pictures_are_those_of_the_report(followed, events):
     np.testing.assert_array_equal(tf.io.decode_png(image), own)
 
 
-def test_histograms_are_of_gates_and_gradients(followed, events):
-    names = {tag for tag in events.Tags()["tensors"] if tag.startswith(("gates/", "gradients/"))}
-    layers = [f"bidirectional_1/{way}_gru_1" for way in ("forward", "backward")]
-    assert {f"gates/{layer}/{gate}" for layer in layers for gate in ("update", "reset")} < names
-    # A model that is read again names its inner layers without the outer ones.
-    for weight in followed.load_model().trainable_weights:
-        assert sum(name.endswith(f"/{weight.path}") for name in names) == 1
-    for event in events.Tensors(f"gates/{layers[0]}/update"):
-        bins = tf.make_ndarray(event.tensor_proto)  # (left, right, count)
-        assert 0 <= bins[:, 0].min() < bins[:, 1].max() <= 1
-        assert bins[:, 2].sum() > 0
-    assert [each.step for each in events.Tensors(f"gates/{layers[0]}/update")] == [1, 2]
-
-
 def test_the_projector_shows_the_word_vectors(followed):
     folder = followed.path.parent / "tensorboard" / followed.path.name
     config = text_format.Parse(
@@ -132,14 +118,13 @@ def test_a_forecaster_is_followed_too(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     config = tiny_forecasting_config(tmp_path, data=data)
     tracked = {"track": "tensorboard", "track_to": str(tmp_path / "logs")}
-    place = replace(config.run, **tracked, track_histograms=True)
+    place = replace(config.run, **tracked)
     run = train_forecasting(replace(config, run=place))
     events = read(tmp_path / "logs" / "waves")
     told = {each["epoch"]: each["validation"]["mse"] for each in run.history}
     assert scalars(events, "validation/mse") == pytest.approx(told, rel=1e-6)
     test = run.metrics["model"]["test"]["mse"]
     assert list(scalars(events, "final/test/mse").values()) == pytest.approx([test], rel=1e-6)
-    assert any(tag.startswith("gates/") for tag in events.Tags()["tensors"])
     assert not (tmp_path / "logs" / "waves" / "projector_config.pbtxt").exists()
 
 
@@ -148,7 +133,7 @@ def test_a_resumed_training_replaces_its_files(tracked_config, console, records,
         with Tracked(tracked_config(track="tensorboard"), "sentiment", console, resume) as tracked:
             tracked.begin(tmp_path / "tracked", DATA)
             for record in epochs:
-                tracked.epoch(record, True)
+                tracked.epoch(record)
     found = scalars(read(tmp_path / "tensorboard" / "tracked"), "train/loss")
     assert found == pytest.approx({1: 1.0, 2: 0.5, 3: 1 / 3})
 

@@ -2,13 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from gru_training.errors import DivergenceError
 from gru_training.tracking.tracked_training import Tracked
-from gru_training.tracking.tracker import Beginning, TrackedData
-from gru_training.tracking.wandb_tracker import WandbTracker
+from gru_training.tracking.tracker import TrackedData
 from tests.training.tracking.wandb_file import records as kept_records
 from tests.waiting import wait_until
 
@@ -38,7 +36,7 @@ def test_a_run_is_kept(tracked_config, console, shown, records, tiny_run, tmp_pa
     with Tracked(config, "sentiment", console) as tracked:
         tracked.begin(tmp_path / "tracked", DATA)
         for record in records:
-            tracked.epoch(record, True)
+            tracked.epoch(record)
         tracked.complete(tiny_run.path)
     run = of_kind(folder, "run")[0]
     settings = {each.key: json.loads(each.value_json) for each in run.config.update}
@@ -63,21 +61,6 @@ def test_a_run_is_kept(tracked_config, console, shown, records, tiny_run, tmp_pa
     assert sum("report/curves" in path for path in pictures) == 1
     assert [each.exit_code for each in of_kind(folder, "exit")] == [0]
     assert shown() == ""
-
-
-@pytest.mark.slow
-def test_histograms_are_kept(tmp_path):
-    tracker = WandbTracker(tmp_path, "films")
-    tracker.start(Beginning("n", tmp_path / "n", "sentiment", {}, "1", DATA, False))
-    drawn = np.random.default_rng(0).uniform(size=500)
-    tracker.histograms(3, {"gates/gru_1/update": drawn, "gates/gru_1/reset": drawn[:0]})
-    tracker.finish("interrupted")
-    (row,) = [values(each.item) for each in of_kind(tmp_path, "history")]
-    counts, edges = np.histogram(drawn, bins=64)
-    assert row["gates/gru_1/update/values"] == counts.tolist()
-    assert row["gates/gru_1/update/bins"] == pytest.approx(edges.tolist())
-    assert row["epoch"] == 3
-    assert [each.exit_code for each in of_kind(tmp_path, "exit")] == [130]
 
 
 def diverge(tracked, folder):

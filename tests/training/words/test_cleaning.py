@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from gru_training.words.cleaning import cleaning_steps, normalise
-from gru_training.words.tokens import tokenizer
+from gru_training.words.tokens import cleaning_steps, normalise, tokenizer
 
 
 def clean(texts):

@@ -20,7 +20,6 @@ def test_fixed_beside_trained():
     trained = layer.trained.numpy()
     np.testing.assert_array_equal(vectors[..., 3:], trained[[[2, 1, 1, 1], [3, 2, 0, 0]]])
     np.testing.assert_array_equal(layer.compute_mask(IDS), IDS != 0)
-    assert WordEmbedding(6, 3, 4, 0)(IDS).shape == (2, 4, 3)
 
 
 def test_a_model_learns_the_trained_part_alone_and_is_saved(tmp_path):
@@ -86,7 +85,7 @@ def test_pieces_without_fixed_vectors_are_saved(tmp_path):
 def test_pieces_with_fit_as_keras_compiles():
     keras.utils.set_random_seed(0)
     config = ClassifierConfig(
-        embedding_size=4, units=4, dropout=0.0, word_dropout=0.0, subwords=True
+        4, 4, bidirectional=False, dropout=0.0, word_dropout=0.0, subwords=True
     )
     pieces = np.array([[0, 0], [0, 0], [7, 3], [3, 0], [0, 0], [3, 9]], np.int32)
     model = build_sentiment_model(config, 6, 2, pieces=pieces)
@@ -94,17 +93,3 @@ def test_pieces_with_fit_as_keras_compiles():
     model.compile(keras.optimizers.Adam(0.05), loss)
     losses = model.fit(IDS, np.array([0, 1]), epochs=8, verbose=0).history["loss"]
     assert losses[-1] < 0.5 * losses[0]
-
-
-def test_vectors_of_a_file_stay_alone_or_are_trained_on():
-    for use, trains in (("fixed", False), ("trained", True)):
-        keras.utils.set_random_seed(0)
-        config = ClassifierConfig(embedding_size=2, units=4)
-        model = build_sentiment_model(config, 6, 2, VECTORS, 4, vectors_use=use)
-        embedding = model.get_layer("embedding")
-        assert embedding(IDS).shape == (2, 4, 3)
-        optimizer = keras.optimizers.Adam(0.1)
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(model(IDS, training=True) ** 2)
-        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-        assert np.array_equal(embedding.fixed, VECTORS) != trains

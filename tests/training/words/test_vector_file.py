@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gru_training.errors import DataError
-from gru_training.words.vector_file import read_vectors
+from gru_training.words.vectors import read_vectors
 
 WORDS = ("the", "Paris", "good", "new york", "tickets", "good-bye")
 VECTORS = np.random.default_rng(0).normal(size=(len(WORDS), 12)).astype(np.float32)

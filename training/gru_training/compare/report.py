@@ -13,7 +13,7 @@ from rich.console import Console
 from gru_training.compare.comparison import Comparison, Contender
 from gru_training.compare.diebold_mariano import FEWEST_WINDOWS, MANY_WINDOWS
 from gru_training.compare.estimates import Estimate
-from gru_training.plots.picture import save_figure
+from gru_training.plots import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.runs.report_page import markdown_table, write_report_page
 

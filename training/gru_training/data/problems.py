@@ -157,9 +157,9 @@ def first_names(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def values_shown(values: Mapping[str, float], most: int = 10) -> str:
-    """Write the first names with their values, like `first_names`."""
-    return first_names([f"{name} ({value:g})" for name, value in values.items()], most)
+def values_shown(values: Mapping[str, float]) -> str:
+    """Write the first ten names with their values, like `first_names`."""
+    return first_names([f"{name} ({value:g})" for name, value in values.items()], 10)
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:

@@ -1,15 +1,16 @@
-"""Labelled texts from tables in files."""
+"""Labelled texts from tables in files, and the form in which rows in memory are given."""
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gru_training.data.label_cells import Cells, LabelCells, is_number, label_flags
+from gru_training.data.label_cells import Cells, LabelCells, TargetKind, is_number, label_flags
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
@@ -308,3 +309,21 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown):,} more")
     return f"the columns {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Labelled texts, with parts for validation and test unless these are to be drawn."""
+
+    rows: Sequence[LabelledRow]
+    """Rows to train on, from which missing parts are drawn."""
+    validation: Sequence[LabelledRow] | None = None
+    test: Sequence[LabelledRow] | None = None
+    name: str = "table"
+    """Name in reports and in names of runs."""
+    kind: TargetKind = "class"
+    """Kind of the labels."""
+    notes: Sequence[str] = ()
+    """Notes for a reader on the form of the labels."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Values that describe the table in `config.json` since it has no path; JSON values."""

@@ -297,7 +297,6 @@ class Forecaster(RunEstimator):
         gap: int = 0,
         refit: bool = False,
         warm_start: bool = False,
-        adaptive: bool = False,
     ) -> "pd.DataFrame":
         """Measure errors at several origins through the test part, beside refitted baselines.
 
@@ -312,12 +311,11 @@ class Forecaster(RunEstimator):
             gap: Rows before each fold that no model is fitted on.
             refit: Whether to train the run's model again for each fold, on all rows before it.
             warm_start: Whether `refit` begins with the networks of the fold before.
-            adaptive: Whether to measure intervals, too, that learn from their misses over time.
 
         Returns:
             A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
             `windows`, `mse`, `mae`, `mase`, `rmsse` and `smape`; for the run's model `crps`,
-            too, and the shares of values inside its intervals, `inside-80` and `adaptive-80`.
+            too, and the shares of values inside its intervals, such as `inside-80`.
 
         Raises:
             TrainingError: The data are not those of the run, or a number is out of range.
@@ -328,9 +326,8 @@ class Forecaster(RunEstimator):
         run = self._run()
         with in_python():
             config = BacktestConfig(
-                run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start,
-                adaptive=adaptive,
-            )  # fmt: skip
+                run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start
+            )
             like_run = _tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
         return fold_table(found, run.levels, like_run.plain)

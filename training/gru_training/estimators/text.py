@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_names, texts_of
-from gru_training.data.text_table import TextTable
+from gru_training.data.text_files import TextTable
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
 from gru_training.estimators.settings import Settings, in_python, takes
@@ -426,7 +426,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         Unlike `model.keras` of the run, which reads word ids, it takes strings. It can be saved as
         a `.keras` file and loaded after `import keras_gru`.
         """
-        from gru_training.sentiment.served.text_model import build_text_model
+        from gru_training.sentiment.served.keras_model import build_text_model
 
         return build_text_model(self._run())
 

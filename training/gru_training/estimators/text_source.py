@@ -22,8 +22,7 @@ from gru_training.data.frames import (
     texts_of,
 )
 from gru_training.data.label_cells import ONE_IN_LISTS, LabelCells, TargetKind
-from gru_training.data.text_files import LabelledRow
-from gru_training.data.text_table import TextTable
+from gru_training.data.text_files import LabelledRow, TextTable
 from gru_training.errors import ConfigError, DataError
 from gru_training.sentiment.config import SentimentDataConfig
 

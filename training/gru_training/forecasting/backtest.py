@@ -5,7 +5,7 @@ Forecasting 16.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,8 @@ from gru_training.forecasting.evaluation import (
     measure,
     weighted_mean,
 )
-from gru_training.forecasting.intervals import AdaptiveIntervals, adaptive_coverage, residuals_of
 from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING
-from gru_training.forecasting.preprocessor import Predictor, make_predictor
+from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.sets import Borders
 from gru_training.forecasting.simple import (
@@ -41,7 +40,7 @@ from gru_training.forecasting.simple import (
     ridge_of,
     suits,
 )
-from gru_training.plots.picture import save_figure
+from gru_training.plots import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.runs.report_page import markdown_table
 
@@ -61,8 +60,6 @@ class Fold:
     """Mean pinball loss of the run's model, (Q, H, K)."""
     coverage: dict[float, float]
     """Measured coverage of the run's intervals, by nominal coverage."""
-    adaptive: dict[float, float] = field(default_factory=dict)
-    """Measured coverage of adaptive intervals by nominal coverage, if they were requested."""
 
 
 def measures(
@@ -91,17 +88,12 @@ def measures(
     return found
 
 
-def covered(folds: Sequence[Fold], of_fold: Sequence[Mapping[float, float]]) -> dict[str, float]:
-    """Compute the share of all values inside, by nominal coverage.
-
-    Args:
-        folds: Folds of a backtest.
-        of_fold: The shares of each.
-    """
+def covered(folds: Sequence[Fold]) -> dict[str, float]:
+    """Compute the share of all values of some folds inside, by nominal coverage."""
     counts = [int(next(iter(fold.errors.values())).count.sum()) for fold in folds]
     return {
-        f"{nominal:g}": float(np.average([each[nominal] for each in of_fold], weights=counts))
-        for nominal in of_fold[0]
+        f"{nominal:g}": float(np.average([of.coverage[nominal] for of in folds], weights=counts))
+        for nominal in folds[0].coverage
     }
 
 
@@ -134,7 +126,6 @@ def fold_table(
             row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
             if name == next(iter(fold.errors)):
                 row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
-                row |= {f"adaptive-{100 * k:g}": share for k, share in fold.adaptive.items()}
             rows.append(row)
     table = pd.DataFrame(rows)
     return table.assign(last_time=pd.to_datetime(table["last_time"]))
@@ -172,13 +163,6 @@ def summarise(
         folds: Folds of the backtest, one or more.
         config: Settings of the backtest.
     """
-
-    def coverage(some: Sequence[Fold]) -> dict[str, Any]:
-        found = {"coverage": covered(some, [fold.coverage for fold in some])}
-        if config.adaptive:
-            found["adaptive_coverage"] = covered(some, [fold.adaptive for fold in some])
-        return found
-
     return {
         "run": run.path.resolve().name,
         "series": run.series.name,
@@ -187,13 +171,13 @@ def summarise(
                 "first_time": fold.first_time,
                 "last_time": fold.last_time,
                 "windows": fold.windows,
-                **coverage([fold]),
+                "coverage": covered([fold]),
                 "errors": measures([fold], run.levels, data),
             }
             for fold in folds
         ],
         "all": measures(folds, run.levels, data),
-        **coverage(folds),
+        "coverage": covered(folds),
         "refit": config.refit,
         "warm_start": config.warm_start,
         "gap": config.gap,
@@ -206,12 +190,7 @@ def write_table(summary: Mapping[str, Any]) -> str:
     """Write the backtest as Markdown."""
     metric = summary["metric"]
     names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
-    kinds = [kind for kind in ("coverage", "adaptive_coverage") if kind in summary]
-    insides = [(kind, share) for kind in kinds for share in summary[kind]]
-    titles = [
-        f"{float(share):.0%} {'adaptive' if kind == 'adaptive_coverage' else 'interval'}"
-        for kind, share in insides
-    ]
+    titles = [f"{float(share):.0%} interval" for share in summary["coverage"]]
     lines = [
         f"# Backtest of {summary['run']}",
         "",
@@ -222,10 +201,10 @@ def write_table(summary: Mapping[str, Any]) -> str:
     for number, fold in enumerate(summary["folds"], start=1):
         when = fold["first_time"], fold["last_time"], f"{fold['windows']:,}"
         cells = [_cell(fold["errors"][name][metric]) for name in names]
-        cells += [f"{fold[kind][share]:.1%}" for kind, share in insides]
+        cells += [f"{share:.1%}" for share in fold["coverage"].values()]
         rows.append([str(number), *when, *cells])
     cells = [_cell(summary["all"][name][metric]) for name in names]
-    cells += [f"{summary[kind][share]:.1%}" for kind, share in insides]
+    cells += [f"{share:.1%}" for share in summary["coverage"].values()]
     rows.append(["all", "", "", "", *(f"**{cell}**" for cell in cells)])
     return "\n".join([*lines, *markdown_table(rows, words=3), "", "![folds](backtest.png)"]) + "\n"
 
@@ -334,7 +313,6 @@ def backtest(
         )
     model = run.load_model()
     predict = make_predictor(model, data.preprocessor)
-    adaptive = _adaptive(predict, data, run.levels) if config.adaptive else None
     tried = run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
     name = NETWORK if run.combination is None else str(run.metrics["model"]["name"])
@@ -359,20 +337,9 @@ def backtest(
                     errors,
                     own.pinball,
                     {each.nominal: each.coverage for each in own.intervals},
-                    {} if adaptive is None else adaptive_coverage(adaptive, predict, part),
                 )
             )
     return done
-
-
-def _adaptive(
-    predict: Predictor, data: ForecastingData, levels: Sequence[float]
-) -> AdaptiveIntervals:
-    """Make intervals that begin with the residuals of the validation windows."""
-    windows, middle = data.windows("validation"), len(levels) // 2
-    shares = [levels[-1 - pair] - levels[pair] for pair in range(middle)]
-    residuals = [each for _, each in residuals_of(predict, windows)]
-    return AdaptiveIntervals(shares, np.stack(residuals), windows.origins)
 
 
 def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:

@@ -54,7 +54,7 @@ from gru_training.forecasting.simple import ridge_of
 from gru_training.forecasting.windows import CHUNK, SeriesBatches, WindowBatches, Windows
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit import FitResult, Progress, TrainingBatches
+from gru_training.loop.fit import EpochFollower, FitResult, TrainingBatches
 from gru_training.loop.train import Objective, train
 from gru_training.loop.workers import Workers
 
@@ -171,7 +171,7 @@ def train_plan(
     console: Console,
     workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
 ) -> Trained:
     """Train the networks of a plan, and weigh them against its simple forecasters.
 
@@ -180,7 +180,7 @@ def train_plan(
         console: Console that shows progress.
         workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints; none are kept by default.
-        followers: Observers of steps and epochs, beside the console.
+        followers: Functions called after each epoch, beside the console.
     """
     how = workers, checkpoint, followers
     if not plan.combines:
@@ -273,7 +273,7 @@ def fit_networks(
     console: Console,
     workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
     last_epoch: bool = False,
     initial: keras.Model | None = None,
 ) -> tuple[list[keras.Model], keras.Model, FitResult]:
@@ -285,7 +285,7 @@ def fit_networks(
         console: Console that shows progress.
         workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints.
-        followers: Observers of steps and epochs, beside the console.
+        followers: Functions called after each epoch, beside the console.
         last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Combination whose networks these begin with; one that it does not hold begins with
             weights that are drawn.
@@ -319,7 +319,7 @@ def fit_alone(
     console: Console,
     workers: Workers | None = None,
     checkpoint: MakeCheckpoint | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
     last_epoch: bool = False,
     initial: keras.Model | None = None,
 ) -> tuple[keras.Model, FitResult]:
@@ -330,7 +330,7 @@ def fit_alone(
         console: Console that shows progress.
         workers: Workers that train together; one by default.
         checkpoint: Function that makes the keeper of checkpoints.
-        followers: Observers of steps and epochs, beside the console.
+        followers: Functions called after each epoch, beside the console.
         last_epoch: Whether to keep the last epoch in place of the one that validates best.
         initial: Model of the same settings, with whose weights it begins; drawn by default.
 
@@ -372,7 +372,7 @@ def _train(
     console: Console,
     workers: Workers | None,
     checkpoint: MakeCheckpoint | None,
-    followers: Sequence[Progress],
+    followers: Sequence[EpochFollower],
     last_epoch: bool,
 ) -> FitResult:
     """Minimise the loss of the settings."""

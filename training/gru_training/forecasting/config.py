@@ -38,11 +38,11 @@ float32 rounds. Smaller ones say nothing.
 class ForecasterConfig:
     """Settings of the network: its inputs, its decoder, its loss."""
 
-    architecture: Annotated[
-        Literal["segment", "one_shot", "seq2seq"], OneOf(("segment", "one_shot"))
-    ] = "segment"
+    architecture: Annotated[Literal["segment", "one_shot"], OneOf(("segment", "one_shot"))] = (
+        "segment"
+    )
     """segment: GRU over segments, output segments in parallel (SegRNN); one_shot: GRU over the
-    steps, then all horizons at once; seq2seq: a second GRU that is fed its own forecasts."""
+    steps, then all horizons at once."""
     units: Annotated[int, Integers(32, 256, 32)] = 128
     """Size of the GRU's state."""
     layers: int = 1
@@ -468,9 +468,6 @@ class BacktestConfig:
     metric: Metric = "mse"
     """Metric of the table and the picture; backtest.json has all of them. The CRPS exists for the
     run's model alone."""
-    adaptive: bool = False
-    """Also measure intervals that learn from their misses as time goes on (adaptive conformal
-    inference, Gibbs and Candès 2021)."""
     step: int = 1
     """Forecast from every n-th time of a fold only."""
     debug: bool = False

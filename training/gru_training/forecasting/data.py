@@ -195,15 +195,6 @@ class ForecastingData:
         )
 
 
-def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
-    """Read a series, split it by time and scale it by its training rows.
-
-    Raises:
-        DataError: The series cannot be used; says why.
-    """
-    return prepare(read_series(config), config)
-
-
 def read_series(config: SeriesConfig) -> Series:
     """Read the series that the settings name.
 

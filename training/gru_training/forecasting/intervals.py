@@ -1,21 +1,14 @@
-"""Intervals around forecasts: split-conformal calibration, and intervals that adapt to misses.
+"""Intervals around forecasts: split-conformal calibration.
 
 Vovk et al. 2005 for a point forecast; Romano et al. 2019, "Conformalized Quantile Regression"
 (arXiv:1905.03222), theorem 2, for forecasts of quantiles: each level is shifted by the residual of
 a finite-sample rank. On rows that are exchangeable with the calibration rows, an interval covers at
 least its nominal share. Windows of a series overlap and drift, so this is no guarantee for a
 forecast, and the coverage has to be measured.
-
-In a backtest, intervals may adapt to their misses: Gibbs and Candès (2021), "Adaptive Conformal
-Inference Under Distribution Shift" (arXiv:2106.00170), for each step ahead separately. An interval
-consists of quantiles of the last residuals known at the time of the forecast; their levels move
-outwards after more misses than nominal, and inwards after fewer. In the long run the share of
-misses is the nominal one whatever the series does, over time and for all columns together, not at
-each moment.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +16,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from gru_serving.preprocessing.series import MEDIAN, Intervals, calibrated
-from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.series_check import least_windows
-from gru_training.forecasting.windows import CHUNK, Windows
 
 LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 """Levels of the served quantiles: bounds of the 95 % and 80 % intervals, and the forecast."""
@@ -203,101 +194,3 @@ def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) 
             f"forecasts must have the shape {(*targets.shape, 1)} or "
             f"{(*targets.shape, len(levels))}, got {forecasts.shape}"
         )
-
-
-_MEMORY = 250
-"""Number of residuals of a step from which a bound is computed."""
-_RATE = 0.02
-"""Change of the targeted share of misses after a window: γ of the paper."""
-_MIN_TAIL = 1e-4
-
-
-class AdaptiveIntervals:
-    """Intervals around the forecasts of consecutive windows.
-
-    Args:
-        shares: Shares of the values that the P intervals are to hold.
-        residuals: (N, H, K), truth minus forecast of windows before; NaN where a value is missing.
-        origins: (N,) rows of their first steps, ascending.
-    """
-
-    def __init__(self, shares: Sequence[float], residuals: np.ndarray, origins: np.ndarray):
-        self.shares = tuple(round(share, 9) for share in shares)
-        self._promised = 1 - np.array(shares)[:, np.newaxis]  # (P, 1)
-        self._aimed = np.repeat(self._promised, residuals.shape[1], axis=1)  # (P, H)
-        self._residuals, self._origins = list(residuals), list(origins)
-        self._issued: dict[int, np.ndarray] = {}
-        self._settled = np.full(residuals.shape[1], len(residuals))
-
-    def offsets(self, origin: int) -> np.ndarray:
-        """Compute the offsets of a forecast from what is known before the row `origin`.
-
-        Args:
-            origin: Row of the first step that is forecast, later than that of the last window.
-
-        Returns:
-            (2, P, H, K): of the lower and the upper bounds.
-        """
-        steps = np.arange(self._aimed.shape[1])
-        known = np.searchsorted(self._origins, origin - steps)  # (H,) windows whose step is over
-        self._learn(known)
-        places = known - _MEMORY + np.arange(_MEMORY)[:, np.newaxis]  # (M, H)
-        first = max(0, int(places.min()))
-        recent = np.stack(self._residuals[first : int(known.max())])
-        kept = recent[np.maximum(places - first, 0), steps]  # (M, H, K)
-        kept = np.sort(np.where(places[..., np.newaxis] >= 0, kept, np.nan), axis=0)
-        counts = np.isfinite(kept).sum(axis=0)  # (H, K)
-        upper = np.clip(1 - self._aimed / 2, 0.5, 1 - _MIN_TAIL)[..., np.newaxis]
-        rank = np.clip(np.ceil(np.round(upper * (counts + 1), 9)), 1, np.maximum(counts, 1))
-        high = rank.astype(int) - 1  # (P, H, K)
-        low = np.maximum(counts, 1) - 1 - high
-        found = np.stack([np.take_along_axis(kept, each, axis=0) for each in (low, high)])
-        self._issued[origin] = found
-        return found
-
-    def observe(self, origin: int, residuals: np.ndarray) -> None:
-        """Add the residuals (H, K) of a window; each counts once its step is over."""
-        self._origins.append(origin)
-        self._residuals.append(residuals)
-
-    def _learn(self, known: np.ndarray) -> None:
-        """Move the levels by the misses of the windows whose steps have ended."""
-        for step, count in enumerate(known):
-            for place in range(self._settled[step], count):
-                issued = self._issued[self._origins[place]][:, :, step]  # (2, P, K)
-                truth = self._residuals[place][step]
-                seen = np.isfinite(truth)
-                if seen.any():
-                    outside = (truth < issued[0]) | (truth > issued[1])  # (P, K)
-                    missed = outside[:, seen].mean(axis=1)
-                    self._aimed[:, step] += _RATE * (self._promised[:, 0] - missed)
-            self._settled[step] = max(self._settled[step], count)
-
-
-def residuals_of(predict: Predictor, windows: Windows) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the first row of each window, and truth minus forecast (H, K), standardised."""
-    for rows in windows.chunks(CHUNK):
-        answers = predict(windows.histories(rows))
-        residuals = windows.futures(rows) - answers[..., answers.shape[-1] // 2]
-        yield from zip(windows.origins[rows].tolist(), residuals, strict=True)
-
-
-def adaptive_coverage(
-    intervals: AdaptiveIntervals, predict: Predictor, windows: Windows
-) -> dict[float, float]:
-    """Measure the share of the values of some windows inside the intervals, by nominal coverage.
-
-    Args:
-        intervals: Intervals that know the windows before; these are added to them.
-        predict: Forecasts.
-        windows: Windows in the order of time.
-    """
-    inside, count = np.zeros(len(intervals.shares)), 0
-    for origin, residuals in residuals_of(predict, windows):
-        low, high = intervals.offsets(origin)
-        inside += ((low <= residuals) & (residuals <= high)).sum(axis=(1, 2))
-        count += int(np.isfinite(residuals).sum())
-        intervals.observe(origin, residuals)
-    return {
-        share: float(of / max(1, count)) for share, of in zip(intervals.shares, inside, strict=True)
-    }

@@ -20,7 +20,7 @@ import tensorflow as tf
 from keras import ops
 
 from gru_training.forecasting.config import ForecasterConfig, ForecastShape
-from gru_training.forecasting.layers import FeedbackGRU, SegmentGRU, TensorSum, WindowNormalisation
+from gru_training.forecasting.layers import SegmentGRU, TensorSum, WindowNormalisation
 from keras_gru import GRU, functional
 
 __all__ = ["ForecastShape", "ForecasterConfig", "build_forecaster", "initialise_linear"]
@@ -69,9 +69,10 @@ def build_forecaster(
         ValueError: The levels are no ascending probabilities with .5 among them.
     """
     config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
-    point, outputs = 0, 1
+    outputs = 1
     if config.loss == "quantile":
-        point, outputs = _median(levels), len(levels)
+        _require_levels(levels)
+        outputs = len(levels)
     history = keras.Input((shape.lookback, shape.channels), dtype="float32", name="history")
     normalised, level, spread = WindowNormalisation(config.normalisation, name="normalisation")(
         history
@@ -84,13 +85,11 @@ def build_forecaster(
         rows = ops.reshape(
             ops.transpose(_columns(normalised, shape.targets), (0, 2, 1)), (-1, shape.lookback, 1)
         )
-        per_row = _network(  # (B·K, H, 1, Q)
-            config, shape, rows, 1, outputs, point, residual, channels
-        )
+        per_row = _network(config, shape, rows, 1, outputs, residual, channels)  # (B·K, H, 1, Q)
         answers = ops.reshape(per_row, (-1, K, shape.horizon, outputs))
         answers = ops.transpose(answers, (0, 2, 1, 3))
     else:
-        answers = _network(config, shape, normalised, K, outputs, point, residual, channels)
+        answers = _network(config, shape, normalised, K, outputs, residual, channels)
     answers *= ops.expand_dims(_columns(spread, shape.targets), -1)
     if config.linear_skip:
         last = _columns(history[:, -1:], shape.targets)  # (B, 1, K)
@@ -104,38 +103,29 @@ def build_forecaster(
     return keras.Model(history, answers, name=name or f"{config.architecture}_forecaster")
 
 
-def initialise_linear(
-    model: keras.Model, coefficients: np.ndarray, intercept: np.ndarray | None = None
-) -> None:
+def initialise_linear(model: keras.Model, coefficients: np.ndarray) -> None:
     """Set the linear skip, for instance to the solution of the ridge baseline.
 
     Args:
         model: Model that was built with `linear_skip`.
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
-        intercept: (H,), zeros by default.
 
     Raises:
-        ValueError: A shape does not fit, or the model has no linear skip.
+        ValueError: The shape does not fit, or the model has no linear skip.
     """
     layer = model.get_layer("linear")
     kernel, bias = layer.get_weights()
-    intercept = np.zeros_like(bias) if intercept is None else intercept
-    for name, value, wanted in (
-        ("coefficients", coefficients, kernel.shape),
-        ("intercept", intercept, bias.shape),
-    ):
-        if np.shape(value) != wanted:
-            raise ValueError(f"{name} must have shape {wanted}, got {np.shape(value)}")
-    layer.set_weights([coefficients, intercept])
+    if coefficients.shape != kernel.shape:
+        raise ValueError(f"coefficients must have shape {kernel.shape}, got {coefficients.shape}")
+    layer.set_weights([coefficients, np.zeros_like(bias)])
 
 
-def _median(levels: Sequence[float]) -> int:
+def _require_levels(levels: Sequence[float]) -> None:
     ascending = all(low < high for low, high in itertools.pairwise(levels))
     if not ascending or MEDIAN not in levels or not 0 < levels[0] <= levels[-1] < 1:
         raise ValueError(
             f"levels must ascend, lie between 0 and 1 and contain {MEDIAN}, got {tuple(levels)}"
         )
-    return list(levels).index(MEDIAN)
 
 
 def _columns(x: Any, targets: tuple[int, ...]) -> Any:
@@ -151,7 +141,6 @@ def _network(
     x: Any,
     values: int,
     outputs: int,
-    point: int,
     residual: bool,
     channels: Channels,
 ) -> Any:
@@ -159,8 +148,7 @@ def _network(
     config = replace(config, linear_skip=config.linear_skip or residual)  # for the last layer
     if config.architecture == "segment":
         return _segment(config, shape, x, values, outputs, channels)
-    build = {"one_shot": _one_shot, "seq2seq": _seq2seq}
-    return build[config.architecture](config, shape, x, values, outputs, point)
+    return _one_shot(config, shape, x, values, outputs)
 
 
 def _segment(
@@ -191,30 +179,11 @@ def _segment(
 
 
 def _one_shot(
-    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
+    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int
 ) -> Any:
     state = GRU(config.units, name="gru")(_lower_layers(config, x))
     answers = _head(config, shape.horizon * values * outputs)(_dropout(config)(state))
     return ops.reshape(answers, (-1, shape.horizon, values, outputs))
-
-
-def _seq2seq(
-    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
-) -> Any:
-    state = GRU(config.units, name="gru")(_lower_layers(config, x))
-    # Features are relative to the level, as the forecasts are; with differences x is not.
-    last = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
-    first = ops.zeros_like(last) if config.normalisation == "difference" else last
-    return FeedbackGRU(
-        config.units,
-        shape.horizon,
-        values,
-        outputs,
-        point,
-        config.dropout,
-        zero_head=config.linear_skip,
-        name="decoder",
-    )(state, first)
 
 
 def _lower_layers(config: ForecasterConfig, x: Any) -> Any:

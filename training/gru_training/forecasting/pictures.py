@@ -21,7 +21,7 @@ from gru_training.forecasting.linear import LAST_VALUE, SEASONAL_NAIVE
 from gru_training.forecasting.preprocessor import Predictor
 from gru_training.forecasting.simple import BaselineResult
 from gru_training.forecasting.windows import Windows
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training.plots import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
 _OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")

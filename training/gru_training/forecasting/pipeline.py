@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from gru_serving.preprocessing.series import MEDIAN
+from gru_training import plots
 from gru_training.config import to_dict
 from gru_training.criterion import PARTS as JUDGED_PARTS
 from gru_training.criterion import Judged, judged
@@ -67,10 +68,9 @@ from gru_training.forecasting.run import (
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.simple import Baselines, fit_baselines
 from gru_training.forecasting.warm_start import initial_weights
-from gru_training.loop.fit import Progress
-from gru_training.loop.progress import EpochFollower
+from gru_training.loop.checkpoint import EpochRecord
+from gru_training.loop.fit import EpochFollower
 from gru_training.loop.workers import Workers, join_workers
-from gru_training.plots import learning_curves
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked_training import Tracked
 from gru_training.tracking.tracker import TrackedData
@@ -164,8 +164,11 @@ def try_settings(
         TrainingError: These settings cannot be used.
     """
     plan = make_plan(series, InitialWeights(config))
-    follower = EpochFollower(measure, after_epoch)
-    trained = train_plan(plan, Console(quiet=True), followers=(follower,))
+
+    def follow(record: EpochRecord) -> None:
+        after_epoch(record.epoch, record.validation[measure])
+
+    trained = train_plan(plan, Console(quiet=True), followers=(follow,))
     errors = validation_errors(plan, trained.model)
     losses = np.abs(errors) if measure == "mae" else np.square(errors)
     parts = min(JUDGED_PARTS, int(independent_windows(plan.data)))  # neighbours overlap
@@ -212,7 +215,7 @@ def _trained(
     console: Console,
     workers: Workers,
     checkpoint: MakeCheckpoint | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
 ) -> tuple[Trained, keras.Model | None]:
     """Train the model to measure, and the one to deliver if it is another."""
     workers.require_same(plan.config, plan.data.digest)
@@ -341,7 +344,7 @@ def _write(
 
     def report() -> None:
         folder, curves = writer.path, ("loss", "mse")
-        learning_curves.draw_curves(result.epochs, result.best_epoch, curves, folder / "curves.png")
+        plots.draw_curves(result.epochs, result.best_epoch, curves, folder / "curves.png")
         draw_all(data, measured.predict, offsets, levels, measured.test, floors, folder)
         series, columns = data.series, shown_columns(measured.test)
         parts = kept, series.columns, series.calendar, series.frequency, offsets, levels

@@ -132,12 +132,6 @@ class LanguageTrainingConfig(TrainingConfig):
     schedule: Literal["constant", "cosine", "decay"] = "cosine"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
     multiply it by 0.8 after every epoch from the fourth."""
-    weight_decay: float = 0.0
-    """Share of the GRUs' and the projection's weights taken off in each step, times the learning
-    rate."""
-    average: float = 0.0
-    """Deliver the moving average of the weights, of which each step keeps this share, such as
-    0.999; 0 delivers the weights themselves."""
     sampled: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """While training, compare each next word with so many drawn ones in place of all; 0 compares
     with all. Default: 1024 with more than 10,000 words, else 0."""
@@ -147,23 +141,8 @@ class LanguageTrainingConfig(TrainingConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_at_least("--steps", self.steps, 1)
-        require_rate("--weight-decay", self.weight_decay)
-        require_rate("--average", self.average)
         if self.sampled is not None:
             require_at_least("--sampled", self.sampled, 0)
-
-
-@dataclass(frozen=True)
-class LanguageRunConfig(RunConfig):
-    """The place of the results."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.track_histograms:
-            raise ConfigError(
-                "--track-histograms is for sentiment and forecasting: the gates of a language "
-                "model are in its report"
-            )
 
 
 @dataclass(frozen=True)
@@ -184,7 +163,7 @@ class LanguageConfig:
     """The network: embedding, stacked GRUs, projection, softmax that shares the embedding."""
     training: LanguageTrainingConfig = field(default_factory=LanguageTrainingConfig)
     """The search for the weights: Adam, clipped gradients, early stopping."""
-    run: LanguageRunConfig = field(default_factory=LanguageRunConfig)
+    run: RunConfig = field(default_factory=RunConfig)
     """Where the result goes."""
 
 

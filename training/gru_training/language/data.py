@@ -9,7 +9,7 @@ import numpy as np
 
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.digest import data_digest
-from gru_training.data.known_sets.imdb import imdb_test, imdb_unlabelled
+from gru_training.data.known_sets import imdb_test, imdb_unlabelled
 from gru_training.data.problems import DataProblemsError, counted
 from gru_training.data.text_files import find_column
 from gru_training.errors import DataError, ForeignDataError

@@ -3,22 +3,19 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
 
 from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.language.config import LanguageConfig
 from gru_training.language.data import LanguageData
 from gru_training.language.kneser_ney import KneserNey
-from gru_training.language.model import LanguageModel, target_log_probabilities
+from gru_training.language.model import LanguageModel
 from gru_training.language.reading import END_ID, ReadDocuments, TokenPart, joined
 from gru_training.language.training import Evaluation, TrainedModel
-from gru_training.plots.learning_curves import draw_curves
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training.plots import draw_curves
 from gru_training.runs.report_page import markdown_table
 from gru_training.runs.writer import TrainingRunWriter
 
@@ -77,64 +74,6 @@ def _with_ends(rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [np.concatenate([row, end]) for row in rows]
 
 
-_UNITS_SHOWN = 16
-_BAR = "#0b63b5"
-
-
-def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[int]:
-    """Draw the state of the units that vary most over a text.
-
-    Args:
-        tokens: Tokens of the text, T of them.
-        states: States of all units after each token, (T, U).
-        path: The PNG file.
-
-    Returns:
-        The numbers of the units, from top to bottom.
-    """
-    chosen = np.argsort(-states.std(axis=0), kind="stable")[:_UNITS_SHOWN]
-    figure = Figure(figsize=(12, 4), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(
-        states[:, chosen].T, aspect="auto", cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest"
-    )
-    axes.set_yticks(range(len(chosen)), [f"unit {unit}" for unit in chosen], fontsize=7)
-    _name_tokens(axes, tokens)
-    figure.colorbar(image, ax=axes, label="state", pad=0.01)
-    save_figure(figure, path)
-    return [int(unit) for unit in chosen]
-
-
-def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:
-    """Draw the cost of each token of a text, given those before it.
-
-    Args:
-        tokens: Tokens of the text, T of them.
-        bits: Bits of each token, (T,).
-        path: The PNG file.
-    """
-    figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    axes.bar(range(len(tokens)), bits, width=0.9, color=_BAR)
-    axes.axhline(bits.mean(), color="#c0392b", linewidth=0.8, linestyle=":",
-                 label=f"mean {bits.mean():.2f} bits")  # fmt: skip
-    axes.set_ylabel("surprise, bits")
-    axes.set_xlim(-0.5, len(tokens) - 0.5)
-    axes.legend(fontsize="small")
-    _name_tokens(axes, tokens)
-    save_figure(figure, path)
-
-
-def _name_tokens(axes: "object", tokens: Sequence[str]) -> None:
-    single = max(map(len, tokens)) == 1
-    axes.set_xticks(  # type: ignore[attr-defined]
-        range(len(tokens)),
-        [plain_label(token) for token in tokens],
-        rotation=0 if single else 90,
-        fontsize=6 if single else 7,
-    )
-
-
 TEMPERATURES = (0.5, 0.8, 1.0)
 """Temperature; below 1 the likelier tokens are drawn more often."""
 
@@ -175,34 +114,8 @@ def sampled_rows(
     return rows
 
 
-class Trace(NamedTuple):
-    """A document of T tokens, with states and costs."""
-
-    states: np.ndarray
-    """State of the last layer after each token, (T, U)."""
-    bits: np.ndarray
-    """Cost of each token given those before it, in bits, (T,)."""
-
-
-def trace_of(model: LanguageModel, ids: np.ndarray) -> Trace:
-    """Read a document.
-
-    Args:
-        model: Model that reads.
-        ids: (T,) token ids, without the end.
-    """
-    inputs = tf.constant(np.concatenate([[END_ID], ids])[np.newaxis], tf.int32)
-    x = model.embedding(inputs)
-    for gru in model.grus:
-        x, _ = gru(x)
-    features = model.projection(x)[0, :-1]
-    nats = -target_log_probabilities(model, features, tf.constant(ids, tf.int32))
-    return Trace(x[0, 1:].numpy(), nats.numpy() / np.log(2))
-
-
 _SAMPLE = {"words": 60, "characters": 240}
-_TOKENS_SHOWN = {"words": 48, "characters": 120}
-"""Number of tokens in a sample, and in the pictures."""
+"""Number of tokens in a sample."""
 _FENCE = "~~~"
 _MOST_TEXTS = 200
 _MOST_LETTERS = 2000
@@ -258,19 +171,7 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
     texts = [text[:_MOST_LETTERS] for text in found.data.test[:_MOST_TEXTS]]
     writer.write_json(TEXTS, texts)
     draw_curves(result.epochs, result.best_epoch, ("loss", "bits"), writer.path / "curves.png")
-    units = _draw_text(writer, found)
-    writer.write_text("report.md", _markdown(found, metrics, units))
-
-
-def _draw_text(writer: TrainingRunWriter, found: Reported) -> list[int]:
-    """Draw the pictures for the longest of the first test documents; returns the units shown."""
-    row = max(found.read.test.rows[:_MOST_TEXTS], key=len)[: _TOKENS_SHOWN[found.read.unit]]
-    if not len(row):
-        return []
-    tokens = [found.read.vocabulary.tokens[number] for number in row]
-    trace = trace_of(found.trained.model, np.asarray(row))
-    draw_surprise(tokens, trace.bits, writer.path / "surprise.png")
-    return draw_units(tokens, trace.states, writer.path / "units.png")
+    writer.write_text("report.md", _markdown(found, metrics))
 
 
 def _tokens_per_second(found: Reported) -> float:
@@ -279,7 +180,7 @@ def _tokens_per_second(found: Reported) -> float:
     return round(found.read.train.tokens / max(seconds, 1e-9), 1)
 
 
-def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> str:
+def _markdown(found: Reported, metrics: Mapping[str, Any]) -> str:
     unit = found.read.unit
     lines = [f"# Language model of {found.data.name}, by {unit}", "", _in_short(metrics), ""]
     lines += _table(metrics)
@@ -294,19 +195,6 @@ def _markdown(found: Reported, metrics: Mapping[str, Any], units: list[int]) -> 
     for temperature, row in zip(TEMPERATURES, samples, strict=True):
         text = joined((tokens[number] for number in row), unit)
         lines += [f"Temperature {temperature}:", "", _FENCE, text, _FENCE, ""]
-    if units:
-        lines += [
-            "## Along a test document",
-            "",
-            f"What each of its first {unit} costs, given those before it.",
-            "",
-            "![surprise](surprise.png)",
-            "",
-            f"The state of the {len(units)} units of the last layer that move most.",
-            "",
-            "![units](units.png)",
-            "",
-        ]
     return "\n".join(lines)
 
 

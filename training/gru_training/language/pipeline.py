@@ -15,7 +15,7 @@ from gru_training.language.evaluation import Reported, baseline_figures, write_r
 from gru_training.language.reading import ReadDocuments, read_tokens
 from gru_training.language.run import LanguageRun
 from gru_training.language.training import METRIC_SHOWN, train_model
-from gru_training.loop.progress import EpochFollower
+from gru_training.loop.checkpoint import EpochRecord
 from gru_training.loop.workers import Workers, join_workers
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
 from gru_training.tracking.tracked_training import Tracked
@@ -124,6 +124,9 @@ def try_settings(
     """
     keras.utils.set_random_seed(config.training.seed)
     read = read_tokens(data, config.data)
-    follower = EpochFollower(METRIC_SHOWN, after_epoch)
-    _, result, _ = train_model(read, config, Console(quiet=True), followers=(follower,))
+
+    def follow(record: EpochRecord) -> None:
+        after_epoch(record.epoch, record.validation[METRIC_SHOWN])
+
+    _, result, _ = train_model(read, config, Console(quiet=True), followers=(follow,))
     return Judged(result.epochs[result.best_epoch - 1].validation[METRIC_SHOWN])

@@ -6,8 +6,6 @@ Besides what every run holds (`gru_training.runs.directory`):
 vocabulary.txt             one token per line; the line number from 0 is the id. 2 is the end
 held_out_texts.json        the first test documents, each cut behind 2,000 characters
 curves.png                 loss and bits per token over the epochs
-surprise.png               what each token of a test document costs, given those before it
-units.png                  the state of some units along that document
 =========================  ====================================================================
 """
 

@@ -33,7 +33,7 @@ class LanguageTask(Task, Searchable, Scorable):
         "document", "unit", "max_vocabulary", "min_count", "validation_fraction",
         "test_fraction", "split_seed", "embedding_size", "units", "layers", "dropout",
         "epochs", "patience", "batch_size", "learning_rate", "schedule", "seed", "steps",
-        "weight_decay", "average", "runs_dir", "name", "debug", "track",
+        "runs_dir", "name", "debug", "track",
     )  # fmt: skip
     scored_columns: ClassVar = {"text": TEXT_COLUMNS}
 

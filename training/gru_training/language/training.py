@@ -20,43 +20,10 @@ from gru_training.language.model import (
 )
 from gru_training.language.reading import ReadDocuments
 from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit import FitResult, Progress, evaluate, fit, summed
+from gru_training.loop.fit import EpochFollower, FitResult, evaluate, fit, summed
 from gru_training.loop.optimizers import SparseAdam, learning_rate_schedule
-from gru_training.loop.progress import ProgressGroup, TrainingProgress
+from gru_training.loop.progress import TrainingProgress
 from gru_training.loop.workers import Workers
-
-_AVERAGING_STEPS = 8
-"""Number of steps between two updates, since a large table takes long to read."""
-
-
-class MovingAverage:
-    """A second model whose weights are moving averages of the first model's.
-
-    Args:
-        model: Model that is trained.
-        follower: A model of the same sizes; gets the averages.
-        kept: Share of the average that is kept at each step; at the beginning less, so that the
-            initial weights are soon forgotten.
-    """
-
-    def __init__(self, model: LanguageModel, follower: LanguageModel, kept: float):
-        self.model, self.follower, self._kept = model, follower, kept
-        follower.set_weights(model.get_weights())
-
-    def follow(self, step: Any) -> None:
-        """Update the averages after the step of this number, from 1; inside a graph."""
-
-        def move() -> Any:
-            number = tf.cast(tf.convert_to_tensor(step), tf.float32)
-            kept = tf.minimum(self._kept, (1 + number) / (10 + number)) ** _AVERAGING_STEPS
-            for own, average in zip(
-                self.model.trainable_variables, self.follower.trainable_variables, strict=True
-            ):
-                average.value.assign_sub((1 - kept) * (average.value - own.value))
-            return tf.constant(True)
-
-        tf.cond(tf.equal(step % _AVERAGING_STEPS, 0), move, lambda: tf.constant(False))
-
 
 Step = Callable[[Chunk, Any], Mapping[str, Any]]
 
@@ -77,7 +44,6 @@ def make_train_step(
     clip_norm: float,
     samples: int,
     seed: int,
-    average: MovingAverage | None = None,
     workers: Workers | None = None,
 ) -> Step:
     """Make the function of one gradient step on the mean loss of a chunk, as a graph.
@@ -89,7 +55,6 @@ def make_train_step(
         clip_norm: The gradients' global norm is scaled down to this.
         samples: Tokens that each target is compared with; 0 for all.
         seed: Seed of the drawn tokens, which depend on it and on the number of the step.
-        average: Moving average that follows the weights; none by default.
         workers: Workers among which the rows are divided; one by default.
 
     Returns:
@@ -121,8 +86,6 @@ def make_train_step(
         )
         gradients, _ = tf.clip_by_global_norm(list(map(summed, gradients)), clip_norm)
         optimizer.apply(gradients)
-        if average is not None:
-            average.follow(optimizer.iterations)
         _carry(workers, carried, after)
         return cast(Mapping[str, Any], sums)
 
@@ -221,7 +184,7 @@ def train_model(
     *,
     workers: Workers | None = None,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
 ) -> TrainedModel:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -232,8 +195,7 @@ def train_model(
         workers: Workers that train together; one by default. None needs the others afterwards.
         checkpoint: Function that makes the checkpoint of these variables; none is written by
             default.
-        followers: Objects told of steps and epochs, beside the console; may end the training by an
-            error.
+        followers: Functions called after each epoch, beside the console.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -245,11 +207,8 @@ def train_model(
     batches = DocumentChunks(read.train.rows, settings.batch_size, settings.steps, settings.seed)
     samples = sample_count(config, size)
     model = build_language_model(config.model, size)
-    delivered, average = model, None
-    if settings.average:
-        delivered = build_language_model(config.model, size)
-        average = MovingAverage(model, delivered, settings.average)
-    optimizer = make_optimizer(config, len(batches))
+    # Moves only the rows of the table that a chunk uses, if these are few.
+    optimizer = SparseAdam(learning_rate_schedule(settings, len(batches)))
     carried = carried_states(model, settings.batch_size)
     train_step = make_train_step(
         model,
@@ -258,17 +217,16 @@ def train_model(
         clip_norm=settings.clip_norm,
         samples=samples,
         seed=settings.seed,
-        average=average,
         workers=workers,
     )
-    measure = Evaluation(delivered, settings.batch_size, settings.steps, workers)
+    measure = Evaluation(model, settings.batch_size, settings.steps, workers)
     validation = measure.batches(read.validation.rows)
     variables = [*model.variables, *optimizer.variables, *carried]
-    if delivered is not model:
-        variables += delivered.variables
-    with TrainingProgress(console, settings.epochs, len(batches), METRIC_SHOWN, ".4f") as progress:
+    with TrainingProgress(
+        console, settings.epochs, len(batches), METRIC_SHOWN, ".4f", followers
+    ) as progress:
         result = fit(
-            delivered,
+            model,
             train_step,
             measure.step,
             batches,
@@ -277,29 +235,13 @@ def train_model(
             patience=settings.patience,
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
-            progress=ProgressGroup((progress, *followers)),
+            progress=progress,
             checkpoint=checkpoint(variables) if checkpoint else None,
             workers=workers,
             variables=variables,
         )
     workers.finish()
-    return TrainedModel(delivered, result, samples)
-
-
-def make_optimizer(config: LanguageConfig, steps: int) -> SparseAdam:
-    """Make an Adam that moves only the rows of the table used by a chunk, if these are few.
-
-    Args:
-        config: Settings of the training.
-        steps: Number of steps of an epoch.
-    """
-    settings = config.training
-    optimizer = SparseAdam(
-        learning_rate_schedule(settings, steps), weight_decay=settings.weight_decay or None
-    )
-    if settings.weight_decay:
-        optimizer.exclude_from_weight_decay(var_names=["embedding", "bias"])
-    return optimizer
+    return TrainedModel(model, result, samples)
 
 
 class Evaluation:

@@ -62,8 +62,6 @@ class LengthBucketedBatches:
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
         seed: Seed of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.
-        shares: (N,), how often each row is drawn, relative to the others; an epoch then has as many
-            rows, drawn with replacement. By default it has every row once.
         drawn: Rows of which an epoch reads only some; none by default.
     """
 
@@ -74,12 +72,11 @@ class LengthBucketedBatches:
         batch_size: int,
         seed: int = 0,
         pool: int = 50,
-        shares: np.ndarray | None = None,
         drawn: Drawn = ALL_ROWS,
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool
-        self._shares, self._drawn = shares, drawn
+        self._drawn = drawn
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
@@ -94,12 +91,7 @@ class LengthBucketedBatches:
     def epoch(self, number: int) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        rows = self._drawn.drawn(len(self._rows), rng)
-        if self._shares is None:
-            order = rng.permutation(rows)
-        else:
-            shares = self._shares[rows]
-            order = rng.choice(rows, len(rows), p=shares / shares.sum())
+        order = rng.permutation(self._drawn.drawn(len(self._rows), rng))
         size = self._batch_size * self._pool
         batches: list[np.ndarray] = []
         for start in range(0, len(order), size):

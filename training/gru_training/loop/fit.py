@@ -88,8 +88,12 @@ class TrainingBatches(Protocol):
         """Yield all rows once, in an order that depends on the epoch."""
 
 
+EpochFollower = Callable[[EpochRecord], None]
+"""A function called after each epoch; may end the training by an error."""
+
+
 class Progress(Protocol):
-    """A follower of a training, called after each step and epoch."""
+    """The display of a training, called after each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
         """Receive a finished step and the mean loss of the epoch so far."""
@@ -205,7 +209,7 @@ def fit(
         patience: Epochs without a better score before stopping.
         score: Score of an epoch's validation means; higher is better.
         learning_rate: The current learning rate, for the record.
-        progress: Followers of each step and epoch, including epochs before a resumption.
+        progress: Display of each step and epoch, including epochs before a resumption.
         checkpoint: Checkpoint, written after each epoch and now and then within it; none by
             default.
         measures: Measures of all validation rows, as for `evaluate`.

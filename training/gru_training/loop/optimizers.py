@@ -18,34 +18,30 @@ def learning_rate_schedule(settings: TrainingConfig, steps: int) -> Any:
     return EpochDecay(rate, steps)
 
 
+_CONSTANT_EPOCHS, _SHARE_KEPT = 4, 0.8
+
+
 @keras.saving.register_keras_serializable(package="gru_training")
 class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate that is constant in the first epochs, then multiplied by a factor per epoch.
+    """A learning rate that is constant in the first four epochs, then multiplied by 0.8 per epoch.
 
     Args:
         rate: Learning rate of the first epochs.
         steps: Training steps per epoch.
-        constant: Epochs at the full rate.
-        share: Share of the epoch before.
     """
 
-    def __init__(self, rate: float, steps: int, constant: int = 4, share: float = 0.8):
-        self.rate, self.steps, self.constant, self.share = rate, steps, constant, share
+    def __init__(self, rate: float, steps: int):
+        self.rate, self.steps = rate, steps
 
     def __call__(self, step: Any) -> tf.Tensor:
         """Return the learning rate of a step, counted from 0."""
         epoch = tf.cast(step, tf.int64) // self.steps
-        fallen = tf.cast(tf.maximum(epoch - self.constant + 1, 0), tf.float32)
-        return self.rate * tf.pow(self.share, fallen)
+        fallen = tf.cast(tf.maximum(epoch - _CONSTANT_EPOCHS + 1, 0), tf.float32)
+        return self.rate * tf.pow(_SHARE_KEPT, fallen)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {
-            "rate": self.rate,
-            "steps": self.steps,
-            "constant": self.constant,
-            "share": self.share,
-        }
+        return {"rate": self.rate, "steps": self.steps}
 
 
 class SparseAdam(keras.optimizers.Adam):

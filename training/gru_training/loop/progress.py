@@ -1,31 +1,12 @@
 """The progress display of a training: a bar with loss and remaining time, and a line per epoch."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import EpochRecord
-from gru_training.loop.fit import PerRowFunction
-from gru_training.loop.fit import Progress as FitProgress
-
-if TYPE_CHECKING:
-    import keras
-
-
-@runtime_checkable
-class ModelFollower(FitProgress, Protocol):
-    """A follower of a training that also reads the model."""
-
-    def watch(
-        self,
-        model: "keras.Model",
-        loss: PerRowFunction,
-        batches: Callable[[], Iterable[Batch]],
-    ) -> None:
-        """Receive, before the first step, the model, its loss, and the validation batches."""
+from gru_training.loop.fit import EpochFollower
 
 
 class TrainingProgress:
@@ -37,6 +18,7 @@ class TrainingProgress:
         steps: Steps per epoch.
         metric: The validation mean to show beside the loss.
         style: Format of the metric, as in format().
+        followers: Functions called after each epoch, behind the line about it.
     """
 
     def __init__(
@@ -46,8 +28,10 @@ class TrainingProgress:
         steps: int,
         metric: str = "accuracy",
         style: str = ".1%",
+        followers: Sequence[EpochFollower] = (),
     ):
         self._console, self._epochs, self._steps = console, epochs, steps
+        self._followers = followers
         self._metric, self._style = metric, style
         self._bar = Progress(
             TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
@@ -79,7 +63,7 @@ class TrainingProgress:
         self._bar.update(self._task, completed=done, epoch=epoch, doing=doing)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Write a line about the epoch."""
+        """Write a line about the epoch, and call the followers."""
         value = format(record.validation[self._metric], self._style)
         self._best = value if best else self._best
         self._console.print(
@@ -89,39 +73,5 @@ class TrainingProgress:
             f"{record.seconds:.1f} s{'  *' if best else ''}",
             soft_wrap=True,
         )
-
-
-class ProgressGroup:
-    """Forwards the calls of `gru_training.loop.fit.fit` to several followers."""
-
-    def __init__(self, members: Sequence[FitProgress]):
-        self._members = members
-
-    def step(self, epoch: int, step: int, loss: float) -> None:
-        """Forward a step to every follower."""
-        for each in self._members:
-            each.step(epoch, step, loss)
-
-    def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Forward an epoch to every follower."""
-        for each in self._members:
-            each.epoch(record, best)
-
-
-class EpochFollower:
-    """Forwards one validation measure of each epoch.
-
-    Args:
-        measure: Name of the measure.
-        after_epoch: Function of an epoch's number and measure; may end the training by an error.
-    """
-
-    def __init__(self, measure: str, after_epoch: Callable[[int, float], None]):
-        self._measure, self._after_epoch = measure, after_epoch
-
-    def step(self, epoch: int, step: int, loss: float) -> None:
-        """Do nothing: the validation rows are measured after each epoch."""
-
-    def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
-        """Forward the measure of the epoch."""
-        self._after_epoch(record.epoch, record.validation[self._measure])
+        for follow in self._followers:
+            follow(record)

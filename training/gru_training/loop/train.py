@@ -13,10 +13,10 @@ from gru_training.config import TrainingConfig
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import (
+    EpochFollower,
     FitResult,
     Measure,
     PerRowFunction,
-    Progress,
     Score,
     Step,
     TrainingBatches,
@@ -25,7 +25,7 @@ from gru_training.loop.fit import (
     make_train_step,
 )
 from gru_training.loop.optimizers import learning_rate_schedule
-from gru_training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
+from gru_training.loop.progress import TrainingProgress
 from gru_training.loop.twin import Twin, twin_of
 from gru_training.loop.workers import Workers
 
@@ -59,8 +59,7 @@ def train(
     console: Console,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     workers: Workers | None = None,
-    followers: Sequence[Progress] = (),
-    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
+    followers: Sequence[EpochFollower] = (),
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -75,9 +74,7 @@ def train(
         checkpoint: Function that makes the checkpoint of these variables; none is written by
             default.
         workers: Workers that train together; one by default.
-        followers: Objects told of steps and epochs, beside the console; may end the training by an
-            error.
-        adam: The class of the optimizer.
+        followers: Functions called after each epoch, beside the console.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -85,24 +82,22 @@ def train(
         LostWorkerError: Another worker has ended.
     """
     workers = workers or Workers()
-    # A follower of the model shows the names of its layers, which differ in a twin.
-    # All workers use a twin or none does, as its variables have other shapes.
-    followed = workers.any(any(isinstance(each, ModelFollower) for each in followers))
-    sharing = objective.key is not None and not followed
     with (
-        twin_of(model) if sharing else nullcontext() as lent,
+        twin_of(model) if objective.key is not None else nullcontext() as lent,
         TrainingProgress(
-            console, settings.epochs, len(train_batches), objective.shown, objective.style
+            console,
+            settings.epochs,
+            len(train_batches),
+            objective.shown,
+            objective.style,
+            followers,
         ) as progress,
     ):
         twin = lent or Twin(model)
         optimizer, train_step, eval_step = _steps(
-            twin, objective, settings, len(train_batches), signature, workers, adam
+            twin, objective, settings, len(train_batches), signature, workers
         )
         variables = [*twin.model.variables, *optimizer.variables]
-        for each in followers:
-            if isinstance(each, ModelFollower):
-                each.watch(twin.model, objective.loss, validation_batches)
         result = fit(
             twin.model,
             train_step,
@@ -113,7 +108,7 @@ def train(
             patience=settings.patience,
             score=objective.score,
             learning_rate=lambda: float(optimizer.learning_rate),
-            progress=ProgressGroup((progress, *followers)),
+            progress=progress,
             checkpoint=checkpoint(variables) if checkpoint else None,
             measures=objective.measures,
             workers=workers,
@@ -130,7 +125,6 @@ def _steps(
     steps: int,
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     workers: Workers,
-    adam: type[keras.optimizers.Adam],
 ) -> tuple[keras.optimizers.Adam, Step, Step]:
     """Make an optimizer that has taken no step, the training step and the evaluation step."""
     loss, metrics, clip_norm = objective.loss, objective.metrics, settings.clip_norm
@@ -138,7 +132,7 @@ def _steps(
     varies = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
 
     def training() -> tuple[keras.optimizers.Adam, Step]:
-        optimizer = adam(rate)
+        optimizer = keras.optimizers.Adam(rate)
         return optimizer, make_train_step(
             twin.model, optimizer, loss, metrics, signature, clip_norm, workers
         )
@@ -150,7 +144,7 @@ def _steps(
         return *training(), evaluation()
     alike = (objective.key, signature, workers.count)
     schedule = (type(rate), *rate.get_config().items()) if varies else None
-    optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
+    optimizer, train_step = twin.function(("training", *alike, schedule, clip_norm), training)
     if int(optimizer.iterations):  # of the training before
         for variable in optimizer.variables:
             variable.assign(np.zeros(variable.shape, variable.dtype))

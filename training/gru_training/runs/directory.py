@@ -74,8 +74,6 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
             f"{version}, got one of {made_by}; train again with this version, "
             "or use it with the version that wrote it"
         )
-    if isinstance(training := values.get("training"), dict):  # earlier versions had one more
-        values["training"] = {k: v for k, v in training.items() if k != "distribute"}
     try:
         return from_dict(config_types[task], values)
     except ConfigError as error:

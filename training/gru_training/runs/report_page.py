@@ -48,19 +48,18 @@ def markdown_table(
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    """Collect the data that the page draws, by the picture or page that they replace."""
+    """Collect the data that the page draws, by the picture or link that they replace."""
     metrics = _json(folder / "metrics.json")
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
         "confusion_matrix.png": lambda: _answers(folder),
-        "accuracy_by_length.png": lambda: _by_length(metrics),
         "errors_by_horizon.png": lambda: _by_horizon(metrics),
         "coverage.png": lambda: [
             {"nominal": each["nominal"], "by_horizon": _numbers(each["by_horizon"], 4)}
             for each in metrics["intervals"]
         ],
         "forecasts.png": lambda: _forecasts(folder),
-        "explanations.html": lambda: _marked(_json(folder / "marked_texts.json")),
+        "report.html": lambda: _marked(_json(folder / "marked_texts.json")),
         "comparison.png": lambda: _comparison(_json(folder / "comparison.json")),
     }
     found = {}
@@ -69,7 +68,7 @@ def page_data(folder: Path) -> dict[str, Any]:
             data = source()
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError):
             continue  # another version's file, or a task with other figures
-        if data is not None and (folder / name).is_file():
+        if data is not None:
             found[name] = data
     return found
 
@@ -148,19 +147,6 @@ def _marked(rows: Any) -> Any:
         }
         for row in rows
     ]
-
-
-def _by_length(metrics: Any) -> Any:
-    bins = metrics["by_length"]
-    models = [name for name, of in bins[0].items() if isinstance(of, Mapping)]
-    return {
-        "bins": [f"{of['shortest']}–{of['longest']} ({of['rows']:,})" for of in bins],
-        "models": {
-            name: {key: _numbers([of[name][key] for of in bins])
-                   for key in ("accuracy", "low", "high")}
-            for name in models
-        },
-    }  # fmt: skip
 
 
 def _by_horizon(metrics: Any) -> Any:

@@ -83,8 +83,8 @@ def for_unequal_classes(
 ) -> tuple[SentimentConfig, SentimentData]:
     """Choose macro F1 and balanced weights if the sizes of the classes require it.
 
-    This is so if the data are the user's own, none of `--metric`, `--class-weight` and
-    `--balanced-batches` is given, and the largest class has ten times the training rows of the
+    This is so if the data are the user's own, neither `--metric` nor
+    `--class-weight` is given, and the largest class has ten times the training rows of the
     smallest. With accuracy the large classes would decide, and the small ones would rarely be
     answered.
 
@@ -96,11 +96,7 @@ def for_unequal_classes(
         Settings, and data with a note for people if the settings differ from those given.
     """
     settings = config.training
-    given = (
-        settings.metric is not None
-        or settings.class_weight is not None
-        or settings.balanced_batches
-    )
+    given = settings.metric is not None or settings.class_weight is not None
     if not data.own or data.kind != "class" or given:
         return config, data
     rows = np.bincount(data.train.labels, minlength=len(data.classes))

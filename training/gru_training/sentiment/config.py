@@ -179,9 +179,6 @@ class PretrainingConfig:
     vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Take word vectors from a file in GloVe, word2vec (text or binary) or fastText format (.gz
     too)."""
-    vectors_use: Literal["both", "fixed", "trained"] = "both"
-    """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
-    those; or go on training them."""
 
     @property
     def wanted(self) -> bool:
@@ -230,10 +227,6 @@ class ClassifierConfig:
     """How the states are pooled: maximum or mean per unit, mean by learned scores, or the last."""
     dropout: Annotated[float, Floats(0.2, 0.7)] = 0.5
     """Share of word-vector and pooled features dropped while training."""
-    variational: bool = False
-    """Drop the same word-vector features at every word of a text (Gal and Ghahramani, 2016)."""
-    recurrent_dropout: float = 0.0
-    """Share of the state's features dropped on their way to the next step while training."""
     word_dropout: Annotated[float, Floats(0.0, 0.4)] = 0.25
     """Share of words read as unknown while training."""
     subwords: Annotated[bool, OneOf((False, True))] = False
@@ -254,7 +247,6 @@ class ClassifierConfig:
         if self.chunk is not None:
             require_at_least("--chunk", self.chunk, 2)
         require_rate("--dropout", self.dropout)
-        require_rate("--recurrent-dropout", self.recurrent_dropout)
         require_rate("--word-dropout", self.word_dropout)
 
 
@@ -315,9 +307,6 @@ class SentimentTrainingConfig(TrainingConfig):
     same weight; or a weight for each class as JSON, such as {"spam": 3}, or a file with it.
     Default: none; balanced, with --metric macro_f1, if a class of your own file has ten times the
     rows of another."""
-    balanced_batches: bool = False
-    """Draw the rows of each epoch so that all classes are equally frequent, in place of every row
-    once."""
     metric: OptionalName = None
     """Metric by which epoch, penalties and combination are chosen: accuracy, balanced_accuracy,
     macro_f1, weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1,
@@ -326,9 +315,6 @@ class SentimentTrainingConfig(TrainingConfig):
     warm_start: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """Begin with the vocabulary and the weights of this run, whose sizes the network has. Rows that
     the run has learned from are not held out."""
-    sparse_updates: bool = False
-    """In each step, move the vectors of the batch's words only (lazy Adam): faster with a large
-    vocabulary, and on small data less accurate."""
     seed: int = 0
     """Seed of the initial weights, dropout and shuffling; without --split-seed also of generated
     reviews and of the split."""

@@ -10,7 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-`gru_training.data.known_sets.tab_table` describes the form of their files.
+`gru_training.data.known_sets` describes the form of their files.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from gru_training.data.known_sets.imdb import IMDB_HEADER, imdb_unlabelled
-from gru_training.data.known_sets.tab_table import tab_table, text_lines
+from gru_training.data.known_sets import IMDB_HEADER, imdb_unlabelled, tab_table, text_lines
 from gru_training.errors import DataError
 from gru_training.sentiment.rows import Row
 from gru_training.tables.content import chunks, read_bytes

@@ -11,11 +11,10 @@ import numpy as np
 from gru_training.data.check import DataCheck, DataTable
 from gru_training.data.label_cells import TargetKind
 from gru_training.data.problems import DataProblemsError, Problems, counted
-from gru_training.data.text_table import TextTable
+from gru_training.data.text_files import TextTable
 from gru_training.errors import DataError, ForeignDataError, TrainingError
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.corpora import CLASSES, read_corpus, require_prose
-from gru_training.sentiment.grammar import generate_reviews
 from gru_training.sentiment.labelled_files import read_labelled_files, read_table, require_targets
 from gru_training.sentiment.rows import Parts, Row, SentimentRows, numbers_of, split, target_array
 from gru_training.sentiment.soft_targets import SoftTable, SoftTexts, read_soft
@@ -160,6 +159,8 @@ def read_rows(
             raise DataError("--data and --phrases are for files; the rows are given as a table")
         return read_table(table, config, problems)
     if config.data is None:
+        from gru_training.sentiment.grammar import generate_reviews
+
         reviews = generate_reviews(config.reviews, config.drawn_with(seed))
         rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
         return SentimentRows("grammar", CLASSES, rows, made_up=True)

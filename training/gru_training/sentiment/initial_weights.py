@@ -223,8 +223,8 @@ def _set_vectors(layer: Any, old: Any, ids: np.ndarray) -> None:
         return
     if layer.fixed is not None:
         layer.fixed.assign(old.fixed.numpy()[ids])
-    if layer.trained is not None:  # ids beyond its words share the unknown word's vector
-        known = np.where(ids < old.trained_words, ids, UNKNOWN)
-        layer.trained.assign(old.trained.numpy()[known[: layer.trained.shape[0]]])
+    # Ids beyond its words share the unknown word's vector.
+    known = np.where(ids < old.trained_words, ids, UNKNOWN)
+    layer.trained.assign(old.trained.numpy()[known[: layer.trained.shape[0]]])
     if layer.pieces is not None:
         layer.piece_vectors.assign(old.piece_vectors)

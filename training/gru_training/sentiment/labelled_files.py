@@ -10,8 +10,7 @@ import numpy as np
 from gru_training.data.label_cells import LabelCells, TargetKind, is_number
 from gru_training.data.label_names import misspellings, separator_of, spellings
 from gru_training.data.problems import Problems, counted, lines_shown
-from gru_training.data.text_files import LabelledRow, read_text_file
-from gru_training.data.text_table import TextTable
+from gru_training.data.text_files import LabelledRow, TextTable, read_text_file
 from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentDataConfig
 from gru_training.sentiment.corpora import holds_vectors

@@ -222,9 +222,12 @@ def chosen_metric(name: str | None, kind: TargetKind, classes: Sequence[str]) ->
     return ChosenMetric(name, known[name], name not in _LOSS_METRICS)
 
 
-def at_best_threshold(members: np.ndarray, logits: np.ndarray, tries: int = 50) -> np.ndarray:
+_THRESHOLDS_TRIED = 50
+
+
+def at_best_threshold(members: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Choose labels (N, C) bool at the single threshold with the best micro F1."""
-    levels = np.quantile(logits, np.linspace(0, 1, tries + 2)[1:-1])
+    levels = np.quantile(logits, np.linspace(0, 1, _THRESHOLDS_TRIED + 2)[1:-1])
     best = max(levels, key=lambda level: micro_f1(members, logits >= level))
     return np.asarray(logits >= best)
 

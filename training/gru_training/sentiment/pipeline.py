@@ -19,10 +19,8 @@ from rich.console import Console
 from gru_training.criterion import Judged, judged
 from gru_training.data.digest import data_digest
 from gru_training.loop.batches import LengthBucketedBatches
-from gru_training.loop.checkpoint import Checkpoint
-from gru_training.loop.fit import FitResult, Progress
-from gru_training.loop.optimizers import SparseAdam
-from gru_training.loop.progress import EpochFollower
+from gru_training.loop.checkpoint import Checkpoint, EpochRecord
+from gru_training.loop.fit import EpochFollower, FitResult
 from gru_training.loop.train import train
 from gru_training.loop.workers import Workers, join_workers
 from gru_training.runs.writer import TrainingRunWriter, run_name, run_summary
@@ -232,7 +230,7 @@ def fit_network(
     console: Console,
     workers: Workers | None = None,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
-    followers: Sequence[Progress] = (),
+    followers: Sequence[EpochFollower] = (),
 ) -> tuple[keras.Model, FitResult]:
     """Train the GRU from word ids (B, T) to logits (B, C).
 
@@ -246,7 +244,7 @@ def fit_network(
         console: Console for progress.
         workers: Workers that train together; one by default. None needs the others afterwards.
         checkpoint: Function that makes the checkpoint of variables; none is written by default.
-        followers: Objects that are told of steps and epochs.
+        followers: Functions called after each epoch.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -262,7 +260,6 @@ def fit_network(
         vectors,
         trained,
         pieces,
-        config.pretraining.vectors_use if config.pretraining.vectors else "both",
     )
     initial.set_weights(model, vocabulary, target, texts.rows["train"])
     batches = LengthBucketedBatches(
@@ -270,7 +267,6 @@ def fit_network(
         rows.train.labels,
         settings.batch_size,
         settings.seed,
-        shares=_shares(target.in_units(rows.train.labels)) if settings.balanced_batches else None,
         drawn=rows.drawn,
     )
     validation = LengthBucketedBatches(
@@ -287,15 +283,9 @@ def fit_network(
         checkpoint=checkpoint,
         workers=workers,
         followers=followers,
-        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
     )
     workers.finish()
     return model, result
-
-
-def _shares(classes: np.ndarray) -> np.ndarray:
-    """Return the rate at which each row of class numbers (N,) is drawn to balance classes, (N,)."""
-    return np.asarray(1 / np.bincount(classes)[classes])
 
 
 def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
@@ -450,10 +440,14 @@ def try_settings(
     texts = prepare(data, config, initial, config.run.runs_dir, parts=("train", "validation"))
     target = make_target(data, config)
     by_loss = measure == LOG_LOSS
-    follower = EpochFollower("loss" if by_loss else target.metric.name, after_epoch)
+    shown = "loss" if by_loss else target.metric.name
+
+    def follow(record: EpochRecord) -> None:
+        after_epoch(record.epoch, record.validation[shown])
+
     held_out = texts.rows["validation"]
     rows = training_rows(target, texts.rows["train"], held_out, texts.soft, config.soft)
-    model, _ = fit_network(rows, texts, config, initial, Console(quiet=True), followers=(follower,))
+    model, _ = fit_network(rows, texts, config, initial, Console(quiet=True), followers=(follow,))
     logits = predict_logits(model, held_out.ids)
     if with_ngrams(config, data):
         counted = _counted(texts, target, config)

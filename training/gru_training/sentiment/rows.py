@@ -134,7 +134,7 @@ def split(
     if config.fold is not None:
         if test is not None or validation is not None or source.made_up:
             raise DataError(f"--fold is for rows without an official split; {source.name} has one")
-        train, validation, test = _fold(train, config.fold)
+        train, validation, test = _fold(train, config.fold, source.kind)
     fraction = config.validation_fraction
     if test is None:
         if validation is None:
@@ -208,7 +208,7 @@ def hold_out(
     rows: Sequence[Row],
     fraction: float,
     rng: np.random.Generator,
-    levels: Sequence[int] | None = None,
+    levels: Sequence[int],
 ) -> tuple[list[Row], list[Row]]:
     """Split rows into those that stay and those held out, both in their original order.
 
@@ -220,13 +220,11 @@ def hold_out(
         rows: The rows to split.
         fraction: Share to hold out, of each stratum at least one group and never all.
         rng: Generator that draws the groups.
-        levels: Stratum of each row, which is to have its share,
-            `gru_training.sentiment.rows.strata`; by default its class.
+        levels: Stratum of each row, from `strata`, which is to have its share.
 
     Returns:
         The rows that stay and the rows held out.
     """
-    levels = strata(rows, "class") if levels is None else levels
     members: dict[str, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         members[row.group if row.group is not None else text_key(row.text)].append(index)
@@ -270,13 +268,17 @@ def newest(rows: Sequence[Row], fraction: float) -> tuple[list[Row], list[Row]]:
     return ordered[:later], ordered[later:]
 
 
-def fixed_folds(rows: Sequence[Row], levels: Sequence[int] | None = None) -> np.ndarray:
+def fixed_folds(rows: Sequence[Row], levels: Sequence[int]) -> np.ndarray:
     """Return the fold of each row, (N,) 0 to 9, which is always the same.
 
-    Texts are ranked by their SHA-256 within each class and distributed in turn, so that the classes
-    keep their shares; rows with the same text except for case and blanks are in the same fold.
+    Texts are ranked by their SHA-256 within each stratum and distributed in turn, so that the
+    strata keep their shares; rows with the same text except for case and blanks are in the same
+    fold.
+
+    Args:
+        rows: N rows.
+        levels: Stratum of each row, from `strata`.
     """
-    levels = strata(rows, "class") if levels is None else levels
     first: dict[str, int] = {}
     for index, row in enumerate(rows):
         first.setdefault(text_key(row.text), index)
@@ -288,9 +290,9 @@ def fixed_folds(rows: Sequence[Row], levels: Sequence[int] | None = None) -> np.
     return np.array([dealt[text_key(row.text)] for row in rows])
 
 
-def _fold(rows: Sequence[Row], fold: int) -> Parts:
+def _fold(rows: Sequence[Row], fold: int, kind: TargetKind) -> Parts:
     """Return the parts of a fold."""
-    folds = fixed_folds(rows)
+    folds = fixed_folds(rows, strata(rows, kind))
     after = (fold + 1) % FOLDS
     return Parts(
         [row for row, of in zip(rows, folds, strict=True) if of not in (fold, after)],

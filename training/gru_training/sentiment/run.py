@@ -4,7 +4,7 @@ Besides what every run holds (`gru_training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
-text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), what their
+text_rules.json            whether texts are cleaned (`gru_training.words.tokens`), what their
                            tokens are (`gru_training.words.tokens.Reading`), and whether unknown
                            words are read as known ones (`gru_serving.preprocessing.texts.Words`)
 training_texts.npy         digests of the texts that the run has learned from, and the run whose
@@ -20,14 +20,12 @@ tokens.json                how texts become tokens without TensorFlow, beside mo
                            (`gru_serving.preprocessing.texts.Tokenizer`)
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 test_baselines.json        what each simple model answers to these rows, classes as numbers
-explanations.html          the most confident answers to test rows, their words marked
-marked_texts.json          the same as numbers, for the report's page
+marked_texts.json          the most confident answers to test rows, the share of each word, for
+                           the report's page
 doubtful_labels.csv        training rows whose label is probably wrong, if there are any
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
-accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
-gates.png                  gates and answers along a few test rows, where any are short enough
 =========================  ====================================================================
 """
 
@@ -90,11 +88,6 @@ class SentimentRun(TaskRun):
     def temperature(self) -> Temperature:
         """The divisor of the logits before the softmax."""
         name = "temperature.json"
-        if not (self.path / name).is_file():
-            raise RunDirectoryError(
-                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
-                "train again with this version"
-            )
         try:
             return from_dict(Temperature, self._json(name))
         except ConfigError as error:
@@ -109,10 +102,8 @@ class SentimentRun(TaskRun):
 
     @cached_property
     def decision(self) -> Decision:
-        """The choice of classes or labels; the likeliest class in runs of earlier versions."""
+        """The choice of classes or labels."""
         name = "decision.json"
-        if not (self.path / name).is_file():
-            return Decision()
         try:
             return decision_from_json(self._json(name))
         except ConfigError as error:
@@ -139,37 +130,30 @@ class SentimentRun(TaskRun):
 
     @property
     def cleaned(self) -> bool:
-        """True if texts are cleaned before they are read; False in runs of earlier versions."""
+        """True if texts are cleaned before they are read."""
         return bool(self._text_rules["cleaned"])
 
     @property
     def reading(self) -> "Reading":
-        """The rule that splits texts into tokens; whole words in runs of earlier versions."""
+        """The rule that splits texts into tokens."""
         return cast("Reading", self._text_rules["reading"])
 
     @property
     def backoff(self) -> bool:
-        """True if unknown words are read as known ones; not in runs of earlier versions."""
+        """True if unknown words are read as known ones."""
         return bool(self._text_rules["backoff"])
 
     @cached_property
     def _text_rules(self) -> dict[str, Any]:
-        rules: dict[str, Any] = {"cleaned": False, "reading": "words", "backoff": False}
-        if not (self.path / TEXT_RULES).is_file():
-            return rules
-        values = self._json(TEXT_RULES)
-        if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
+        rules = self._json(TEXT_RULES)
+        kinds = {"cleaned": bool, "reading": str, "backoff": bool}
+        fits = isinstance(rules, dict) and {n: type(v) for n, v in rules.items()} == kinds
+        if not fits or rules["reading"] not in ("words", "spaced"):
             raise RunDirectoryError(
-                f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
-                f"{values!r:.60}"
+                f"{self.path / TEXT_RULES}: expected cleaned, reading (words or spaced) and "
+                f"backoff, got {rules!r:.60}"
             )
-        rules |= values
-        if rules["reading"] not in ("words", "spaced"):
-            raise RunDirectoryError(
-                f"{self.path / TEXT_RULES}: expected the reading words or spaced, got "
-                f"{rules['reading']!r:.60}"
-            )
-        return rules
+        return cast(dict[str, Any], rules)
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":
@@ -221,11 +205,6 @@ class SentimentRun(TaskRun):
     def baseline_predictions(self) -> dict[str, np.ndarray]:
         """Return the class numbers (N,) that the simple models answer to the test rows, by name."""
         name = "test_baselines.json"
-        if not (self.path / name).is_file():
-            raise RunDirectoryError(
-                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
-                "train again with this version, or compare on a file with --data"
-            )
         try:
             answers = {floor: np.array(row) for floor, row in self._json(name).items()}
         except (AttributeError, ValueError) as error:

@@ -323,8 +323,6 @@ def make_target(data: SentimentData, config: SentimentConfig, scale: Scale | Non
         return ClassTarget(names, metric, class_weights(settings.class_weight, names, members))
     if config.decision.costs is not None:
         raise ConfigError("--costs is for --target-type class")
-    if settings.balanced_batches:
-        raise ConfigError("--balanced-batches is for --target-type class")
     if data.kind == "labels":
         weights = label_weights(settings.class_weight, names, labels > 0.5)
         return LabelsTarget(names, metric, weights)

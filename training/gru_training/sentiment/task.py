@@ -144,7 +144,7 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
         found = self.graph_scorer(run)
         if found is not None:
             return found
-        from gru_training.sentiment.served.keras_scorer import KerasScorer
+        from gru_training.sentiment.served.keras_model import KerasScorer
 
         return KerasScorer(run)
 

@@ -17,8 +17,7 @@ from gru_training.sentiment.data import SentimentData
 from gru_training.sentiment.rows import text_key
 from gru_training.words.embedding import word_pieces
 from gru_training.words.tokens import Reading
-from gru_training.words.vector_file import read_vectors
-from gru_training.words.vectors import latent_semantic_vectors, word_vectors
+from gru_training.words.vectors import latent_semantic_vectors, read_vectors, word_vectors
 from gru_training.words.vocabulary import (
     TextPreprocessor,
     TokenIndex,

@@ -24,7 +24,6 @@ _DIGEST_BYTES = 8
 _NETWORK = ("embedding_size", "units", "layers", "bidirectional", "chunk", "pooling", "subwords")
 _VECTORS = (
     "unlabelled", "word_vectors", "vector_size", "topic_size", "vector_words", "window", "vectors",
-    "vectors_use",
 )  # fmt: skip
 _ANSWERS: Mapping[TargetKind, str] = {
     "class": "a class",
@@ -137,14 +136,9 @@ def learned_digests(run: SentimentRun) -> np.ndarray:
     """Read the digests of the texts from which a run has learned, (N,) uint64, ascending.
 
     Raises:
-        RunDirectoryError: The run has none, or the file is damaged.
+        RunDirectoryError: The file is damaged.
     """
     path = run.path / DIGESTS_FILE
-    if not path.is_file():
-        raise RunDirectoryError(
-            f"{run.path}: expected {DIGESTS_FILE}, which tells what texts were learned from and "
-            "which runs of earlier versions do not have; train that run again with this version"
-        )
     try:
         return np.asarray(np.load(path, allow_pickle=False), "<u8")
     except (OSError, ValueError) as error:

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gru_training.loop.checkpoint import EpochRecord
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
 
@@ -82,9 +80,6 @@ class MLflowTracker:
             return
         self._log(epoch_measures(record), record.epoch)
         self._told = record.epoch
-
-    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Do nothing: MLflow shows no histograms."""
 
     def results(self, run: FinishedRun) -> None:
         """Log measures, pictures, and the run as a model that MLflow loads."""

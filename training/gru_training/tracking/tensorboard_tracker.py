@@ -1,7 +1,6 @@
 """Event files for TensorBoard, written with `tf.summary`."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ _TABLE, _LABELS = "word_vectors.tsv", "words.tsv"
 
 
 class TensorBoardTracker:
-    """Writes the files of `tensorboard --logdir`: scalars, settings, pictures, histograms, vectors.
+    """Writes the files of `tensorboard --logdir`: scalars, settings, pictures, word vectors.
 
     Args:
         folder: Folder of this training; files there of an earlier one of the same name are
@@ -64,13 +63,6 @@ class TensorBoardTracker:
         with self._writer.as_default():
             for name, value in epoch_measures(record).items():
                 tf.summary.scalar(name, value, step=record.epoch)
-        self._writer.flush()
-
-    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Write one histogram for each."""
-        with self._writer.as_default():
-            for name, array in values.items():
-                tf.summary.histogram(name, array, step=epoch)
         self._writer.flush()
 
     def results(self, run: FinishedRun) -> None:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from gru_training.loop.checkpoint import EpochRecord
 
 Outcome = Literal["finished", "interrupted", "failed"]
@@ -66,9 +64,6 @@ class Tracker(Protocol):
 
     def epoch(self, record: EpochRecord) -> None:
         """Log an epoch that has ended."""
-
-    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Log gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
 
     def results(self, run: FinishedRun) -> None:
         """Log the results of a complete run."""

@@ -1,10 +1,7 @@
 """A run of Weights & Biases."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gru_training.loop.checkpoint import EpochRecord
 from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
@@ -50,17 +47,6 @@ class WandbTracker:
     def epoch(self, record: EpochRecord) -> None:
         """Log the measures of an epoch."""
         self._run.log({"epoch": record.epoch, **epoch_measures(record)})
-
-    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
-        """Log one histogram for each."""
-        import wandb
-
-        counted = {
-            name: wandb.Histogram(np_histogram=np.histogram(array, bins=64))
-            for name, array in values.items()
-            if array.size
-        }
-        self._run.log({"epoch": epoch, **counted})
 
     def results(self, run: FinishedRun) -> None:
         """Log measures, pictures and the run directory."""

@@ -16,7 +16,7 @@ from optuna.visualization.matplotlib import plot_optimization_history, plot_slic
 
 from gru_training.criterion import ERRORS_TO_BEAT_BY_FEW
 from gru_training.errors import RunDirectoryError
-from gru_training.plots.picture import save_figure
+from gru_training.plots import save_figure
 from gru_training.runs.directory import TaskRun, write_whole
 from gru_training.runs.report_page import markdown_table, write_report_page
 from gru_training.search_ranges import written

@@ -28,9 +28,8 @@ class WordEmbedding(keras.layers.Layer):
         vocabulary_size: V, number of ids, padding and unknown included.
         fixed_size: Numbers in a fixed vector; 0 for none.
         trained_words: Ids below it have a trained vector; the others share the unknown word's.
-        trained_size: Numbers in a trained vector; 0 for none.
+        trained_size: Numbers in a trained vector.
         most_pieces: P, pieces of the word with the most; 0 for none.
-        train_fixed: Whether training changes the fixed vectors, too.
     """
 
     def __init__(
@@ -40,25 +39,23 @@ class WordEmbedding(keras.layers.Layer):
         trained_words: int,
         trained_size: int,
         most_pieces: int = 0,
-        train_fixed: bool = False,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size, self.fixed_size = vocabulary_size, fixed_size
         self.trained_words, self.trained_size = trained_words, trained_size
-        self.most_pieces, self.train_fixed = most_pieces, train_fixed
+        self.most_pieces = most_pieces
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
         """Create the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
-        self.fixed = self.trained = self.pieces = None
+        self.fixed = self.pieces = None
         if self.fixed_size:
             shape = (self.vocabulary_size, self.fixed_size)
-            self.fixed = self.add_weight(shape, "zeros", trainable=self.train_fixed, name="fixed")
-        if self.trained_size:
-            shape = (self.trained_words, self.trained_size)
-            self.trained = self.add_weight(shape, "uniform", name="trained")
-        if self.trained_size and self.most_pieces:
+            self.fixed = self.add_weight(shape, "zeros", trainable=False, name="fixed")
+        shape = (self.trained_words, self.trained_size)
+        self.trained = self.add_weight(shape, "uniform", name="trained")
+        if self.most_pieces:
             shape = (self.vocabulary_size, self.most_pieces)
             self.pieces = self.add_weight(shape, "zeros", "int32", trainable=False, name="pieces")
             shape = (BUCKETS + 1, self.trained_size)
@@ -73,13 +70,12 @@ class WordEmbedding(keras.layers.Layer):
 
     def call(self, token_ids: Any) -> Any:
         """Map ids (B, T) to vectors (B, T, fixed_size + trained_size)."""
-        parts = []
-        if self.fixed is not None:
-            parts.append(ops.take(self.fixed, token_ids, axis=0))
-        if self.trained is not None:
-            trained = ops.take(self.trained, self._trained_ids(token_ids), axis=0)
-            parts.append(trained if self.pieces is None else trained + self._of_pieces(token_ids))
-        return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
+        trained = ops.take(self.trained, self._trained_ids(token_ids), axis=0)
+        if self.pieces is not None:
+            trained += self._of_pieces(token_ids)
+        if self.fixed is None:
+            return trained
+        return ops.concatenate([ops.take(self.fixed, token_ids, axis=0), trained], axis=-1)
 
     def _trained_ids(self, token_ids: Any) -> Any:
         if self.trained_words == self.vocabulary_size:

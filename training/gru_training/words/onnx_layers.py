@@ -34,12 +34,10 @@ def add_word_embedding(
     The pieces of each word are added up once here, rather than in every run.
     """
     ids = graph.add("Cast", values[0].name, to=INT64)
-    parts = []
+    name = graph.add("Gather", graph.constant(_trained(layer), "trained"), ids)
     if layer.fixed is not None:
-        parts.append(graph.add("Gather", graph.weight(layer.fixed), ids))
-    if layer.trained is not None:
-        parts.append(graph.add("Gather", graph.constant(_trained(layer), "trained"), ids))
-    name = parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=-1)
+        fixed = graph.add("Gather", graph.weight(layer.fixed), ids)
+        name = graph.add("Concat", fixed, name, axis=-1)
     return [Value(name, 3, _mask(graph, ids))]
 
 

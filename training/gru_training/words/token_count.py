@@ -37,7 +37,7 @@ def token_count(text: str, cleaned: bool) -> int:
 
     Args:
         text: The text.
-        cleaned: Whether the model cleans texts before (`gru_training.words.cleaning`).
+        cleaned: Whether the model cleans texts before (`gru_training.words.tokens`).
     """
     plain = text.isascii()
     if cleaned:

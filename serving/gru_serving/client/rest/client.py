@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -96,16 +97,12 @@ class RestWire:
         """Encode a metadata request."""
 
         def read(answer: bytes) -> Metadata:
-            value = self._json(answer)
-            try:
+            with self._reading("metadata"):
+                value = self._json(answer)
                 signatures = value["metadata"]["signature_def"]["signature_def"]
                 version = int(value["model_spec"]["version"])
                 parsed = {name: Signature.from_json(entry) for name, entry in signatures.items()}
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise unexpected_answer(
-                    self._url, f"metadata of an unknown form, {error!r}"
-                ) from None
-            return Metadata(target.model, version, parsed)
+                return Metadata(target.model, version, parsed)
 
         return RestMessage("GET", f"{_path(target)}/metadata"), read
 
@@ -113,8 +110,7 @@ class RestWire:
         """Encode a status request."""
 
         def read(answer: bytes) -> list[VersionState]:
-            value = self._json(answer)
-            try:
+            with self._reading("a status"):
                 return [
                     VersionState(
                         int(entry["version"]),
@@ -122,12 +118,8 @@ class RestWire:
                         str(entry["status"]["error_code"]),
                         str(entry["status"]["error_message"]),
                     )
-                    for entry in value["model_version_status"]
+                    for entry in self._json(answer)["model_version_status"]
                 ]
-            except (KeyError, TypeError, ValueError) as error:
-                raise unexpected_answer(
-                    self._url, f"a status of an unknown form, {error!r}"
-                ) from None
 
         return RestMessage("GET", _path(target)), read
 
@@ -135,8 +127,7 @@ class RestWire:
         """Encode a request for the list of models, which TF Serving does not have."""
 
         def read(answer: bytes) -> list[ListedModel]:
-            value = self._json(answer)
-            try:
+            with self._reading("a list of models"):
                 return [
                     ListedModel(
                         str(model["name"]),
@@ -151,12 +142,8 @@ class RestWire:
                             for one in model["versions"]
                         ),
                     )
-                    for model in value["models"]
+                    for model in self._json(answer)["models"]
                 ]
-            except (KeyError, TypeError, ValueError) as error:
-                raise unexpected_answer(
-                    self._url, f"a list of models of an unknown form, {error!r}"
-                ) from None
 
         return RestMessage("GET", "/models"), read
 
@@ -179,6 +166,15 @@ class RestWire:
         except (KeyError, TypeError, ValueError):
             pass
         raise unexpected_answer(self._url, f"no results in {answer[:200]!r}")
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Say that the answer has an unknown form where reading it fails inside the context."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"{what} of an unknown form, {error!r}"
+            raise unexpected_answer(self._url, said) from None
 
     def _json(self, answer: bytes) -> Any:
         try:

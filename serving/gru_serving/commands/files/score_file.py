@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from gru_serving.client import Client
 from gru_serving.codecs.dtypes import by_number
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.commands.connection_arguments import target_of
 from gru_serving.commands.files.series_csv import text_format
 from gru_serving.commands.terminal import safe_text
 from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError, Unknown
@@ -56,8 +57,7 @@ class ServedModel:
     def __init__(self, client: Client, arguments: argparse.Namespace) -> None:
         self._client, self._name = client, arguments.model
         self._signature_name = arguments.signature or DEFAULT_SIGNATURE
-        target = {"version": arguments.version, "label": arguments.label}
-        metadata = client.metadata(arguments.model, **target)
+        metadata = client.metadata(arguments.model, **target_of(arguments))
         self.version = metadata.version
         self._signature = metadata.find(arguments.signature)
         self.input_name = _text_input(self._signature)

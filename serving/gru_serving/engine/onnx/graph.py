@@ -1,4 +1,4 @@
-"""An ONNX graph in the runtime: it is opened, and run until a deadline, with arrays in and out."""
+"""An ONNX graph in the runtime: opened, run until a deadline, and a foreign one as a session."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from gru_serving.codecs.dtypes import DType, by_numpy
-from gru_serving.errors import Code, DeadlineExceeded, Internal, InvalidArgument, ServingError
+from gru_serving.codecs.dtypes import DType, by_number, by_numpy
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
+from gru_serving.engine.model_session import ModelSession
+from gru_serving.errors import (
+    Code,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    ServingError,
+)
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 
 def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
@@ -32,24 +42,6 @@ def check_dtype(place: int, wanted: DType, array: np.ndarray) -> None:
         raise InvalidArgument(
             f"Expects arg[{place}] to be {wanted.name} but {given.name} is provided"
         )
-
-
-def as_bytes(array: np.ndarray) -> np.ndarray:
-    """Convert the runtime's `str` elements to this server's `bytes`."""
-    if array.dtype.kind not in "OU":
-        return array
-    flat = np.empty(array.size, object)
-    flat[:] = [text.encode() for text in array.ravel().tolist()]
-    return flat.reshape(array.shape)
-
-
-def as_texts(array: np.ndarray) -> np.ndarray:
-    """Convert `bytes` elements to `str`, with U+FFFD for bytes that are not UTF-8."""
-    if array.dtype.kind != "O":
-        return array
-    flat = np.empty(array.size, object)
-    flat[:] = [text.decode("utf-8", "replace") for text in array.ravel().tolist()]
-    return flat.reshape(array.shape)
 
 
 def size_of(arrays: Collection[np.ndarray]) -> int:
@@ -196,3 +188,116 @@ def _refused(error: Exception) -> ServingError:
     input_is_wrong = type(error).__name__ in refusals or isinstance(error, ValueError)
     kind = InvalidArgument if input_is_wrong else Internal
     return kind(f"ONNX Runtime: {error}")
+
+
+# Element types of ONNX by their names in the runtime, as DataType numbers.
+_TYPES = {
+    "tensor(float)": 1,
+    "tensor(double)": 2,
+    "tensor(int32)": 3,
+    "tensor(uint8)": 4,
+    "tensor(int16)": 5,
+    "tensor(int8)": 6,
+    "tensor(string)": 7,
+    "tensor(int64)": 9,
+    "tensor(bool)": 10,
+    "tensor(uint16)": 17,
+    "tensor(float16)": 19,
+    "tensor(uint32)": 22,
+    "tensor(uint64)": 23,
+}
+
+
+class OnnxFileSession(ModelSession):
+    """One graph; its methods may be called from several threads.
+
+    Args:
+        path: Path of the file.
+
+    Attributes:
+        signatures: `serving_default`, with the graph's inputs and outputs under their own names.
+
+    Raises:
+        ServingError: The file holds no graph that can be run here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._graph: ort.InferenceSession | None = open_graph(path)
+        self._watch = RunWatch()
+        self.signatures = SignatureDefMap()
+        signature = self.signatures.signature_def[DEFAULT_SIGNATURE]
+        signature.method_name = PREDICT_METHOD
+        self._inputs = {one.name: _number(path, one) for one in self._graph.get_inputs()}
+        self._outputs = {one.name: _number(path, one) for one in self._graph.get_outputs()}
+        for infos, given in (
+            (signature.inputs, self._graph.get_inputs()),
+            (signature.outputs, self._graph.get_outputs()),
+        ):
+            for one in given:
+                info = infos[one.name]
+                info.name = f"{one.name}:0"
+                info.dtype = _TYPES[one.type]  # type: ignore[assignment]
+                for size in one.shape:
+                    info.tensor_shape.dim.add(size=size if isinstance(size, int) else -1)
+
+    def tensor(self, name: str) -> str:
+        """Return the handle of a tensor, its name in the file.
+
+        Args:
+            name: Tensor name as in the file, or with `:0` behind it.
+
+        Raises:
+            NotFound: The graph takes and gives no such tensor.
+        """
+        for found in (name, name.removesuffix(":0")):
+            if found in self._inputs or found in self._outputs:
+                return found
+        raise NotFound(f"Tensor {name} is no input or output of the ONNX graph")
+
+    def run(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """Run the graph; see `ModelSession.run`."""
+        deadline = time.monotonic() + timeout_ms * 1e-3 if timeout_ms > 0 else None
+        for place, (name, array) in enumerate(feeds.items()):
+            check_dtype(place, by_number(self._inputs[name]), array)
+        texts = {name: _as_texts(array) for name, array in feeds.items()}
+        outputs = self._watch.run(self._graph, list(fetches), texts, deadline)
+        return [_as_bytes(output) for output in outputs]
+
+    def interrupt(self) -> None:
+        """End the runs in progress with the code CANCELLED; no other can start afterwards."""
+        self._watch.interrupt()
+
+    def close(self) -> None:
+        """Free the graph; no run may be in progress."""
+        self._watch.interrupt()
+        self._graph = None
+
+
+def _number(path: Path, tensor: Any) -> int:
+    try:
+        return _TYPES[tensor.type]
+    except KeyError:
+        raise InvalidArgument(
+            f"{path}: expected tensors of numbers or strings, got {tensor.name!r} of type "
+            f"{tensor.type}"
+        ) from None
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    """Convert the runtime's `str` elements to this server's `bytes`."""
+    if array.dtype.kind not in "OU":
+        return array
+    flat = np.empty(array.size, object)
+    flat[:] = [text.encode() for text in array.ravel().tolist()]
+    return flat.reshape(array.shape)
+
+
+def _as_texts(array: np.ndarray) -> np.ndarray:
+    """Convert `bytes` elements to `str`, with U+FFFD for bytes that are not UTF-8."""
+    if array.dtype.kind != "O":
+        return array
+    flat = np.empty(array.size, object)
+    flat[:] = [text.decode("utf-8", "replace") for text in array.ravel().tolist()]
+    return flat.reshape(array.shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any, ClassVar, TypeVar
 
 import grpc
@@ -282,32 +282,12 @@ class PredictionService(Service):
         self._metrics = metrics or Metrics()
         self._tensor_content = tensor_content
 
-    async def Predict(  # noqa: N802
-        self, raw: bytes, context: Any, record: RequestRecord | None = None
-    ) -> bytes:
-        """Run a signature on named tensors."""
-        return await self._infer(PredictCall, raw, context, record)
-
-    async def Classify(  # noqa: N802
-        self, raw: bytes, context: Any, record: RequestRecord | None = None
-    ) -> bytes:
-        """Classify examples."""
-        return await self._infer(ClassifyCall, raw, context, record)
-
-    async def Regress(  # noqa: N802
-        self, raw: bytes, context: Any, record: RequestRecord | None = None
-    ) -> bytes:
-        """Regress examples."""
-        return await self._infer(RegressCall, raw, context, record)
-
-    async def MultiInference(  # noqa: N802
-        self, raw: bytes, context: Any, record: RequestRecord | None = None
-    ) -> bytes:
-        """Run several Classify and Regress tasks over the same examples."""
-        return await self._infer(MultiInferenceCall, raw, context, record)
-
     async def _infer(
-        self, call: type[_Call[Any]], raw: bytes, context: Any, record: RequestRecord | None
+        self,
+        call: type[_Call[Any]],
+        raw: bytes,
+        context: Any,
+        record: RequestRecord | None = None,
     ) -> bytes:
         started = time.perf_counter()
         record = record or RequestRecord("GRPC", "")
@@ -332,6 +312,11 @@ class PredictionService(Service):
         finally:
             if call.api:
                 self._metrics.request(record.model, call.api, "GRPC", code.name, started)
+
+    Predict = partialmethod(_infer, PredictCall)
+    Classify = partialmethod(_infer, ClassifyCall)
+    Regress = partialmethod(_infer, RegressCall)
+    MultiInference = partialmethod(_infer, MultiInferenceCall)
 
     async def GetModelMetadata(  # noqa: N802
         self, raw: bytes, context: Any, record: RequestRecord | None = None

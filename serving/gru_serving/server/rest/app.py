@@ -15,7 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote
 
 import numpy as np
 from starlette.applications import Starlette
@@ -98,6 +98,8 @@ _METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
 # Bytes that a URI may not contain, and per cent signs without two digits (RFC 3986).
 _NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
 _INT64_DIGITS = 19
+# Bytes of names that are not UTF-8 become half surrogate pairs.
+_BYTES = "surrogateescape"
 _HTML = b"text/html; charset=ISO-8859-1"
 _JSON = b"application/json"
 _CLOSE_HEADER = (b"connection", b"close")
@@ -313,7 +315,7 @@ class Api:
         method, headers = scope["method"], scope["headers"]
         record = scope.get("record") or RequestRecord("REST", method)
         match = (_POST if method == "POST" else _GET_PATH).fullmatch(path)
-        record.model = _unquote(match["model"] or b"") if match else ""
+        record.model = unquote(match["model"] or b"", errors=_BYTES) if match else ""
         threads = self._inference.threads
         with self._budget.hold() as held:
             body: Body | ServingError | None
@@ -334,7 +336,11 @@ class Api:
                     answer = await threads.run(self._describe, match, record)
                 elif match and method == "POST" and match["verb"] in _POSTS:
                     target = _target_of(record.model, match)
-                    opened = await open_body(body, headers, held, threads)
+                    # Of several headers the first counts.
+                    if b"gzip" in dict(reversed(headers)).get(b"content-encoding", b""):
+                        opened = await open_body(body, held, threads)
+                    else:
+                        opened = body
                     post = _POSTS[match["verb"]](
                         target, opened, self._timeout_ms, self._strict_integers
                     )
@@ -423,13 +429,8 @@ def _target_of(model: str, match: re.Match[bytes]) -> Target:
             shown = match["version"].decode()
             raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
         version = int(digits or b"0")
-    label = _unquote(match["label"]) if match["label"] else None
+    label = unquote(match["label"], errors=_BYTES) if match["label"] else None
     return Target(model, version, label)
-
-
-def _unquote(part: bytes) -> str:
-    """Unescape a part of a path; bytes that are not UTF-8 become half surrogate pairs."""
-    return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
 
 
 def _pages(

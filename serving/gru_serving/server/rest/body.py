@@ -116,21 +116,12 @@ class PackedBody:
         return body
 
 
-async def open_body(
-    body: Body, headers: Headers, held: Held, threads: WorkerThreads
-) -> Body | PackedBody:
+async def open_body(body: Body, held: Held, threads: WorkerThreads) -> Body | PackedBody:
     """Decompress a body unless it is large; empty if that fails.
 
     Raises:
         ResourceExhausted: The unpacked body would not fit, see `read_body`.
     """
-    packed = False
-    for name, value in headers:
-        if name == b"content-encoding":
-            packed = b"gzip" in value
-            break
-    if not packed:
-        return body
     small = await threads.run(unpack, body, _INLINE_BYTES)
     if small is not None:
         return small

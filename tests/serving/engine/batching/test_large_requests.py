@@ -10,7 +10,7 @@ from gru_serving.errors import (
 )
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask, enqueued, hold
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 from tests.waiting import wait_until
 
 
@@ -80,7 +80,7 @@ def test_batches_are_filled_up_to_an_allowed_size(make, callers):
     assert last.result(60)[0].tolist() == [[14], [12]]
     # Padding rows repeat the first row of the last task.
     assert gate.batches[0][:, 0].tolist() == [1, 2, 3, 7, 6, 7, 7, 7]
-    counted = parsed(metrics.render())
+    counted = parsed(rendered(metrics))
     batching = ":tensorflow:serving:batching_session:"
     assert counted[f"{batching}padding_size_sum"] == {("8",): 3}
     assert counted[f"{batching}padding_size_count"] == {("8",): 1}

@@ -13,7 +13,7 @@ from gru_serving.errors import (
 )
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask, enqueued, hold
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 from tests.waiting import wait_until
 
 
@@ -26,8 +26,8 @@ def test_deadline_while_waiting(make, callers):
         session.run({"x": np.array([[1]])}, ["y"], timeout_ms=150)
     assert str(caught.value) == "Run() timeout exceeded while waiting in batching queue"
     latency = ":tensorflow:serving:batching_session:queuing_latency"
-    assert parsed(metrics.render())[f"{latency}_count"] == {("",): 2}
-    assert parsed(metrics.render())[f"{latency}_sum"][("",)] > 140_000
+    assert parsed(rendered(metrics))[f"{latency}_count"] == {("",): 2}
+    assert parsed(rendered(metrics))[f"{latency}_sum"][("",)] > 140_000
     assert 0.14 < time.monotonic() - started < 30
     assert enqueued(session) == 0
     gate.open.set()

@@ -20,7 +20,7 @@ from gru_serving.errors import (
 )
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask_with_lengths, enqueued
-from tests.serving.scrape import parsed
+from tests.serving.scrape import parsed, rendered
 from tests.waiting import wait_until
 
 
@@ -77,7 +77,7 @@ def test_a_batch_that_cannot_be_merged_is_counted(make):
                       pad_variable_length_inputs=True)  # fmt: skip
     with pytest.raises(InvalidArgument, match="rank from 1 to 6"):
         session.run({"x": np.ones((1,) * 7)}, ["y"])
-    counted = parsed(metrics.render())
+    counted = parsed(rendered(metrics))
     batching = ":tensorflow:serving:batching_session:"
     assert counted[f"{batching}processed_batch_size_sum"] == {(): 4}
     assert counted[f"{batching}padding_size_sum"] == {("4",): 3}

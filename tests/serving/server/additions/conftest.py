@@ -10,7 +10,7 @@ from tensorflow_serving.apis import (
 
 from tests.serving.certificate import certificate
 from tests.serving.server.additions.equipped import CONFIG, OTHER, TOKEN, Equipped, ready
-from tests.serving.servers import running, wait_until
+from tests.serving.servers import metrics_flag, running, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -18,17 +18,14 @@ def equipped(models, tmp_path_factory):
     directory = tmp_path_factory.mktemp("additions")
     pair = certificate(directory)
     quoted = [path.read_text().replace("\n", "\\n") for path in pair]
-    config, monitoring, tls, tokens = (
-        directory / name for name in ("models", "monitoring", "ssl", "tokens")
-    )
+    config, tls, tokens = (directory / name for name in ("models", "ssl", "tokens"))
     config.write_text(CONFIG.format(root=models))
-    monitoring.write_text("prometheus_config { enable: true }")
     tls.write_text(f'server_key: "{quoted[0]}" server_cert: "{quoted[1]}"')
     tokens.write_text(f"# who may ask\n{TOKEN}\n{OTHER}\n")
     flags = (
         f"--model_config_file={config}",
         "--allow_version_labels_for_unavailable_models",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(directory),
         f"--rest_ssl_config_file={tls}",
         f"--auth_token_file={tokens}",
         "--rest_api_enable_cors_support",

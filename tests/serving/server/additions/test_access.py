@@ -196,6 +196,8 @@ def test_tokens_change_without_a_restart(equipped):
         (["--prediction_log_directory={}"], "", "--prediction_log_directory: cannot write to"),
         (["--prediction_log_directory={}.d", "--prediction_log_sampling_rate=7"], "",
          "--prediction_log_sampling_rate must be between 0 and 1; got 7"),
+        (["--prediction_log_directory={}.d", "--prediction_log_file_mib=0"], "",
+         "--prediction_log_file_mib and --prediction_log_files must be at least 1"),
         (["--prediction_log_directory={}.d", "--prediction_log_files=0"], "",
          "--prediction_log_file_mib and --prediction_log_files must be at least 1"),
     ],

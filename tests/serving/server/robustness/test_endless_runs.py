@@ -5,14 +5,14 @@ import signal
 import time
 
 import grpc
-import httpx
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from tests.serving.servers import running, wait_until, wait_until_busy
+from tests.serving.scrape import page_of
+from tests.serving.servers import metrics_flag, running, wait_until, wait_until_busy
 
 
 class Counter(tf.Module):
@@ -32,13 +32,11 @@ def counter(tmp_path_factory):
     base = tmp_path_factory.mktemp("counter")
     module = Counter()
     tf.saved_model.save(module, str(base / "1"), signatures=module.serve)
-    monitoring = base / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
     return (
         f"--model_base_path={base}",
         "--model_name=m",
         "--drain_seconds=1",
-        f"--monitoring_config_file={monitoring}",
+        metrics_flag(base),
     )
 
 
@@ -91,13 +89,10 @@ def test_what_a_client_gives_up_is_no_fault_of_the_server(counter, tmp_path):
     with running(tmp_path / "log", *counter, "--enable_batching") as server:
         with grpc.insecure_channel(server.grpc) as channel:
             endless(channel, server).cancel()
-        page = f"{server.rest}/monitoring/prometheus/metrics"
 
         def counted():
-            text = httpx.get(page, trust_env=False).text
-            return re.findall(
-                r'^:tensorflow:serving:request_count\{.*status="(\w+)"\} 1$', text, re.M
-            )
+            pattern = r'^:tensorflow:serving:request_count\{.*status="(\w+)"\} 1$'
+            return re.findall(pattern, page_of(server), re.M)
 
         wait_until(counted, server)
         assert counted() == ["CANCELLED"]

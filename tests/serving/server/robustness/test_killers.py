@@ -24,18 +24,11 @@ from gru_serving.engine.runtime import MODEL_FILE
 from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
 from tests.serving.saved_models import save_grow
-from tests.serving.servers import REPOSITORY, running
+from tests.serving.servers import REPOSITORY, models_flag, running
 
 PATIENCE = 60.0
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 MIB = 1 << 20
-CONFIG = """
-model_config_list {{
-  config {{ name: "echo" base_path: "{models}/echo" model_platform: "tensorflow" }}
-  config {{ name: "text" base_path: "{models}/text" model_platform: "tensorflow" }}
-  config {{ name: "grow" base_path: "{grow}" model_platform: "tensorflow" }}
-}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +41,8 @@ def grow(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(models, grow, tmp_path_factory):
     directory = tmp_path_factory.mktemp("killers")
-    config = directory / "models.config"
-    config.write_text(CONFIG.format(models=models, grow=grow))
-    with running(directory / "log", f"--model_config_file={config}") as server:
+    bases = {"echo": models / "echo", "text": models / "text", "grow": grow}
+    with running(directory / "log", models_flag(directory, bases)) as server:
         yield server
         assert server.process.poll() is None, server.log.read_text()[-3000:]
         assert "Traceback" not in server.log.read_text()

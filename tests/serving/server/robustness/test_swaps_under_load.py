@@ -13,31 +13,21 @@ from gru_serving.protos.services import MODEL_SERVICE, Stub
 from tests.serving import hostile
 from tests.serving.load import FIRST, THIRD, load, resident
 from tests.serving.saved_models import publish
-from tests.serving.servers import running, wait_until
-
-ENTRY = 'config {{ name: "{0}" base_path: "{1}/{0}" model_platform: "tensorflow" }}\n'
-
-
-@pytest.fixture
-def several(models, tmp_path):
-    """Three models in version 1, and the configuration that names them."""
-    names = ("a", "b", "c")
-    for name in names:
-        publish(models, tmp_path / name, 1)
-    config = tmp_path / "models.config"
-    entries = "".join(ENTRY.format(name, tmp_path) for name in names)
-    config.write_text(f"model_config_list {{ {entries} }}")
-    return names, config
+from tests.serving.servers import models_flag, running, wait_until
 
 
 @pytest.mark.slow
-def test_hot_swaps(models, tmp_path, several, figures):
+def test_hot_swaps(models, tmp_path, figures):
     """Three models swap their versions at the same time; memory does not grow with each swap."""
-    names, config = several
+    names = ("a", "b", "c")
+    for name in names:
+        publish(models, tmp_path / name, 1)
     rounds = hostile.inputs(4, 34)
     memory = {}
     with (
-        running(tmp_path / "log", f"--model_config_file={config}") as server,
+        running(
+            tmp_path / "log", models_flag(tmp_path, {name: tmp_path / name for name in names})
+        ) as server,
         load(server, *names) as seen,
         connect(server.grpc) as client,
     ):
@@ -68,12 +58,10 @@ def test_reloads(models, tmp_path, figures):
     for name in ("stays", "other"):
         publish(models, tmp_path / name, 1)
         publish(models, tmp_path / name, 2, source=3)
-    config = tmp_path / "models.config"
-    config.write_text(f"model_config_list {{ {ENTRY.format('stays', tmp_path)} }}")
     count = hostile.inputs(6, 50)
     memory = {}
     with (
-        running(tmp_path / "log", f"--model_config_file={config}") as server,
+        running(tmp_path / "log", models_flag(tmp_path, {"stays": tmp_path / "stays"})) as server,
         load(server, "stays") as seen,
         grpc.insecure_channel(server.grpc) as channel,
         connect(server.rest) as client,

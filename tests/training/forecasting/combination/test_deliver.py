@@ -98,6 +98,7 @@ def test_the_last_season_is_delivered_with_its_intervals(tmp_path):
     assert errors["seasonal-naive, delivered"] == pytest.approx(errors["seasonal naive"])
 
 
+@pytest.mark.slow
 def test_a_network_is_delivered_where_it_has_no_weight_by_default():
     forecaster = Forecaster(deliver="network", horizon=HORIZON, epochs=1, units=4).fit(table(90))
     combination = forecaster.run_.combination

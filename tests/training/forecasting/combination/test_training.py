@@ -18,7 +18,6 @@ from gru_training.forecasting.config import (
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.export.servable import ForecastingServable
 from gru_training.forecasting.future import forecast, recent_of_run
 from gru_training.forecasting.pipeline import train_forecasting
@@ -26,6 +25,7 @@ from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import made_once
 from tests.training.conftest import write_waves
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 def config(folder, data, name="both", **combination):

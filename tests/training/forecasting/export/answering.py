@@ -69,7 +69,7 @@ STREAMS = {"architecture": "one_shot", "normalisation": "difference"}
 KINDS = [
     {},
     {"architecture": "one_shot"},
-    {"architecture": "seq2seq", "channel_independent": False},
+    {"architecture": "one_shot", "channel_independent": False},
     {"loss": "quantile", "linear_skip": True},
     STREAMS,
     {"layers": 2, "dropout": 0.3},

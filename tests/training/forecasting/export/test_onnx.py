@@ -30,7 +30,7 @@ from tests.training.forecasting.export.answering import (
 
 MORE = [
     {"architecture": "one_shot", "normalisation": "reversible", "channel_independent": False},
-    {"architecture": "seq2seq", "normalisation": "difference", "loss": "quantile"},
+    {"normalisation": "difference", "loss": "quantile"},
     {"normalisation": "none", "channel_independent": False, "linear_skip": True},
     {**STREAMS, "normalisation": "none", "channel_independent": False, "loss": "quantile"},
     {**STREAMS, "layers": 3},
@@ -196,7 +196,7 @@ def names(*rows):
 
 
 def test_columns_by_name():
-    forecaster = forecaster_with(architecture="seq2seq", channel_independent=False)
+    forecaster = forecaster_with(architecture="one_shot", channel_independent=False)
     native = written(forecaster)
     rows = names(
         ("wind", "price", "other", "load"), ("load", "other", "wind", "price"), ("", "x", "ö", "y")

@@ -174,7 +174,6 @@ def test_a_model_says_where_its_columns_stand():
 def test_which_models_have_which_signatures():
     every = {"serving_default", "by_name", "columns"}
     assert set(forecaster_with().signatures) == every | {"gates"}
-    assert set(forecaster_with(architecture="seq2seq").signatures) == every
     assert set(forecaster_with(**STREAMS).signatures) == every | {"gates", "step"}
     quantile = forecaster_with(**STREAMS, loss="quantile")
     assert quantile.signatures["gates"](history=tf.constant(RAW))["forecast"].shape == (4, 12, 5, 2)

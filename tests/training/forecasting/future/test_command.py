@@ -1,9 +1,5 @@
 """`gru-train forecast`, as a user runs it."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +7,7 @@ import pytest
 from gru_training.__main__ import main
 from gru_training.forecasting.future import future_times
 from tests.training.conftest import write_waves
-
-REPOSITORY = Path(__file__).resolve().parents[4]
+from tests.training.fresh_process import in_fresh_process
 
 
 @pytest.fixture(scope="module")
@@ -89,31 +84,24 @@ def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
     assert "…" not in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path):
+    other = tmp_path / "other.csv"
+    pd.read_csv(waves).drop(columns="down").to_csv(other, index=False)
+    cases = [
         (["--horizon", "9"], "--horizon must be 1 to 6, the steps that"),
-        (["--output", "{tmp}/a.xlsx"], "expected a file name ending in .csv"),
-        (["--output", "{tmp}/none/a.csv"], "there is no folder"),
-        (["--data", "{tmp}/none.csv"], "there is no such file"),
-        (["--data", "{tmp}/other.csv"], "has no column 'down'; its columns are ['time', 'up']"),
-    ],
-)
-def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path, arguments, message):
-    pd.read_csv(waves).drop(columns="down").to_csv(tmp_path / "other.csv", index=False)
-    program = (
-        "import sys; from gru_training.__main__ import main; status = main(sys.argv[1:]); "
-        "heavy = {'keras', 'matplotlib', 'sklearn', 'tensorflow'} & set(sys.modules); "
-        "sys.exit(status if not heavy else repr(heavy))"
-    )
-    arguments = [each.format(tmp=tmp_path) for each in arguments]
-    done = subprocess.run(
-        [sys.executable, "-c", program, "forecast", str(forecasting_run.path), *arguments],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+        (["--output", tmp_path / "a.xlsx"], "expected a file name ending in .csv"),
+        (["--output", tmp_path / "none" / "a.csv"], "there is no folder"),
+        (["--data", tmp_path / "none.csv"], "there is no such file"),
+        (["--data", other], "has no column 'down'; its columns are ['time', 'up']"),
+    ]
+    commands = [["forecast", *map(str, (forecasting_run.path, *words))] for words, _ in cases]
+    heavy = {"keras", "matplotlib", "sklearn", "tensorflow"}
+    ended, imported = in_fresh_process(*commands, heavy=heavy)
+    assert not imported
+    for (status, _, errors), (_, message) in zip(ended, cases, strict=True):
+        assert status == 2, errors
+        assert message in errors
+        assert errors.count("\n") == 1
     assert [each.name for each in tmp_path.iterdir()] == ["other.csv"]
 
 

@@ -15,11 +15,11 @@ from gru_training.data.series_file import read_series
 from gru_training.data.series_frame import series_of_frame
 from gru_training.estimators.forecaster import Forecaster
 from gru_training.forecasting.config import SeriesConfig
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.known import KnownEffect, common_scale, fit_effect, knots_of
 from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, KNOWN_AHEAD, PROMOTED, SERIES, train_sales, write_sales
 from tests.made_once import made_once
+from tests.training.forecasting.reading import load_forecasting_data
 
 pytestmark = pytest.mark.long
 

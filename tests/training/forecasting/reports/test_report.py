@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.evaluation import Evaluation, ForecastErrors, Interval, WindowErrors
 from gru_training.forecasting.pictures import draw_coverage, draw_residuals
 from gru_training.forecasting.report import coverage_remarks, not_better_than_naive, write_markdown
+from tests.training.forecasting.reading import load_forecasting_data
 
 NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 

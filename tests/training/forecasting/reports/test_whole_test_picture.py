@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.image import imread
 
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.pictures import draw_test_part, one_after_another
 from gru_training.forecasting.preprocessor import make_predictor
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from gru_training.errors import DataError, RunDirectoryError
-from gru_training.forecasting.data import load_forecasting_data
 from gru_training.forecasting.outcomes import file_outcomes, held_out_outcomes
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
 from tests.training.conftest import tiny_forecasting_config, write_waves
+from tests.training.forecasting.reading import load_forecasting_data
 
 
 def values(answers):

@@ -13,11 +13,11 @@ from gru_serving.client import connect
 from gru_serving.client.streaming import StreamAnswer, StreamingSession
 from gru_serving.commands.complete import NextTokenSampler, completion
 from gru_serving.errors import ServingError
+from gru_training.config import RunConfig
 from gru_training.language.config import (
     LanguageConfig,
     LanguageDataConfig,
     LanguageModelConfig,
-    LanguageRunConfig,
     LanguageTrainingConfig,
 )
 from tests.made_once import made_once
@@ -46,7 +46,7 @@ def models():
             training=LanguageTrainingConfig(
                 epochs=60, patience=60, batch_size=8, steps=8, learning_rate=0.02
             ),
-            run=LanguageRunConfig(runs_dir=folder, name="deep"),
+            run=RunConfig(runs_dir=folder, name="deep"),
         )
         train_language(config)
         assert gru_serve(["export", str(folder / "deep"), "--to", str(folder / "models")]) == 0

@@ -6,10 +6,9 @@ from scipy.special import softmax
 
 from gru_training.sentiment.evaluation import pictures as classification_pictures
 from gru_training.sentiment.evaluation.pictures import (
-    bin_by_length,
-    draw_accuracy_by_length,
     draw_calibration,
     draw_confusion_matrix,
+    wilson_interval,
 )
 
 
@@ -52,15 +51,6 @@ def test_every_row_is_in_the_histogram_of_probabilities(tmp_path, monkeypatch):
         assert shown <= confidence.min() < confidence.max() <= end
 
 
-@pytest.mark.parametrize("rows", [1, 30, 900])
-def test_accuracy_by_length_is_drawn(tmp_path, rows):
-    rng = np.random.default_rng(0)
-    right = {"gru": rng.random(rows) < 0.8, "bag_of_words": rng.random(rows) < 0.7}
-    bins = bin_by_length(rng.geometric(0.05, rows))
-    draw_accuracy_by_length(bins, right, tmp_path / "l.png")
-    assert imread(tmp_path / "l.png").std() > 0.05
-
-
 @pytest.mark.parametrize("wrong", [0, 300])
 def test_axes_of_percents_say_where_they_are(tmp_path, monkeypatch, wrong):
     figures = []
@@ -68,14 +58,24 @@ def test_axes_of_percents_say_where_they_are(tmp_path, monkeypatch, wrong):
     labels = np.arange(900) % 3
     logits = 9.0 * np.eye(3)[np.where(np.arange(900) < wrong, labels - 1, labels)]
     draw_calibration(labels, logits, 1.0, tmp_path / "c.png")
-    right = {"gru": np.arange(900) >= wrong}
-    draw_accuracy_by_length(bin_by_length(np.full(900, 7)), right, tmp_path / "l.png")
-    calibration, by_length = figures
-    for figure in figures:
-        FigureCanvasAgg(figure).draw()
-    above, below = calibration.axes
-    for axis in (above.yaxis, below.xaxis, by_length.axes[0].yaxis):
+    (figure,) = figures
+    FigureCanvasAgg(figure).draw()
+    above, below = figure.axes
+    for axis in (above.yaxis, below.xaxis):
         ticks = list(zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True))
         assert len(ticks) > 2
         for place, label in ticks:
             assert float(label.get_text().removesuffix("%")) == pytest.approx(100 * place)
+
+
+def test_wilson_interval_against_published_values():
+    # Newcombe (1998), Statistics in Medicine 17, table I: 81/263 and 0/20.
+    np.testing.assert_allclose(wilson_interval(81 / 263, 263), (0.2553, 0.3662), atol=5e-5)
+    np.testing.assert_allclose(wilson_interval(0.0, 20), (0.0, 0.1611), atol=5e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 600])
+def test_wilson_interval_holds_the_share_and_is_no_wider_than_0_to_1(rows):
+    for right in range(rows + 1):
+        low, high = wilson_interval(right / rows, rows)
+        assert -1e-12 < low <= right / rows <= high < 1 + 1e-12

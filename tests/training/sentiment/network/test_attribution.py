@@ -172,29 +172,24 @@ def test_the_graph_of_onnx_explains_alike(pooling, bidirectional, head, squares)
         built = combine(built, ngrams, (0.5, 2.0))
     graph = GraphWriter(built, IDS.shape[1], head).attribution()
     session, attribution = InferenceSession(graph.SerializeToString()), Attribution(built)
-    for ids in (
-        *IDS[:, np.newaxis],
-        *(row[np.newaxis] for row in ROWS),
-        np.zeros((1, 2), np.int32),
-    ):
-        logits = built(ids).numpy()
-        for place in (-1, 2):
-            feeds = {"token_ids": ids, "place": np.array([place])}
-            found = dict(
-                zip(
-                    ("attribution", "value", "baseline", "explained"),
-                    session.run(None, feeds),
-                    strict=True,
-                )
-            )
-            explained = head.foremost(logits).numpy() if place < 0 else [place]
-            assert found["explained"].tolist() == list(explained)
-            weights = head.contrast(explained).numpy()
-            expected = attribution(ids, weights)
-            np.testing.assert_allclose(found["attribution"], expected, atol=1e-5)
-            np.testing.assert_allclose(found["value"], (logits * weights).sum(axis=1), atol=1e-5)
-            baseline = (attribution.baseline(ids).numpy() * weights).sum(axis=1)
-            np.testing.assert_allclose(found["baseline"], baseline, atol=1e-5)
+    ids = np.concatenate([IDS, np.zeros((1, 9), np.int32)])
+    logits, baselines = built(ids).numpy(), attribution.baseline(ids).numpy()
+    for place in (-1, 2):
+        explained = head.foremost(logits).numpy() if place < 0 else np.full(len(ids), place)
+        weights = head.contrast(explained).numpy()
+        expected = {
+            "attribution": attribution(ids, weights).numpy(),
+            "value": (logits * weights).sum(axis=1),
+            "baseline": (baselines * weights).sum(axis=1),
+        }
+        for number, row in enumerate([*ROWS, np.zeros(2, np.int32)]):
+            for text in (row, ids[number]):
+                feeds = {"token_ids": text[np.newaxis], "place": np.array([place])}
+                *found, of = session.run([*expected, "explained"], feeds)
+                assert of.tolist() == [explained[number]]
+                for got, wanted in zip(found, expected.values(), strict=True):
+                    shown = wanted[number, : len(text)] if wanted.ndim == 2 else wanted[number]
+                    np.testing.assert_allclose(got[0], shown, atol=1e-5)
 
 
 def test_a_text_without_words_has_no_scores():

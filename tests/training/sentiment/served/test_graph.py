@@ -1,10 +1,7 @@
 """The graph of ONNX in a run: the same answers as the Keras model's, without TensorFlow."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +12,11 @@ from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.run import SentimentRun
-from gru_training.sentiment.served.keras_scorer import KerasScorer
+from gru_training.sentiment.served.keras_model import KerasScorer
 from gru_training.sentiment.served.scorer import GRAPH, TOKENS, GraphScorer, graph_scorer
 from gru_training.sentiment.task import TASK
 from tests.serving.preprocessing.drawn import PIECES
+from tests.training.fresh_process import in_fresh_process, processor_seconds
 from tests.training.sentiment.target_runs import train_labels, train_number
 
 REPOSITORY = Path(__file__).parents[4]
@@ -52,18 +50,12 @@ def test_answers_are_those_of_the_keras_model(kind, tiny_run, tmp_path):
 def test_a_prediction_loads_no_tensorflow(tiny_run, tmp_path):
     data = tmp_path / "five.csv"
     data.write_text("id,text\n1,good\n2,bad\n3,a fine film\n4,not good\n5,dull\n")
-    program = f"""
-import sys
-from gru_training.__main__ import main
-assert main(sys.argv[1:]) == 0
-assert not {HEAVY!r} & set(sys.modules), {HEAVY!r} & set(sys.modules)
-"""
     output = tmp_path / "out.jsonl"
-    arguments = ["predict", str(tiny_run.path), "--data", str(data), "--output", str(output)]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], cwd=REPOSITORY,
-                          check=False, capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "TensorFlow" not in done.stdout + done.stderr
+    command = ["predict", str(tiny_run.path), "--data", str(data), "--output", str(output)]
+    (done,), imported = in_fresh_process(command, heavy=HEAVY)
+    assert done.status == 0, done.errors
+    assert not imported
+    assert "TensorFlow" not in done.out + done.errors
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     texts = pa.table({"text": [row["text"] for row in rows]})
     expected = score_table(KerasScorer(tiny_run), texts)
@@ -78,16 +70,10 @@ def test_a_prediction_takes_little_more_than_the_imports(tiny_run, tmp_path):
     data.write_text("text\ngood\nbad\na fine film\nnot good\ndull\n")
     imports = "import onnxruntime, pyarrow, pyarrow.compute, pyarrow.parquet, rich.progress, tyro"
     command = ["predict", str(tiny_run.path), "--data", str(data), "--output", f"{data}.jsonl"]
-    needed = processor_seconds("-c", imports)
-    assert processor_seconds("-m", "gru_training", *command) < 3 * needed
-
-
-def processor_seconds(*arguments):
-    """User and system time of a process of Python."""
-    before = os.times()
-    subprocess.run([sys.executable, *arguments], cwd=REPOSITORY, check=True, capture_output=True)
-    after = os.times()
-    return sum(after[k] - before[k] for k in (2, 3))
+    _, needed = processor_seconds("-c", imports)
+    status, spent = processor_seconds("-m", "gru_training", *command)
+    assert status == 0
+    assert spent < 3 * needed
 
 
 def test_a_graph_of_other_files_does_not_answer(tiny_run, tmp_path):

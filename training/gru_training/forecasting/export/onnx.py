@@ -12,13 +12,12 @@ from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.export.one_series import OneSeries
 from gru_training.forecasting.layers import (
     EPSILON,
-    FeedbackGRU,
     SegmentGRU,
     TensorSum,
     WindowLinear,
     WindowNormalisation,
 )
-from gru_training.onnx.gru_steps import add_opened, add_projection, add_step, standard_weights
+from gru_training.onnx.gru_steps import add_opened, add_step, standard_weights
 from gru_training.onnx.operations import ALL_OPERATIONS
 from keras_gru.convert.onnx_graph import (
     END,
@@ -67,32 +66,6 @@ def add_segment_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: An
     return [Value(graph.add("Reshape", states, shape), 3)]
 
 
-def add_feedback_gru(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
-    """Add a `FeedbackGRU`: a loop whose body is one step."""
-    state, first = (value.name for value in values)
-    K, Q = layer.targets, layer.outputs
-    weights = standard_weights(layer.cell)
-    body = graph.inner()
-    body.input("iteration", "int64", ())
-    more = body.input("more", "bool", ())
-    h = body.input("h", "float32", (None, layer.units))
-    fed = body.input("fed", "float32", (None, K))
-    h = add_step(body, weights, add_projection(body, weights, fed), h)
-    answer = body.add("MatMul", h, body.weight(layer.head.kernel))
-    answer = body.add("Add", answer, body.weight(layer.head.bias))
-    answer = body.add("Reshape", answer, body.constant([-1, K, Q]))
-    back = body.add("Gather", answer, body.constant(np.int64(layer.fed_back)), axis=2)
-    body.output("more_after", more, "bool", ())
-    body.output("h_after", h, "float32", (None, layer.units))
-    body.output("fed_after", back, "float32", (None, K))
-    body.output("answer", answer, "float32", (None, K, Q))
-    steps, go = graph.constant(np.int64(layer.steps)), graph.constant(np.bool_(True))
-    *_, answers = graph.add(
-        "Loop", steps, go, state, first, count=3, name=layer.name, body=body.graph("step")
-    )
-    return [Value(graph.add("Transpose", answers, perm=[1, 0, 2, 3]), 4)]
-
-
 def add_window_linear(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
     """Add a `WindowLinear` to the graph."""
     history, axis = values[0].name, graph.constant([1])
@@ -117,7 +90,6 @@ def add_sum(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> li
 
 _WRITERS = {
     **WRITERS,
-    FeedbackGRU: add_feedback_gru,
     SegmentGRU: add_segment_gru,
     TensorSum: add_sum,
     WindowLinear: add_window_linear,

@@ -144,7 +144,7 @@ class ForecastingSignatures(DescribedModule):
                 lambda window: {"answers": one_series.model(window, training=False)}, ["window"]
             )
             weights += [variable.value for variable in one_series.model.variables]
-        if steps is not None and config.architecture != "seq2seq":
+        if steps is not None:
             assert shown is not None
             several = int(shown[0].outputs[0].shape[-1]) > 1
             gates = described.gates(steps.width, streams, several)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from gru_serving.preprocessing.texts import PADDING
+from gru_serving.preprocessing.texts import UNKNOWN
 from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.decision import Temperature, negative_log_likelihood, reliability
 from gru_training.sentiment.evaluation import pictures
-from gru_training.sentiment.evaluation.advice import advice
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.doubtful_labels import (
@@ -25,13 +25,7 @@ from gru_training.sentiment.evaluation.explanations import (
     explain_rows,
     write_marked_texts,
 )
-from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
 from gru_training.sentiment.evaluation.markdown import write_markdown
-from gru_training.sentiment.evaluation.metrics import (
-    calibration_summary,
-    length_summary,
-    same_words,
-)
 from gru_training.sentiment.measures import per_class
 from gru_training.words.vocabulary import word_counts
 
@@ -60,20 +54,11 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
     scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
     answered = {part: calibrated.decision.classes(scores[part]) for part in logits}
     predicted, members = answered["test"], target.members(test.labels)
-    right = {
-        "gru": predicted == test.labels,
-        "bag_of_words": floors[1].test_predictions == test.labels,
-    }
-    lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
-    bins = pictures.bin_by_length(lengths)
-    shown = choose_rows(scores["test"], test.labels, lengths)
     model = {part: trained.measures(part, logits[part], answered[part]) for part in logits}
     metrics: dict[str, Any] = {
         "decision": calibrated.decision.reason,
-        "same_words": same_words(test, predicted, floors[1].test_predictions),
         "per_class": per_class(members, target.members(predicted), scores["test"], data.classes),
         "calibration": calibration_summary(calibrated.temperature, labels, logits),
-        "by_length": length_summary(bins, right),
         "advice": advice(trained, floors, model["validation"]),
     }
     if alone is not None:
@@ -96,11 +81,6 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
         pictures.draw_calibration(
             test.labels, logits["test"], temperature, writer.path / "calibration.png"
         )
-        pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
-        if shown:
-            texts = [predictions[row] for row in shown]
-            read = read_texts(trained.model, trained.texts.preprocessor, temperature, texts)
-            draw_gates(read, data.classes, writer.path / "gates.png")
         words = _explain(writer, trained, predictions, predicted)
         doubtful[:] = _doubtful(writer, trained)
         return {"deciding_words": words, "doubtful_labels": len(doubtful)}
@@ -110,7 +90,7 @@ def class_results(trained: TrainedClassifier, floors: Sequence[BaselineResult]) 
             {**predictions[row], "probability": max(predictions[row]["scores"])}
             for row in _surest(predictions, right=False, most=_ROWS_SHOWN)
         ]
-        return write_markdown(metrics, data.classes, mistakes, bool(shown), doubtful[:_ROWS_SHOWN])
+        return write_markdown(metrics, data.classes, mistakes, doubtful[:_ROWS_SHOWN])
 
     return Results(model, metrics, predictions, draw, markdown)
 
@@ -161,4 +141,116 @@ def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, A
             table = csv.DictWriter(file, list(found[0]))
             table.writeheader()
             table.writerows(found)
+    return found
+
+
+def calibration_summary(
+    temperature: Temperature,
+    labels: Mapping[str, np.ndarray],
+    logits: Mapping[str, np.ndarray],
+) -> dict[str, Any]:
+    """Describe the effect of the temperature by part: validation, on which it was fitted, and test.
+
+    Args:
+        temperature: Temperature of the run.
+        labels: (N,) of each part.
+        logits: (N, C) of each part, not yet divided.
+    """
+    summary: dict[str, Any] = {"temperature": temperature.value, "remark": temperature.remark}
+    for part, raw in logits.items():
+        summary[part] = {}
+        for when, divided in (("before", raw), ("after", raw / temperature.value)):
+            curve = reliability(labels[part], divided)
+            summary[part][when] = {
+                "negative_log_likelihood": negative_log_likelihood(labels[part], divided),
+                "expected_calibration_error": curve.expected_error,
+                "bins": len(curve.rows),
+            }
+    return summary
+
+
+_GAP = 0.1
+"""Largest difference of training and validation accuracy without advice."""
+_MIN_ROWS_RATIO = 5
+_MAX_UNKNOWN_SHARE = 0.05
+_CUT_SHARE = 0.05
+
+
+def advice(
+    trained: TrainedClassifier, floors: Sequence[BaselineResult], validation: Mapping[str, float]
+) -> list[str]:
+    """Write sentences of advice for the report; none if nothing suggests itself.
+
+    Args:
+        trained: A model that answers classes.
+        floors: Simple models beside it.
+        validation: Measures of the model on the validation rows.
+    """
+    found = []
+    best = max(floors, key=lambda floor: floor.validation["accuracy"])
+    if best.validation["accuracy"] > validation["accuracy"] and trained.answers.shares is None:
+        found.append(
+            f"{best.name} does better on the validation rows "
+            f"({best.validation['accuracy']:.1%} against {validation['accuracy']:.1%}): "
+            "combine the two with `--ngrams`."
+        )
+    found += _of_classes(trained, validation)
+    found += _of_training(trained)
+    return found + _of_texts(trained)
+
+
+def _of_classes(trained: TrainedClassifier, validation: Mapping[str, float]) -> list[str]:
+    counts = np.bincount(trained.texts.rows["train"].labels, minlength=len(trained.data.classes))
+    gap = validation["accuracy"] - validation["macro_f1"]
+    if counts.max() < _MIN_ROWS_RATIO * counts.min() or gap < _GAP / 2:
+        return []
+    rare = trained.data.classes[int(counts.argmin())]
+    text = (
+        f"Accuracy is {validation['accuracy']:.1%} but macro F1 {validation['macro_f1']:.1%}, and "
+        f"{rare!r} has {counts.min():,} training rows where the largest class has "
+        f"{counts.max():,}: "
+    )
+    settings = trained.config.training
+    if settings.class_weight is None:
+        return [text + "try `--class-weight balanced --metric macro_f1`."]
+    return [text + "label more rows of the rare classes."]
+
+
+def _of_training(trained: TrainedClassifier) -> list[str]:
+    result, settings = trained.result, trained.config.training
+    last = result.epochs[-1]
+    best = next(record for record in result.epochs if record.epoch == result.best_epoch)
+    found = []
+    if last.epoch == result.best_epoch == settings.epochs and not result.interrupted:
+        found.append(
+            f"The last of {settings.epochs} epochs was the best: try `--epochs "
+            f"{2 * settings.epochs}`."
+        )
+    gap = best.train["accuracy"] - best.validation["accuracy"]
+    if gap > _GAP:
+        found.append(
+            f"The network gets {best.train['accuracy']:.1%} of the training rows right but "
+            f"{best.validation['accuracy']:.1%} of the validation rows: more labelled texts would "
+            "help; `--unlabelled` learns from texts without labels, and `--set subwords=yes` from "
+            "parts of words."
+        )
+    return found
+
+
+def _of_texts(trained: TrainedClassifier) -> list[str]:
+    ids = np.concatenate(trained.texts.rows["validation"].ids)
+    unknown = float(np.mean(ids == UNKNOWN))
+    longest = trained.config.data.max_tokens
+    cut = float(np.mean([len(row) >= longest for row in trained.texts.rows["validation"].ids]))
+    found = []
+    if unknown > _MAX_UNKNOWN_SHARE and not trained.config.model.subwords:
+        found.append(
+            f"{unknown:.1%} of the words in the validation rows are unknown to the model: try "
+            "`--set subwords=yes`."
+        )
+    if cut > _CUT_SHARE:
+        found.append(
+            f"{cut:.1%} of the validation rows are longer than the {longest} tokens that are read, "
+            f"and only their ends count: try `--max-tokens {2 * longest}`."
+        )
     return found

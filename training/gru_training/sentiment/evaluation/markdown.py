@@ -8,9 +8,6 @@ from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
 
-_MIN_PAIRS = 30
-"""Number of pairs of test rows with the same words below which shares of them are not shown."""
-
 
 def opening(
     metrics: Mapping[str, Any],
@@ -81,22 +78,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
 
 
-_GATES = (
-    "The most confident answers to short test rows, right and wrong, by class. Each column of a "
-    "map is "
-    "a token, each row a unit, sorted by its mean update gate. An update gate near 1 keeps the "
-    "state; near 0 it writes the token into the state. With a reset gate near 0, the candidate "
-    "ignores what was read before. Below the maps is the answer to the text up to that token.",
-    "",
-    "![gates](gates.png)",
-)
-
-
 def write_markdown(
     metrics: Mapping[str, Any],
     classes: Sequence[str],
     mistakes: Sequence[Mapping[str, Any]],
-    gates: bool,
     doubtful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Write the report as Markdown.
@@ -106,7 +91,6 @@ def write_markdown(
         classes: Class names.
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
             and `probability` of the prediction.
-        gates: Whether there is a picture of gates.
         doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
     """
     data, model = metrics["data"], metrics["model"]
@@ -130,7 +114,6 @@ def write_markdown(
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
         f"end.\n\n{_stages(metrics)}",
     )
-    lines += _twins(metrics["same_words"])
     lines += ["", "![loss and accuracy](curves.png)"]
     lines += ["", "![confusion](confusion_matrix.png)", ""]
     lines += class_table(metrics["per_class"], data["balance"])
@@ -141,7 +124,6 @@ def write_markdown(
     lines += ["![precision and recall](precision_recall.png)"]
     lines += why_lines(metrics["deciding_words"])
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
-    lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
         wrong = [
             (cell(row["label"]), cell(row["predicted"]), f"{row['probability']:.2%}",
@@ -153,8 +135,6 @@ def write_markdown(
         lines += markdown_table([head, *wrong], 2, text_last=True)
     if doubtful:
         lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
-    if gates:
-        lines += ["", "## Gates", "", *_GATES]
     versions = ", ".join(f"{name} {number}" for name, number in metrics["versions"].items())
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += f"{versions}."
@@ -279,7 +259,7 @@ def class_table(
 
 
 def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
-    """List the words that decide, and the link to the texts with their words marked.
+    """List the words that decide, and the place of the texts with their words marked.
 
     Args:
         words: Words that speak for each class or label.
@@ -293,21 +273,10 @@ def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[s
     return [
         *lines,
         "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. In the "
-        "texts below, words on blue speak for the answer and words on orange against it; the "
+        "marked texts, words on blue speak for the answer and words on orange against it; the "
         "surest mistakes come first.",
         "",
-        "[The most confident answers, their words marked](explanations.html)",
-    ]
-
-
-def _twins(same_words: Mapping[str, Any]) -> list[str]:
-    if same_words["pairs"] < _MIN_PAIRS:
-        return []
-    return [
-        "",
-        f"**Word order.** {same_words['pairs']:,} pairs of test rows are made of the same words "
-        f"and differ in label. The GRU gets both right in {same_words['gru']:.2%} of them, the "
-        f"bag of words in {same_words['bag_of_words']:.2%}.",
+        "[The most confident answers, their words marked](report.html)",
     ]
 
 
@@ -364,24 +333,6 @@ def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> 
         "unusual.",
         "",
         *markdown_table([("row", "label", "suggested", "text"), *table], 4),
-    ]
-
-
-def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
-    def accuracy(of: Mapping[str, float]) -> str:
-        return f"{of['accuracy']:.1%} ({of['low']:.1%} to {of['high']:.1%})"
-
-    rows = [
-        (f"{of['shortest']} to {of['longest']}", f"{of['rows']:,}",
-         accuracy(of["gru"]), accuracy(of["bag_of_words"]))
-        for of in bins
-    ]  # fmt: skip
-    return [
-        *markdown_table([("tokens", "test rows", "GRU", "bag of words"), *rows]),
-        "",
-        "With 95 % intervals (Wilson); tokens as the model reads them.",
-        "",
-        "![accuracy by length](accuracy_by_length.png)",
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from gru_training.plots.picture import save_figure
+from gru_training.plots import save_figure
 from gru_training.runs.directory import RunWriter
 from gru_training.runs.report_page import markdown_table
 from gru_training.sentiment.evaluation.baselines import BaselineResult

@@ -1,7 +1,6 @@
 """The pictures of a classification run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,53 +10,8 @@ from scipy.special import softmax
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training.plots import plain_label, save_figure
 from gru_training.sentiment.decision import reliability
-
-_MOST_BINS, _ROWS_PER_BIN = 8, 100
-
-
-@dataclass(frozen=True)
-class LengthBins:
-    """Rows by their number of tokens, in K bins of nearly equal numbers of rows."""
-
-    shortest: np.ndarray
-    """(K,) tokens of the shortest row of each bin."""
-    longest: np.ndarray
-    """(K,) tokens of the longest row of each bin."""
-    members: list[np.ndarray]
-    """K arrays of row numbers."""
-
-    def accuracy(self, right: np.ndarray) -> list[tuple[float, float, float]]:
-        """Compute the share of right rows in each bin, with its 95 % interval (Wilson).
-
-        Args:
-            right: (N,) bool, whether each row was got right.
-        """
-        shares = [float(right[rows].mean()) for rows in self.members]
-        return [
-            (share, *wilson_interval(share, len(rows)))
-            for share, rows in zip(shares, self.members, strict=True)
-        ]
-
-
-def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
-    """Cut rows into bins at quantiles of their length; rows of one length share a bin.
-
-    Args:
-        lengths: (N,) number of tokens.
-        bins: Most bins; by default 8, or fewer where bins would have less than 100 rows.
-    """
-    if bins is None:
-        bins = int(np.clip(len(lengths) // _ROWS_PER_BIN, 1, _MOST_BINS))
-    inner = np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf")
-    number = np.searchsorted(np.unique(inner), lengths)
-    members = [np.flatnonzero(number == k) for k in np.unique(number)]
-    return LengthBins(
-        np.array([lengths[rows].min() for rows in members]),
-        np.array([lengths[rows].max() for rows in members]),
-        members,
-    )
 
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
@@ -67,7 +21,6 @@ def wilson_interval(share: float, rows: int) -> tuple[float, float]:
 
 
 _BEFORE, _AFTER, _GUIDE = "#9a9a9a", "#0b63b5", "#333333"
-_MODELS = {"gru": ("GRU", "#0b63b5"), "bag_of_words": ("bag of words", "#e08214")}
 
 
 def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
@@ -143,40 +96,6 @@ def draw_calibration(
         axes.grid(alpha=0.25)
     above.yaxis.set_major_formatter(PercentFormatter(1))
     above.legend(fontsize="small", loc="upper left")
-    save_figure(figure, path)
-
-
-def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], path: Path) -> None:
-    """Draw accuracy with its 95 % interval from short to long texts.
-
-    Args:
-        bins: Rows by number of tokens.
-        right: Whether each row was got right, (N,) bool, by `gru` and by `bag_of_words`.
-        path: The PNG file.
-    """
-    count = len(bins.members)
-    figure = Figure(figsize=(max(4.5, 1.5 + 0.95 * count), 4), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    for number, (model, rows) in enumerate(right.items()):
-        name, colour = _MODELS[model]
-        share, low, high = np.transpose(bins.accuracy(rows))
-        axes.errorbar(
-            np.arange(count) + 0.12 * (number - (len(right) - 1) / 2), share,
-            _error_bars(share, low, high), fmt="o-", color=colour, elinewidth=1, capsize=3,
-            linewidth=1, label=name,
-        )  # fmt: skip
-    names = [
-        f"{shortest:,}" if shortest == longest else f"{shortest:,}–{longest:,}"
-        for shortest, longest in zip(bins.shortest, bins.longest, strict=True)
-    ]
-    counts = [f"{name}\n({len(rows):,})" for name, rows in zip(names, bins.members, strict=True)]
-    axes.set_xticks(range(count), counts, fontsize="small")
-    axes.set_xlim(-0.5, count - 0.5)
-    axes.set_xlabel("tokens (test rows)")
-    axes.set_ylabel("accuracy")
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.grid(alpha=0.25, axis="y")
-    axes.legend(fontsize="small")
     save_figure(figure, path)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from gru_training.plots import learning_curves
+from gru_training import plots
+from gru_training.data.digest import data_digest
 from gru_training.runs.writer import TrainingRunWriter
 from gru_training.sentiment.evaluation.baselines import BaselineResult
 from gru_training.sentiment.evaluation.class_report import class_results
 from gru_training.sentiment.evaluation.classifier import Results, TrainedClassifier
 from gru_training.sentiment.evaluation.labels_report import labels_results
-from gru_training.sentiment.evaluation.metrics import baseline_summary, data_summary
 from gru_training.sentiment.evaluation.number_report import number_results
 
 _RESULTS = {"class": class_results, "labels": labels_results, "number": number_results}
@@ -120,7 +120,7 @@ def write_report(
         with stages.of("report", "writing the report"):
             whole = {**metrics, **results.draw(writer)}
         whole["stages"] = stages.seconds()
-        learning_curves.draw_curves(
+        plots.draw_curves(
             trained.result.epochs,
             trained.result.best_epoch,
             ("loss", trained.target.objective().shown),
@@ -130,3 +130,35 @@ def write_report(
         writer.write_json("metrics.json", whole)
 
     writer.report(report)
+
+
+def data_summary(trained: TrainedClassifier) -> dict[str, Any]:
+    """Describe the data set, its split, its words, and the rows of each class or label by part."""
+    data, target = trained.data, trained.target
+    counts = {
+        part: target.members(rows.labels).sum(axis=0).tolist()
+        for part, rows in data.parts().items()
+    }
+    named = data.classes if data.kind != "number" else ()
+    return {
+        "name": data.name,
+        "rows": {name: len(part) for name, part in data.parts().items()},
+        "vocabulary": len(trained.texts.words.vocabulary),
+        "notes": list(data.notes),
+        "digest": data_digest(data.contents()),
+        "balance": {
+            name: {part: of[k] for part, of in counts.items()} for k, name in enumerate(named)
+        },
+    }
+
+
+def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, float]]:
+    """Return the measures of the simple models by name, such as `validation_accuracy`."""
+    return {
+        floor.name: {
+            f"{part}_{name}": value
+            for part, measures in (("validation", floor.validation), ("test", floor.test))
+            for name, value in measures.items()
+        }
+        for floor in floors
+    }

@@ -122,7 +122,6 @@ def build_sentiment_model(
     fixed_vectors: np.ndarray | None = None,
     trained_words: int | None = None,
     pieces: np.ndarray | None = None,
-    vectors_use: str = "both",
 ) -> keras.Model:
     """Build a functional model from word ids to logits.
 
@@ -130,11 +129,9 @@ def build_sentiment_model(
         config: Sizes and dropout rates.
         vocabulary_size: V, number of ids, padding and unknown included.
         class_count: C.
-        fixed_vectors: (V, D), pre-trained; none by default.
+        fixed_vectors: (V, D), pre-trained, which stay as they are; none by default.
         trained_words: Ids below it have a vector that is trained; all by default.
         pieces: (V, P) int32, those of each word; their vectors are added to the trained ones.
-        vectors_use: Whether pre-trained vectors are `fixed`, with learned ones beside them
-            (`both`), or `trained` on in place of those.
 
     Returns:
         A model from `token_ids` (B, T) int32, 0 = padding, to logits (B, C) float32.
@@ -150,22 +147,15 @@ def build_sentiment_model(
             vocabulary_size,
             0 if fixed_vectors is None else fixed_vectors.shape[1],
             vocabulary_size if trained_words is None else trained_words,
-            config.embedding_size if fixed_vectors is None or vectors_use == "both" else 0,
+            config.embedding_size,
             0 if pieces is None else pieces.shape[1],
-            vectors_use == "trained",
             name="embedding",
         )
         x = embedding(x)
         embedding.set_tables(fixed_vectors, pieces)
-    dropout = keras.layers.SpatialDropout1D if config.variational else keras.layers.Dropout
-    x = dropout(config.dropout, name="embedding_dropout")(x)
+    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
     for number in range(1, config.layers + 1):
-        layer = GRU(
-            config.units,
-            return_sequences=True,
-            recurrent_dropout=config.recurrent_dropout,
-            name=f"gru_{number}",
-        )
+        layer = GRU(config.units, return_sequences=True, name=f"gru_{number}")
         if config.bidirectional:
             layer = keras.layers.Bidirectional(layer, name=f"bidirectional_{number}")
         if config.chunk is not None:
@@ -189,8 +179,6 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
     """
     layer = model.get_layer("embedding")
     table: Any = layer.trained if isinstance(layer, WordEmbedding) else layer.embeddings
-    if table is None:
-        raise ConfigError("--word-ratios needs learned vectors, which only --vectors-use both has")
     if table.shape[1] < ratios.shape[1]:
         raise ConfigError(
             f"--embedding-size must be at least {ratios.shape[1]} with --word-ratios, one for each "

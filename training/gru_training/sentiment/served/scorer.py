@@ -44,12 +44,7 @@ def graph_scorer(run: SentimentRun) -> "GraphScorer | None":
     """
     # Batches are answered in parallel, each by one thread: see `BatchLimits.in_flight`.
     stored = STORED.load(run, threads=1)
-    if stored is None:
-        return None
-    graph, digest = stored
-    if [one.name for one in graph.get_outputs()] != [RAW_SCORES]:  # of an earlier release
-        return None
-    return GraphScorer(run, graph, digest)
+    return None if stored is None else GraphScorer(run, *stored)
 
 
 class GraphScorer:

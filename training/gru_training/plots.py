@@ -1,8 +1,8 @@
-"""Common parts of a run's pictures: the writing of files, and names."""
+"""Common parts of a run's pictures: the writing of files, names, and learning curves."""
 
 import unicodedata
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
+
+from gru_training.loop.checkpoint import EpochRecord
 
 _MOST_LETTERS = 20
 
@@ -108,3 +110,37 @@ def _letters(path: str) -> frozenset[int]:
         return frozenset(FT2Font(path).get_charmap())
     except (OSError, RuntimeError):  # a font file that cannot be read, such as one of bitmaps
         return frozenset()
+
+
+_TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
+
+
+def draw_curves(
+    epochs: Sequence[EpochRecord], best_epoch: int, names: tuple[str, str], path: Path
+) -> None:
+    """Draw two means over the epochs, training and validation, best epoch marked.
+
+    Args:
+        epochs: Records from `gru_training.loop.fit.fit`.
+        best_epoch: Number of the best epoch.
+        names: Names of the means, as `loss` and `accuracy`.
+        path: The PNG file.
+    """
+    figure = Figure(figsize=(9, 3.6), dpi=120, layout="constrained")
+    numbers = [record.epoch for record in epochs]
+    best = next(record for record in epochs if record.epoch == best_epoch)
+    for axes, name in zip(figure.subplots(1, 2), names, strict=True):
+        validation = [record.validation[name] for record in epochs]
+        if name in best.train:  # not a measure of the validation rows alone
+            train = [record.train[name] for record in epochs]
+            axes.plot(numbers, train, ".--", color=_TRAIN, label="training (with dropout)")
+        axes.plot(numbers, validation, ".-", color=_VALIDATION, label="validation")
+        axes.axvline(best_epoch, color=_MARK, linewidth=0.8, linestyle=":")
+        axes.plot(best_epoch, best.validation[name], "o", color=_MARK, markersize=8, mfc="none",
+                  label=f"best epoch {best_epoch}: {best.validation[name]:.4g}")  # fmt: skip
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(name)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.25)
+        axes.legend(fontsize="small")
+    save_figure(figure, path)

@@ -1,7 +1,7 @@
-"""Files whose records end only with a line feed, and in which quotes have no meaning.
+"""Files of public data sets, with tabs between their cells.
 
-Known data sets are in this form: MR and IMDB contain U+0085, which `splitlines` treats as a line
-end.
+Their records end with a line feed only, and quotes have no meaning in them: MR and
+IMDB (Maas et al. 2011) contain U+0085, which `splitlines` treats as a line end.
 """
 
 from collections.abc import Sequence
@@ -51,3 +51,29 @@ def text_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
         if "\0" in record:
             raise DataError(f"{path}, line {number}: a NUL character")
     return lines
+
+
+IMDB_HEADER = ("id", "label", "rating", "movie", "text")
+"""Columns of the labelled parts, `imdb_train.tsv.gz` and `imdb_test.tsv.gz`."""
+_UNLABELLED_HEADER = ("id", "movie", "text")
+
+
+def imdb_unlabelled(folder: Path) -> list[str]:
+    """Read the texts of IMDB's unlabelled and training reviews, without those of its test reviews.
+
+    Raises:
+        DataError: The files are not there, unreadable or malformed.
+    """
+    unlabelled = tab_table(folder / "imdb_unsup.tsv.gz", _UNLABELLED_HEADER)
+    train = tab_table(folder / "imdb_train.tsv.gz", IMDB_HEADER)
+    tested = set(imdb_test(folder))
+    return [cells["text"] for _, cells in (*unlabelled, *train) if cells["text"] not in tested]
+
+
+def imdb_test(folder: Path) -> list[str]:
+    """Read the texts of IMDB's test reviews.
+
+    Raises:
+        DataError: The file is not there, unreadable or malformed.
+    """
+    return [cells["text"] for _, cells in tab_table(folder / "imdb_test.tsv.gz", IMDB_HEADER)]

@@ -1,4 +1,4 @@
-"""Names from the data as pictures show them."""
+"""Learning curves, and names from the data as pictures show them."""
 
 import warnings
 
@@ -8,9 +8,11 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
-from gru_training.plots import picture as fonts
-from gru_training.plots.picture import plain_label, save_figure
+from gru_training import plots
+from gru_training.loop.checkpoint import EpochRecord
+from gru_training.plots import draw_curves, plain_label, save_figure
 
 
 @pytest.mark.parametrize(
@@ -59,10 +61,10 @@ def foreign_font(tmp_path):
     manager = font_manager.fontManager
     before = [*manager.ttflist]
     manager.addfont(tmp_path / "foreign.ttf")
-    fonts._font_with.cache_clear()
+    plots._font_with.cache_clear()
     yield
     manager.ttflist[:] = before
-    fonts._font_with.cache_clear()
+    plots._font_with.cache_clear()
 
 
 def written(folder, text):
@@ -85,11 +87,29 @@ def test_letters_that_no_font_has_are_their_code_points(tmp_path, monkeypatch):
     manager = font_manager.fontManager
     own = [each for each in manager.ttflist if each.name == "DejaVu Sans"]
     monkeypatch.setattr(manager, "ttflist", own)
-    fonts._font_with.cache_clear()
+    plots._font_with.cache_clear()
     assert plain_label("a中") == "a⟨4E2D⟩"
     assert plain_label("ไม่") == "⟨0E44⟩⟨0E21⟩⟨0E48⟩"
-    fonts._font_with.cache_clear()
+    plots._font_with.cache_clear()
     figure = written(tmp_path, plain_label("a中"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.canvas.draw()
+
+
+@pytest.mark.parametrize("epochs", [1, 7])
+def test_curves_are_drawn(tmp_path, epochs):
+    records = [
+        EpochRecord(
+            i + 1,
+            {"loss": 1 / (i + 1), "accuracy": 0.5},
+            {"loss": 1 / (i + 2), "accuracy": 0.6},
+            0.1,
+            1.0,
+        )
+        for i in range(epochs)
+    ]
+    draw_curves(records, epochs, ("loss", "accuracy"), tmp_path / "c.png")
+    image = imread(tmp_path / "c.png")
+    assert image.shape[1] > 900
+    assert image.std() > 0.05  # not blank

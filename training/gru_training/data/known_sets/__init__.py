@@ -1,1 +1,0 @@
-"""Files of public data sets, as they are published."""
