@@ -137,6 +137,18 @@ def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_
     ]
 
 
+def test_days_of_the_week_without_a_value_are_noted(tmp_path):
+    frame = table(100)
+    frame.index = pd.date_range("2024-01-01", periods=100).map(str)
+    days = pd.to_datetime(frame.index).day_name()
+    path = write(tmp_path / "s.csv", frame[days != "Sunday"])
+    (note,) = (note for note in check_forecasting(config(path)).notes if "no value on" in note)
+    assert note.startswith("no value on Sundays: forecasts have these days, too; ")
+    frame[days == "Sunday"] = "0"  # as it advises
+    path = write(tmp_path / "s.csv", frame)
+    assert not [note for note in check_forecasting(config(path)).notes if "no value on" in note]
+
+
 def test_gaps_are_counted_and_the_longest_is_named(tmp_path):
     frame = table()
     path = write(tmp_path / "s.csv", frame.drop(index=frame.index[[10, 50, 51, 52, 90]]))
@@ -202,6 +214,7 @@ def test_uneven_times_are_read_as_the_error_says(tmp_path):
     advice = re.search(r"expected times every MS \(--frequency (\S+) moves", str(refused.value))
     data = load_forecasting_data(config(path, frequency=advice[1]).data)
     assert len(data.raw) == 120
+    assert not np.isnan(data.raw).any()  # no two periods share a month
 
 
 def test_texts_are_another_task_s(tmp_path):
