@@ -148,6 +148,9 @@ def far_row(column: np.ndarray) -> int | None:
     return int(np.nanargmax(away))
 
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_FEWEST_WEEKS = 4
+"""Number of weeks from which a day of the week without a value is noted."""
 UNIT_RATIO = 30
 """Ratio of the sizes of values from which on their units are in doubt."""
 _UNIT_ROWS = 20
@@ -285,6 +288,7 @@ def usable_series(
     if borders.train > 1:
         series = _usable_columns(series, config, borders, problems)
     _note_known_ahead(series, config, problems)
+    _note_closed_days(series, config, problems)
     names = _target_names(series, config)
     targets = tuple(series.column(name) for name in names)
     shape = ForecastShape(lookback, horizon, len(series.columns), targets)
@@ -311,6 +315,21 @@ def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) 
         problems.note(
             f"the last {rows} no value of {first_names(targets, _MOST_NOTES)}: if the others are "
             f"known of the steps to forecast, --future {shlex.join(inputs[:_MOST_NOTES])}"
+        )
+
+
+def _note_closed_days(series: Series, config: SeriesConfig, problems: Problems) -> None:
+    """Note days of the week on which no target ever has a value; forecasts have them, too."""
+    if series.frequency != "D" or len(series) < _FEWEST_WEEKS * len(_WEEKDAYS):
+        return
+    targets = [series.column(name) for name in _target_names(series, config)]
+    seen = np.isfinite(series.values[:, targets]).any(axis=1)
+    days = (series.times[seen].astype("M8[D]").astype(np.int64) + 3) % len(_WEEKDAYS)
+    closed = [f"{name}s" for day, name in enumerate(_WEEKDAYS) if day not in days]
+    if closed and len(days):
+        problems.note(
+            f"no value on {' and '.join(closed)}: forecasts have these days, too; ignore them "
+            "there, or write 0 into the file if that is what they stand for"
         )
 
 
