@@ -263,7 +263,7 @@ def find_series_columns(
     else:
         name, numbers, others = found
         notes += [f"columns that are not read: {', '.join(others)}"] if others else []
-    if not parts and time_column is None and are_times([time]):
+    if not parts and time_column is None and re.search(r"\d", time) and are_times([time]):
         raise DataError(
             f"{source}: expected the names of the columns, got the time {time!r}; is that a row? "
             "The first line must have the names, such as time,value"
