@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.data import prepare, read_series
 from gru_training.forecasting.evaluation import evaluate_forecasts
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
@@ -64,7 +64,7 @@ def opened(path: str) -> tuple[Any, Any]:
 
 def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
     """Open a run of the other task in the same way."""
-    data = load_forecasting_data(run.config.data)
+    data = prepare(read_series(run.config.data), run.config.data)
 
     def evaluate(model: keras.Model) -> float:
         windows = data.windows("test")

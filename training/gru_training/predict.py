@@ -155,6 +155,20 @@ def run_prediction(prepared: PredictJob, console: "Console") -> None:
     console.print(f"output  {config.output}")
 
 
+def predict_file(config: PredictConfig, console: "Console") -> None:
+    """Score a file, as `gru-train predict` does.
+
+    Args:
+        config: The settings.
+        console: Console for progress.
+
+    Raises:
+        TrainingError: Run, data or output cannot be used.
+        InterruptedWork: The user interrupted it; finished rows are kept.
+    """
+    run_prediction(check_prediction(config, console), console)
+
+
 PREDICT = Command(
     "predict",
     PredictConfig,

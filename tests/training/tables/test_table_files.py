@@ -41,9 +41,9 @@ def read(path, **how):
 
 
 def write(path, table):
-    with table_writer(path, file_kind(path), table.schema) as writer:
+    with table_writer(path, file_kind(path), table.schema) as write:
         for piece in table.to_batches(max_chunksize=3):
-            writer.write(piece)
+            write(piece)
     return path
 
 
@@ -180,9 +180,9 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
     path = tmp_path / f"t.{suffix}"
     long = pa.array(["word " * 8000])  # 40 kB
     piece = pa.record_batch({"id": pa.array(range(400)), "text": pa.concat_arrays([long] * 400)})
-    with table_writer(path, file_kind(path), piece.schema) as writer:
+    with table_writer(path, file_kind(path), piece.schema) as write:
         for _ in range(15):
-            writer.write(piece)
+            write(piece)
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     rows = largest = 0

@@ -826,9 +826,9 @@ def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool)
     try:
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
             aside = Path(folder) / "whole"
-            with table_writer(aside, kind, rows.schema) as writer:
+            with table_writer(aside, kind, rows.schema) as write:
                 for piece in rows.to_batches():
-                    writer.write(piece)
+                    write(piece)
             put_in_place(aside, output, overwrite)
     except OSError as error:
         raise unwritten(output, error) from error

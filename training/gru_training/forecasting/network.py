@@ -23,8 +23,6 @@ from gru_training.forecasting.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.layers import SegmentGRU, TensorSum, WindowNormalisation
 from keras_gru import GRU, functional
 
-__all__ = ["ForecastShape", "ForecasterConfig", "build_forecaster", "initialise_linear"]
-
 MEDIAN = 0.5
 
 

@@ -13,7 +13,7 @@ from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.model import LanguageModel, target_log_probabilities
 from gru_training.language.reading import END_ID, shown_texts
 from gru_training.language.run import LanguageRun
-from gru_training.scoring.class_columns import text_column
+from gru_training.scoring.class_columns import TokenizedTexts, text_column
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.servable import Request, Servable
 from gru_training.words.vocabulary import TextPreprocessor
@@ -186,7 +186,7 @@ class LanguageScorer:
         self.preprocessor: TextPreprocessor = run.preprocessor()
         self._graph = _graph(run.load_model())
 
-    def read(self, rows: pa.RecordBatch) -> "ReadTexts":
+    def read(self, rows: pa.RecordBatch) -> TokenizedTexts:
         """Split texts into tokens.
 
         Raises:
@@ -194,33 +194,17 @@ class LanguageScorer:
         """
         texts = text_column(rows.column("text")).to_pylist()
         ids = self.preprocessor.ragged_ids(tf.constant(texts, tf.string), limit=False)
-        return ReadTexts(self, ids.to_tensor(PADDING).numpy(), ids.row_lengths().numpy())
+        parts = [(ids.flat_values.numpy(), ids.row_lengths().numpy())]
+        return TokenizedTexts(self.answer, lambda: parts)
 
-    def answer(self, ids: np.ndarray, lengths: np.ndarray) -> pa.RecordBatch:
+    def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Score texts of token ids, (B, T) int32, padded with 0."""
         found, of_end = (value.numpy() for value in self._graph(ids))
+        lengths = np.count_nonzero(ids != PADDING, axis=1)
         likelihood = found.sum(axis=1)
         perplexity = np.exp(-(likelihood + of_end) / (lengths + 1)).astype(np.float32)
         columns = likelihood, of_end, lengths.astype(np.int32), perplexity
         return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=self.answers)
-
-
-class ReadTexts:
-    """N texts as token ids.
-
-    Args:
-        scorer: Scorer that answers them.
-        ids: (N, T) int32, padded with 0.
-        lengths: Tokens of each, (N,) int64.
-    """
-
-    def __init__(self, scorer: LanguageScorer, ids: np.ndarray, lengths: np.ndarray):
-        self._scorer, self._ids, self.lengths = scorer, ids, lengths
-
-    def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """Return the likelihoods of some texts."""
-        lengths = self.lengths[rows]
-        return self._scorer.answer(self._ids[rows, : max(1, lengths.max())], lengths)
 
 
 def _graph(model: LanguageModel) -> Any:

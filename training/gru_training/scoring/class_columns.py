@@ -1,11 +1,13 @@
-"""The answer columns of a text model."""
+"""The texts that a text model reads, and the columns of its answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from gru_serving.preprocessing.texts import PADDING
 from gru_training.scoring.scorer import RowError
 from gru_training.tables.arrow_array import arrow_array
 
@@ -24,6 +26,53 @@ def text_column(column: pa.Array) -> pa.Array:
         raise RowError(0, "text", f"expected texts, got {kind}")
     texts = column.cast(pa.large_string())
     return texts.fill_null("") if texts.null_count else texts  # to fill it loads pandas
+
+
+class TokenizedTexts:
+    """N texts as word ids.
+
+    Args:
+        answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
+        parts: Function that gives word ids (sum of lengths,) int32 and lengths (n,) int64 of
+            consecutive texts.
+    """
+
+    def __init__(
+        self,
+        answers: Callable[[np.ndarray], pa.RecordBatch],
+        parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]],
+    ):
+        self._answers, self._parts = answers, parts
+
+    @functools.cached_property
+    def _ids(self) -> tuple[np.ndarray, np.ndarray]:
+        """All word ids, (sum of lengths,) int32, and the lengths, (N,) int64."""
+        flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for ids, counts in self._parts():
+            flat.append(ids)
+            lengths.append(counts)
+        return np.concatenate(flat), np.concatenate(lengths)
+
+    @functools.cached_property
+    def _starts(self) -> np.ndarray:
+        """The position in the ids at which each text begins, (N,)."""
+        starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
+        return starts
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The number of tokens of each text, (N,) int64."""
+        lengths: np.ndarray = self._ids[1]
+        return lengths
+
+    def answer(self, rows: np.ndarray) -> pa.RecordBatch:
+        """Return the labels of some of the texts."""
+        lengths = self.lengths[rows]
+        padded = np.full((len(rows), max(1, lengths.max())), PADDING, np.int32)  # (B, T)
+        steps = np.arange(padded.shape[1])
+        there = steps < lengths[:, np.newaxis]
+        padded[there] = self._ids[0][(self._starts[rows][:, np.newaxis] + steps)[there]]
+        return self._answers(padded)
 
 
 BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")

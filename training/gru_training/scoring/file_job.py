@@ -164,9 +164,9 @@ class Parts:
         """
         aside = self._folder / "whole.aside"
         try:
-            with table_writer(aside, kind, self._schema) as writer:
+            with table_writer(aside, kind, self._schema) as write:
                 for piece in self._pieces():
-                    writer.write(piece)
+                    write(piece)
             put_in_place(aside, self._output, overwrite)
         except OSError as error:
             raise unwritten(self._output, error) from error

@@ -83,10 +83,9 @@ def for_unequal_classes(
 ) -> tuple[SentimentConfig, SentimentData]:
     """Choose macro F1 and balanced weights if the sizes of the classes require it.
 
-    This is so if the data are the user's own, neither `--metric` nor
-    `--class-weight` is given, and the largest class has ten times the training rows of the
-    smallest. With accuracy the large classes would decide, and the small ones would rarely be
-    answered.
+    This is so if the data are the user's own, neither `--metric` nor `--class-weight` is given, and
+    the largest class has ten times the training rows of the smallest. With accuracy the large
+    classes would decide, and the small ones would rarely be answered.
 
     Args:
         config: Settings of the training.

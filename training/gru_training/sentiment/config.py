@@ -194,18 +194,6 @@ class PretrainingConfig:
         require_at_least("--window", self.window, 1)
 
 
-__all__ = [
-    "ClassifierConfig",
-    "DecisionConfig",
-    "PretrainingConfig",
-    "SentimentConfig",
-    "SentimentDataConfig",
-    "SentimentRunConfig",
-    "SentimentTrainingConfig",
-    "SoftConfig",
-]
-
-
 @dataclass(frozen=True)
 class ClassifierConfig:
     """The network: embedding, GRU, pooling over time, dense layer."""

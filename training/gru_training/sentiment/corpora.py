@@ -14,13 +14,13 @@ UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from gru_training.data.known_sets import IMDB_HEADER, imdb_unlabelled, tab_table, text_lines
 from gru_training.errors import DataError
-from gru_training.sentiment.rows import Row
+from gru_training.sentiment.rows import Row, SentimentRows
 from gru_training.tables.content import chunks, read_bytes
 from gru_training.tables.file_form import read_text
 
@@ -42,19 +42,7 @@ _DIGESTS = {
 """SHA-256 of the unzipped files that produced the figures in the documentation."""
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A data set as published; parts without an official split are None."""
-
-    name: str
-    train: list[Row]
-    validation: list[Row] | None
-    test: list[Row] | None
-    notes: tuple[str, ...] = ()
-    """Notes for a reader of the report."""
-
-
-def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
+def read_corpus(folder: Path, phrases: bool = False) -> SentimentRows:
     """Read the known set that lies in a folder.
 
     Args:
@@ -80,14 +68,15 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
     raise DataError(f"{folder} holds no known data set; expected {layouts}; found {shown}")
 
 
-def _read_mr(folder: Path) -> Corpus:
+def _read_mr(folder: Path) -> SentimentRows:
     rows = []
     for label, file in enumerate(("rt-polarity.neg", "rt-polarity.pos")):
         rows += [Row(text, label) for _, text in text_lines(folder / file, "cp1252")]
-    return Corpus("mr", rows, None, None, _count_notes("MR", (("sentences", rows, 10_662),)))
+    notes = _count_notes("MR", (("sentences", rows, 10_662),))
+    return SentimentRows("mr", CLASSES, rows, notes=notes)
 
 
-def _read_sst2(folder: Path, phrases: bool = False) -> Corpus:
+def _read_sst2(folder: Path, phrases: bool = False) -> SentimentRows:
     parts = []
     for part in ("train", "dev", "test"):
         path = folder / f"stsa.binary.{part}.txt"
@@ -103,17 +92,18 @@ def _read_sst2(folder: Path, phrases: bool = False) -> Corpus:
     notes = _count_notes(
         "SST-2", (("train", train, expected), ("dev", dev, 872), ("test", test, 1_821))
     )
-    return Corpus("sst2-phrases" if phrases else "sst2", train, dev, test, notes)
+    name = "sst2-phrases" if phrases else "sst2"
+    return SentimentRows(name, CLASSES, train, dev, test, notes=notes)
 
 
-def _read_imdb(folder: Path) -> Corpus:
+def _read_imdb(folder: Path) -> SentimentRows:
     train = _read_tsv(folder / "imdb_train.tsv.gz", IMDB_HEADER)
     test = _read_tsv(folder / "imdb_test.tsv.gz", IMDB_HEADER)
     notes = _count_notes("IMDB", (("train", train, 25_000), ("test", test, 25_000)))
-    return Corpus("imdb", train, None, test, notes)
+    return SentimentRows("imdb", CLASSES, train, None, test, notes=notes)
 
 
-def _read_uci(folder: Path) -> Corpus:
+def _read_uci(folder: Path) -> SentimentRows:
     rows = []
     for file in _UCI_FILES:
         path = folder / file
@@ -122,11 +112,12 @@ def _read_uci(folder: Path) -> Corpus:
             if not tab:
                 raise DataError(f"{path}, line {line}: expected text, tab, label")
             rows.append(Row(text, _binary(path, line, label)))
-    return Corpus("uci", rows, None, None, _count_notes("UCI", (("sentences", rows, 3_000),)))
+    notes = _count_notes("UCI", (("sentences", rows, 3_000),))
+    return SentimentRows("uci", CLASSES, rows, notes=notes)
 
 
 _UCI_FILES = ("amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt")
-_READERS: tuple[tuple[tuple[str, ...], Callable[[Path], Corpus]], ...] = (
+_READERS: tuple[tuple[tuple[str, ...], Callable[[Path], SentimentRows]], ...] = (
     (("rt-polarity.pos", "rt-polarity.neg"), _read_mr),
     (tuple(f"stsa.binary.{part}.txt" for part in ("train", "dev", "test")), _read_sst2),
     (("imdb_train.tsv.gz", "imdb_test.tsv.gz"), _read_imdb),

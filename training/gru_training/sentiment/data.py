@@ -170,15 +170,14 @@ def read_rows(
         from gru_training.sentiment.grammar import generate_reviews
 
         reviews = generate_reviews(config.reviews, config.drawn_with(seed))
-        rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
-        return SentimentRows("grammar", CLASSES, rows, made_up=True)
+        return SentimentRows("grammar", CLASSES, reviews, made_up=True)
     if not config.data.exists():
         raise DataError(f"--data: there is no file or folder {config.data}")
     if config.data.is_dir():
         _require_plain(config)
         corpus = read_corpus(config.data, config.phrases)
         problems.notes += corpus.notes
-        return SentimentRows(corpus.name, CLASSES, corpus.train, corpus.validation, corpus.test)
+        return corpus
     if config.phrases:
         raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
     return read_labelled_files(config, problems)

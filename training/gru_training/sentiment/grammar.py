@@ -6,11 +6,10 @@ that reads only which words occur, and how often, must get one of the two wrong.
 teach the meanings of words, and that *not*, *never* and *far from* reverse a word.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-CLASSES = ("negative", "positive")
+from gru_training.sentiment.rows import Row
+
 NEGATIVE, POSITIVE = 0, 1
 
 _ADJECTIVES = (
@@ -127,29 +126,18 @@ _ENDS = (".", ".", "!", "")
 """Last characters of a review of one sentence; without any, it begins with a small letter, too."""
 
 
-@dataclass(frozen=True)
-class GrammarReview:
-    """One generated review."""
-
-    text: str
-    label: int
-    """0 negative, 1 positive: an index into `CLASSES`."""
-    group: int
-    """Number that twins share; they must stay in one part of a split."""
-
-
-def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
+def generate_reviews(count: int, seed: int) -> list[Row]:
     """Generate reviews, no two with the same text.
 
-    Three quarters are twins. Every group holds both verdicts, so the classes are balanced; if
-    `count` is odd, the last group is cut to one review.
+    Three quarters are twins. The two reviews of a group, of both verdicts, must stay in one part of
+    a split, and balance the classes; if `count` is odd, the last group is cut to one review.
 
     Args:
         count: Number of reviews, at least 1.
         seed: Seed of the reviews; the same seed gives the same reviews.
     """
     rng = np.random.default_rng(seed)
-    reviews: list[GrammarReview] = []
+    reviews: list[Row] = []
     seen: set[str] = set()
     group = 0
     while len(reviews) < count:
@@ -157,8 +145,8 @@ def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
         if negative in seen or positive in seen:
             continue
         seen.update((negative, positive))
-        reviews.append(GrammarReview(negative, NEGATIVE, group))
-        reviews.append(GrammarReview(positive, POSITIVE, group))
+        reviews.append(Row(negative, NEGATIVE, str(group)))
+        reviews.append(Row(positive, POSITIVE, str(group)))
         group += 1
     return reviews[:count]
 

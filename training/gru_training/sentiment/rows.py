@@ -50,6 +50,8 @@ class SentimentRows:
     kind: TargetKind = "class"
     own: bool = False
     """Whether the rows are the user's own rather than a known data set."""
+    notes: tuple[str, ...] = ()
+    """Notes for a reader of the report."""
 
     @property
     def all_rows(self) -> list[Row]:

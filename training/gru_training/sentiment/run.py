@@ -98,7 +98,7 @@ class SentimentRun(TaskRun):
         """The kind of the labels: class, labels or number."""
         if (self.path / "scale.json").is_file():
             return "number"
-        return "labels" if self.metrics.get("target") == "labels" else "class"
+        return "labels" if self.metrics["target"] == "labels" else "class"
 
     @cached_property
     def decision(self) -> Decision:

@@ -159,18 +159,16 @@ class SentimentTask(Task, Searchable, Scorable, Comparable):
 
 def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """List the measures to print: key, heading and format; the first one decides."""
-    kind = metrics.get("target", "class")
+    kind = metrics["target"]
     if kind == "number":
         return [("mae", "mean absolute error", ".4g")]
     if kind == "labels":
         return [("micro_f1", "micro F1", ".1%"), ("macro_f1", "macro F1", ".1%")]
     shown = [("accuracy", "accuracy", ".1%")]
-    counts = [of["train"] for of in metrics.get("data", {}).get("balance", {}).values()]
-    if metrics.get("metric", "accuracy") != "accuracy" or (
-        counts and max(counts) > _MIN_ROWS_RATIO * min(counts)
-    ):
+    counts = [of["train"] for of in metrics["data"]["balance"].values()]
+    if metrics["metric"] != "accuracy" or max(counts) > _MIN_ROWS_RATIO * min(counts):
         shown.append(("macro_f1", "macro F1", ".1%"))
-    if metrics.get("metric") == "macro_f1":
+    if metrics["metric"] == "macro_f1":
         shown.reverse()
     return shown
 

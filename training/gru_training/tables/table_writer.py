@@ -101,16 +101,11 @@ _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20
 """Approximate rows and bytes of a row group of Parquet."""
 
 
-class TableWriter(NamedTuple):
-    """A file of rows that is open for writing; it is complete once its context ends."""
-
-    write: Callable[[pa.RecordBatch], None]
-    """Function that appends rows."""
-
-
 @contextmanager
-def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> Iterator[TableWriter]:
-    """Open a file of rows for writing inside the context.
+def table_writer(
+    path: Path, kind: FileKind, schema: pa.Schema
+) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """Open a file of rows for writing inside the context, at whose end it is complete.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
     digits as needed to distinguish them. In JSON lines times are texts in ISO 8601.
@@ -119,6 +114,9 @@ def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> Iterator[Tabl
         path: Path of the file, which is written over.
         kind: Kind of the content, whatever the file's name.
         schema: Schema of the pieces.
+
+    Yields:
+        Function that appends rows.
 
     Raises:
         DataError: The kind of file cannot hold a column.
@@ -137,7 +135,7 @@ def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> Iterator[Tabl
                 if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
                     flush()
 
-            yield TableWriter(gather)
+            yield gather
             if waiting:
                 flush()
         return
@@ -150,12 +148,12 @@ def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> Iterator[Tabl
     opened: Any = gzip.open if kind.gzipped else open
     with opened(path, "wt", encoding="utf-8", newline="") as stream:
         if kind.suffix == ".jsonl":
-            yield TableWriter(partial(_write_objects, stream, schema))
+            yield partial(_write_objects, stream, schema)
         else:
             separator = "," if kind.suffix == ".csv" else "\t"
             lines = csv.writer(_UnixLines(stream), delimiter=separator)
             lines.writerow(schema.names)
-            yield TableWriter(partial(_write_lines, lines))
+            yield partial(_write_lines, lines)
 
 
 def _write_lines(lines: Any, piece: pa.RecordBatch) -> None:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import tensorflow as tf
 
 from gru_serving.preprocessing.texts import RESERVED
-from gru_training.scoring.class_columns import answer_columns
+from gru_training.scoring.class_columns import TokenizedTexts, answer_columns
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import Head
-from gru_training.sentiment.served.scorer import SLICE, STORED, TokenizedTexts, strings
+from gru_training.sentiment.served.scorer import SLICE, STORED, strings
 from gru_training.words.tokens import Reading
 from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 from keras_gru import portable

@@ -1,16 +1,15 @@
 """The scoring of a table's texts by a trained text classifier, without TensorFlow."""
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from gru_serving.preprocessing.texts import PADDING, Tokenizer, Words
+from gru_serving.preprocessing.texts import Tokenizer, Words
 from gru_training.runs.stored_graph import StoredGraph
-from gru_training.scoring.class_columns import answer_columns, text_column
+from gru_training.scoring.class_columns import TokenizedTexts, answer_columns, text_column
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.served.head import RAW_SCORES
@@ -72,7 +71,7 @@ class GraphScorer:
         self._max_tokens, self._backoff = run.config.data.max_tokens, run.backoff
         self._background = ThreadPoolExecutor(1)
 
-    def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
+    def read(self, rows: pa.RecordBatch) -> TokenizedTexts:
         """Tokenize texts in the background, while the runtime answers.
 
         Raises:
@@ -98,53 +97,6 @@ class GraphScorer:
                 np.array(list(map(len, rows)), np.int64),
             )
             yield ids[np.arange(ids.shape[1]) < lengths[:, np.newaxis]], lengths
-
-
-class TokenizedTexts:
-    """N texts as word ids.
-
-    Args:
-        answers: The model, from word ids (B, T) int32, padded with 0, to B rows of answers.
-        parts: Function that gives word ids (sum of lengths,) int32 and lengths (n,) int64 of
-            consecutive texts.
-    """
-
-    def __init__(
-        self,
-        answers: Callable[[np.ndarray], pa.RecordBatch],
-        parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]],
-    ):
-        self._answers, self._parts = answers, parts
-
-    @functools.cached_property
-    def _ids(self) -> tuple[np.ndarray, np.ndarray]:
-        """All word ids, (sum of lengths,) int32, and the lengths, (N,) int64."""
-        flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        for ids, counts in self._parts():
-            flat.append(ids)
-            lengths.append(counts)
-        return np.concatenate(flat), np.concatenate(lengths)
-
-    @functools.cached_property
-    def _starts(self) -> np.ndarray:
-        """The position in the ids at which each text begins, (N,)."""
-        starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
-        return starts
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """The number of tokens of each text, (N,) int64."""
-        lengths: np.ndarray = self._ids[1]
-        return lengths
-
-    def answer(self, rows: np.ndarray) -> pa.RecordBatch:
-        """Return the labels of some of the texts."""
-        lengths = self.lengths[rows]
-        padded = np.full((len(rows), max(1, lengths.max())), PADDING, np.int32)  # (B, T)
-        steps = np.arange(padded.shape[1])
-        there = steps < lengths[:, np.newaxis]
-        padded[there] = self._ids[0][(self._starts[rows][:, np.newaxis] + steps)[there]]
-        return self._answers(padded)
 
 
 def strings(texts: pa.Array) -> list[bytes]:
