@@ -1,7 +1,10 @@
 """Learning curves, and names from the data as pictures show them."""
 
+import itertools
 import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -113,3 +116,19 @@ def test_curves_are_drawn(tmp_path, epochs):
     image = imread(tmp_path / "c.png")
     assert image.shape[1] > 900
     assert image.std() > 0.05  # not blank
+
+
+@pytest.mark.parametrize(
+    ("start", "freq", "steps"),
+    [("2023-08-29", "D", 60), ("2023-12-25", "D", 35), ("2023-12-30 05:00", "h", 96)],
+)
+@pytest.mark.parametrize("as_index", [True, False])
+def test_dates_below_a_picture_do_not_overlap(tmp_path, start, freq, steps, as_index):
+    times = pd.date_range(start, periods=steps, freq=freq)
+    figure = Figure(figsize=(5, 2), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(times if as_index else np.asarray(times), range(steps))
+    save_figure(figure, tmp_path / "p.png")
+    labels = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(labels) > 2
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(labels))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
@@ -27,6 +28,10 @@ def save_figure(figure: Figure, path: Path, tight: bool = False) -> None:
     """
     FigureCanvasAgg(figure)
     use_fallback_fonts(figure)
+    for axes in figure.axes:  # full dates beside each other would overlap
+        locator = axes.xaxis.get_major_locator()
+        if isinstance(locator, AutoDateLocator):
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():  # of letters that no font has
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(path, metadata={"Software": None}, bbox_inches="tight" if tight else None)

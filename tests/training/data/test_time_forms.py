@@ -134,12 +134,15 @@ def test_times_without_a_year_are_none(tmp_path, texts):
         (lambda t: {"No": range(len(t)), "year": t.year, "month": t.month, "day": t.day}, "D"),
         (lambda t: {"year": t.year, "month": t.month, "day": t.day, "hour": t.hour}, "h"),
         (lambda t: {"date": t.strftime("%Y-%m-%d"), "hour": t.hour}, "h"),
+        (lambda t: {"Year": t.year, "Quarter": t.quarter}, "QS"),
+        (lambda t: {"fiscal_year": t.strftime("FY%Y"), "qtr": "Q" + t.quarter.astype(str)}, "QS"),
+        (lambda t: {"year": t.isocalendar().year, "week": t.isocalendar().week}, "W-MON"),
         (lambda t: {"Date": t.strftime("%d/%m/%Y"), "Time": t.strftime("%H.%M.%S")}, "h"),
     ],
 )
 def test_times_in_several_columns(tmp_path, columns, frequency):
     times = pd.date_range("2020-01-01", periods=500, freq=frequency)
-    frame = pd.DataFrame({**columns(times), "y": np.arange(500.0)})
+    frame = pd.DataFrame({**columns(times), "y": np.arange(500.0)}).reset_index(drop=True)
     frame.to_csv(tmp_path / "s.csv", index=False)
     for read in (
         read_series(tmp_path / "s.csv"),

@@ -103,6 +103,52 @@ def test_a_value_far_from_all_others_is_noted(tmp_path, value):
     assert not [note for note in notes if "far from" in note]
 
 
+def test_values_in_another_unit_are_noted(tmp_path):
+    frame = table().astype(float)
+    frame["a"] = 2 + np.sin(np.arange(len(frame)))
+    for factor, told in ((1000.0, True), (1 / 1000, True), (20.0, False)):
+        changed = frame.copy()
+        changed.loc[changed.index[150:], "a"] *= factor
+        changed.iloc[140, 0] = np.nan
+        notes = check_forecasting(config(write(tmp_path / "s.csv", changed))).notes
+        shown = [note for note in notes if note.endswith("are all values in the same unit?")]
+        assert len(shown) == told
+        assert all(note.startswith("column 'a': about ") for note in shown)
+        assert all(" before row 151 and " in note for note in shown)
+    growing = pd.DataFrame({"a": np.exp(np.arange(300) / 10.0)}, frame.index)
+    growing["b"] = np.where(np.arange(300) < 150, 0.0, 1000 + np.arange(300))  # begins to be sold
+    notes = check_forecasting(config(write(tmp_path / "s.csv", growing))).notes
+    assert not [note for note in notes if "same unit" in note]
+
+
+def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_path):
+    frame = table()
+    frame.iloc[-5:, 0] = ""
+    path = write(tmp_path / "s.csv", frame)
+    (note,) = (note for note in check_forecasting(config(path)).notes if "--future" in note)
+    assert note.startswith("the last 5 rows have no value of a: if the others are known of the ")
+    names = tuple(note.partition("--future ")[2].split())
+    found = check_forecasting(config(path, future=names))
+    assert found.errors == ()
+    assert len(load_forecasting_data(config(path, future=names).data).series.ahead) == 5
+    assert not [note for note in found.notes if "--future" in note]
+    assert not [
+        note for note in check_forecasting(config(path, target=("b",))).notes if "last" in note
+    ]
+
+
+def test_days_of_the_week_without_a_value_are_noted(tmp_path):
+    frame = table(100)
+    frame.index = pd.date_range("2024-01-01", periods=100).map(str)
+    days = pd.to_datetime(frame.index).day_name()
+    path = write(tmp_path / "s.csv", frame[days != "Sunday"])
+    (note,) = (note for note in check_forecasting(config(path)).notes if "no value on" in note)
+    assert note.startswith("no value on Sundays: forecasts have these days, too; ")
+    frame[days == "Sunday"] = "0"  # as it advises
+    path = write(tmp_path / "s.csv", frame)
+    assert not [note for note in check_forecasting(config(path)).notes if "no value on" in note]
+
+
 def test_gaps_are_counted_and_the_longest_is_named(tmp_path):
     frame = table()
     path = write(tmp_path / "s.csv", frame.drop(index=frame.index[[10, 50, 51, 52, 90]]))
@@ -168,6 +214,7 @@ def test_uneven_times_are_read_as_the_error_says(tmp_path):
     advice = re.search(r"expected times every MS \(--frequency (\S+) moves", str(refused.value))
     data = load_forecasting_data(config(path, frequency=advice[1]).data)
     assert len(data.raw) == 120
+    assert not np.isnan(data.raw).any()  # no two periods share a month
 
 
 def test_texts_are_another_task_s(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.errors import RunDirectoryError
-from gru_training.runs.report_page import page_data, write_report_page
+from gru_training.runs.report_page import note_lines, page_data, write_report_page
 
 HOSTILE = "</script><script>alert(1)</script>__DATA____BODY__"
 
@@ -113,3 +113,11 @@ def test_command(tiny_run, tmp_path, capsys, monkeypatch):
     for folder in ("empty", "nowhere"):
         assert main(["report", str(tmp_path / folder)]) == RunDirectoryError("").exit_code
     assert "got a folder without" in capsys.readouterr().err
+
+
+def test_notes_are_sentences():
+    notes = ["2 rows dropped, lines 3, 7, 8, 9, 10 ...", "1 class left out"]
+    assert note_lines(notes) == [
+        "\nNote: 2 rows dropped, lines 3, 7, 8, 9, 10 ...",
+        "\nNote: 1 class left out.",
+    ]

@@ -185,3 +185,12 @@ def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path):
     dropped = load_sentiment_data(replace(config, drop_near_duplicates=True), 0)
     assert dropped.train.texts == tuple(text for text, _ in texts(0, 20))
     assert dropped.notes[0].startswith("2 training rows dropped, almost the text of a row")
+
+
+@pytest.mark.parametrize("part", ["test", "validation"])
+def test_a_part_that_holds_all_texts_is_told(tmp_path, part):
+    config = SentimentDataConfig(data=write(tmp_path / "a.csv", texts(0, 20)))
+    all_of_them = write(tmp_path / "b.csv", texts(0, 30))
+    with pytest.raises(DataError, match=f"expected texts that --{part} does not have, got none"):
+        load_sentiment_data(replace(config, **{part: all_of_them}), 0)
+    assert len(load_sentiment_data(config, 0).train)  # as the error advises

@@ -60,7 +60,10 @@ def test_several_labels_are_learned_and_measured(labels_run):
     assert test["micro_f1"] > 0.9  # every label has words of its own
     report = (labels_run.path / "report.md").read_text()
     assert f"| **model** | {test['micro_f1']:.2%} | {test['macro_f1']:.2%} |" in report
-    assert report.split("\n")[2].startswith(f"**{test['exact_match']:.0%} of new texts get all")
+    of_100 = (
+        f"**Of 100 new texts about {100 * test['exact_match']:.0f} get all their labels and no "
+    )
+    assert report.split("\n")[2].startswith(of_100)
     thresholds = np.array(labels_run.decision.thresholds, np.float32)
     scores = np.array([row.scores for row in rows], np.float32)
     np.testing.assert_array_equal(scores >= thresholds, said)

@@ -243,6 +243,8 @@ def test_lines_above_the_names_are_left_out_as_the_error_advises(tmp_path):
         "day,\n2020-01-01,5\n2020-01-02,6\n2020-01-03,7\n2020-01-04,8\n",  # without a name
         "text,,\ngood,,\nbad,,\nfine,,\n",  # empty columns
         ",value\n1,2\n2,3\n3,4\n",
+        "text\none; two\nthree; four\nfive; six\nseven; eight\n",  # a sign in each text
+        'text,label\n"yes; no",a\n"now; then",b\n"here; there",a\n"so; so",b\n',
     ],
 )
 def test_names_are_no_title(tmp_path, content):

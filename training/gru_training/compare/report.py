@@ -15,7 +15,7 @@ from gru_training.compare.diebold_mariano import FEWEST_WINDOWS, MANY_WINDOWS
 from gru_training.compare.estimates import Estimate
 from gru_training.plots import save_figure
 from gru_training.runs.directory import RunWriter
-from gru_training.runs.report_page import markdown_table, write_report_page
+from gru_training.runs.report_page import markdown_table, note_lines, write_report_page
 
 Table = list[list[str]]
 """Rows of cells, the first one of headings."""
@@ -60,7 +60,7 @@ def write_markdown(comparison: Comparison) -> str:
     lines += [*markdown_table(_values(comparison)), "", f"## Differences from {name}", ""]
     lines += [*markdown_table(_differences(comparison)), "", "![differences](comparison.png)"]
     lines += [f"\n{remark}" for remark in _remarks(comparison)]
-    lines += [f"\nNote: {note}." for note in comparison.notes]
+    lines += note_lines(comparison.notes)
     lines += ["", "## Settings that differ", ""]
     settings = _settings(comparison)
     lines += markdown_table(settings) if len(settings) > 1 else ["None: the runs were made alike."]

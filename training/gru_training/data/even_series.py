@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gru_training.data.long_form import LongColumns, flattened, wide_columns
-from gru_training.data.problems import Problems
+from gru_training.data.problems import Problems, counted
 from gru_training.data.series import Series
 from gru_training.data.time_axis import (
     TimeAxis,
@@ -208,7 +208,8 @@ def evenly_spaced(
     if holes:
         notes.append(_gap_note(axis, holes))
     if missing and not rows.panel:
-        notes.append(f"{missing:,} cells of the file are missing values")
+        are = "is a missing value" if missing == 1 else "are missing values"
+        notes.append(f"{counted(missing, 'cell')} of the file {are}")
     notes += found.notes
     found.notes.clear()
     return Series(

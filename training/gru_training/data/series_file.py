@@ -39,6 +39,9 @@ time.
 MONTHLY = "value"
 """Column of values of a table with a column for each month."""
 _PARTS = ("year", "month", "day", "hour", "minute")
+_YEARS = ("year", "fiscal_year", "fiscal year", "fiscalyear", "fy")
+_PARTS_OF_YEARS = {"quarter": "Q", "qtr": "Q", "week": "W"}
+"""Names of columns with a part of a year, in small letters, and its sign in a time."""
 PROBE_ROWS = 50
 """Number of rows, and of columns' names, in which times are looked for that no usual name tells."""
 _FEWEST_TIMES = 4
@@ -49,16 +52,23 @@ _ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0
 
 
 def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
-    """Find the columns that hold the parts of a time: year and month, or date and time."""
+    """Find the columns that hold the parts of a time: year and month, or date and time.
+
+    Quarters and weeks are parts of a year, too, quarters also of a fiscal one.
+    """
     known = {name.strip().lower(): name for name in names}
     if time_column is not None or not known.keys().isdisjoint(("datetime", "timestamp", "ds")):
         return ()
     for second in ("time", "hour"):
         if "date" in known and second in known:
             return known["date"], known[second]
-    if "date" in known or not known.keys() >= {"year", "month"}:
+    if "date" in known:
         return ()
-    return tuple(known[part] for part in _PARTS if part in known)
+    if known.keys() >= {"year", "month"}:
+        return tuple(known[part] for part in _PARTS if part in known)
+    year = next((known[name] for name in _YEARS if name in known), None)
+    part = next((known[name] for name in _PARTS_OF_YEARS if name in known), None)
+    return () if year is None or part is None else (year, part)
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -78,11 +88,19 @@ def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]
         yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
 
 
-def joined_time(parts: Sequence[str]) -> str:
-    """Join the cells of the parts of a time, see `SeriesColumns.parts`."""
+def joined_time(names: Sequence[str], parts: Sequence[str]) -> str:
+    """Join the parts of a time to one text.
+
+    Args:
+        names: Names of their columns, `SeriesColumns.parts`.
+        parts: Cells of these columns.
+    """
     cells = [part.strip().removesuffix(".0") for part in parts]
     if not all(cells):
         return ""
+    if sign := _PARTS_OF_YEARS.get(names[1].strip().lower()):
+        year, part = (re.sub(r"^\D+", "", cell) for cell in cells)
+        return f"{year}-{sign}{part}"
     if len(cells) == 2 and not cells[0].isdigit():  # date, and time or hour
         date, time = cells
         return f"{date} {time}:00" if time.isdigit() else f"{date} {time.replace('.', ':')}"
@@ -245,7 +263,7 @@ def find_series_columns(
     else:
         name, numbers, others = found
         notes += [f"columns that are not read: {', '.join(others)}"] if others else []
-    if not parts and time_column is None and are_times([time]):
+    if not parts and time_column is None and re.search(r"\d", time) and are_times([time]):
         raise DataError(
             f"{source}: expected the names of the columns, got the time {time!r}; is that a row? "
             "The first line must have the names, such as time,value"
@@ -389,7 +407,7 @@ def _read_cells(
     read = Numbers(table.form.separator)
     for place, cells in rows:
         parts = [cell_text(cells.get(part)) or "" for part in found.parts or (found.time,)]
-        texts.append(joined_time(parts) if found.parts else parts[0])
+        texts.append(joined_time(found.parts, parts) if found.parts else parts[0])
         lines.append(place)
         if found.id is not None:
             ids.append((cell_text(cells.get(found.id)) or "").strip())

@@ -66,7 +66,7 @@ def series_of_frame(
     texts, zone = _texts(table[(found.parts or (found.time,))[0]]), None
     if found.parts:
         parts = [texts, *(_texts(table[part]) for part in found.parts[1:])]
-        texts = [joined_time(each) for each in zip(*parts, strict=True)]
+        texts = [joined_time(found.parts, each) for each in zip(*parts, strict=True)]
     else:
         zone = _zone(table[found.time])
     bad: Unread = {name: [] for name in found.numbers}

@@ -273,7 +273,11 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
         axis = pd.date_range(
             times[0].normalize() - 400 * day, times[-1] + 400 * day, freq=frequency
         )
-        on_steps = axis[axis.get_indexer(times, method="nearest")]
+        nearest = axis.get_indexer(times, method="nearest")
+        in_order = nearest[0] + np.arange(len(times))  # months of 4, 4 and 5 weeks, one for one
+        if times.is_unique and nearest[-1] == in_order[-1] and np.abs(nearest - in_order).max() < 2:
+            nearest = in_order
+        on_steps = axis[nearest]
     else:
         phase = _phase(times.as_unit("ns").asi8, step.value)
         places = np.round((times.as_unit("ns").asi8 - phase) / step.value).astype(np.int64)

@@ -26,7 +26,11 @@ from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
 from gru_training.forecasting.graph import graph_predictor
 from gru_training.forecasting.run import ForecastingRun, given_ahead
-from gru_training.forecasting.series_check import MAX_OUTLIER_SHARE, OUTLIER_DEVIATIONS
+from gru_training.forecasting.series_check import (
+    MAX_OUTLIER_SHARE,
+    OUTLIER_DEVIATIONS,
+    UNIT_RATIO,
+)
 from gru_training.forecasting.sets import read_file
 from gru_training.tables.table_writer import (
     FileKind,
@@ -46,8 +50,6 @@ MOST_STREAMED = 10_000
 """Number of last steps that a streaming model reads; it has forgotten the earlier ones."""
 _MOST_NAMED = 10
 """Greatest number of series that a message names."""
-_UNIT_RATIO = 30
-"""Ratio of the levels and spreads of two windows from which on their units are in doubt."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
 and `future` (n, F), known inputs after them.
@@ -256,7 +258,7 @@ def _other_units(run: ForecastingRun, newer: np.ndarray, known: np.ndarray) -> t
     """Write notes on targets that seem to be in another unit than before.
 
     Their level has moved by `OUTLIER_DEVIATIONS` standard deviations of the training rows, or level
-    and spread have both grown or shrunk by `_UNIT_RATIO`.
+    and spread have both grown or shrunk by `UNIT_RATIO`.
 
     Args:
         run: Complete run.
@@ -275,7 +277,7 @@ def _other_units(run: ForecastingRun, newer: np.ndarray, known: np.ndarray) -> t
         moved = abs(level - level_before) > OUTLIER_DEVIATIONS * run.deviations[target]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.array([level, now.std()]) / (level_before, before.std())
-        scaled = (ratios > _UNIT_RATIO).all() or ((ratios > 0) & (ratios < 1 / _UNIT_RATIO)).all()
+        scaled = (ratios > UNIT_RATIO).all() or ((ratios > 0) & (ratios < 1 / UNIT_RATIO)).all()
         if moved or scaled:
             notes.append(
                 f"{run.columns[target]} is about {level:g} in the newer rows, and {level_before:g} "

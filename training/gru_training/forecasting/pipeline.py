@@ -19,6 +19,7 @@ from gru_training import plots
 from gru_training.config import to_dict
 from gru_training.criterion import PARTS as JUDGED_PARTS
 from gru_training.criterion import Judged, judged
+from gru_training.data.problems import counted
 from gru_training.data.series import Series
 from gru_training.data.time_axis import rows_at
 from gru_training.forecasting.combination import (
@@ -235,7 +236,8 @@ def _on_all_rows(
         return None
     rows, epochs = len(plan.data.series), trained.result.best_epoch
     console.print(
-        f"final fit on all {rows:,} rows, {epochs} epochs; ignore 'val', which these rows are in"
+        f"final fit on all {rows:,} rows, {counted(epochs, 'epoch')}; ignore 'val', which "
+        "these rows are in"
     )
     everything = replace(plan, data=plan.data.trained_on(rows))
     weights, _ = workers.agreed(trained.weights, ())

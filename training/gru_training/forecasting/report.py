@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gru_training.data.problems import counted
 from gru_training.forecasting.linear import SEASONAL_NAIVE
-from gru_training.runs.report_page import markdown_table
+from gru_training.runs.report_page import markdown_table, note_lines
 from gru_training.warm_start import start_lines
 
 TOLERANCE = 0.03
@@ -84,11 +85,12 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
             "",
             "All figures here are those of the training on the training rows. What forecasts and "
             f"exports use was trained once more, on all {refit['rows']:,} rows, for "
-            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+            f"{counted(refit['epochs'], 'epoch')}, with the same weights of its parts and the same "
+            "intervals.",
         ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
-    lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += note_lines(data["notes"])
     lines += start_lines(metrics)
     lines += ["", "## What comes next", ""]
     if known_ahead:
@@ -224,6 +226,12 @@ def _combination(metrics: Mapping[str, Any]) -> list[str]:
             f"{_as_asked(combination['deliver'])} The errors are those of all that is compared on "
             "the validation windows, by the loss that was asked for."
         )
+    if metrics["known_inputs"]:
+        lines[3] += (
+            f" Each part forecasts what is left without the effect of "
+            f"{', '.join(metrics['known_inputs'])}, of which the simple forecasters above know "
+            "nothing."
+        )
     rows = [("part", "", f"{criterion}, validation", "weight")]
     for share in sorted(combination["shares"], key=lambda share: float(share["validation_loss"])):
         weight = f"{share['weight']:.2f}" if share["weight"] else "none"
@@ -249,8 +257,8 @@ def _reading(metrics: Mapping[str, Any]) -> list[str]:
     chosen = "The look-back of the ridge regression is chosen on the validation windows, of "
     if "epochs" in metrics:
         chosen = (
-            f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on "
-            "the validation windows; so is the look-back of the ridge regression, of "
+            f"The best of {counted(metrics['epochs'], 'epoch')} is number {metrics['best_epoch']}, "
+            "chosen on the validation windows; so is the look-back of the ridge regression, of "
         )
     return [
         f"{chosen}{ridges}. The scale is that of the training rows. The test windows were used "
@@ -264,7 +272,7 @@ def _intervals(metrics: Mapping[str, Any]) -> list[str]:
         width = f"{each['mean_width']:.3f}"
         rows.append((f"{each['nominal']:.0%}", f"{each['coverage']:.1%}", width))
     earlier = (metrics["combination"] or {}).get("earlier_windows", 0)
-    before = f", and on {earlier:,} before them," if earlier else ""
+    before = f" and on {earlier:,} before them" if earlier else ""
     lines = [*markdown_table(rows), ""]
     lines.append(f"Calibrated on the validation windows{before} (split-conformal).")
     lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."

@@ -1,6 +1,7 @@
 """Checks of whether a series can be trained on: rows, columns, windows; without TensorFlow."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from gru_training.data.calendar import season_length
 from gru_training.data.long_form import wide_columns
-from gru_training.data.problems import Problems, counted, values_shown
+from gru_training.data.problems import Problems, counted, first_names, values_shown
 from gru_training.data.series import Series
 from gru_training.forecasting.config import ForecastShape, SeriesConfig
 from gru_training.forecasting.sets import PARTS, Borders, borders_of, longest_lookback, steps_of
@@ -81,8 +82,8 @@ _MOST_NOTES = 10
 
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
-    """Note columns that float32 resolves coarsely, or that are mostly missing."""
-    coarse, missing, far = (list[tuple[str, str]]() for _ in range(3))
+    """Note columns that float32 resolves coarsely, that are mostly missing, or with odd values."""
+    coarse, missing, far, units = (list[tuple[str, str]]() for _ in range(4))
     inputs = series.input_columns
     for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
         if name in inputs or name in dict(series.constants):
@@ -99,6 +100,12 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
         if row is not None:
             value = series.values[row, series.column(name)]
             far.append((name, f"{value:g} in row {row + 1:,}"))
+        found = unit_break(series.values[:, series.column(name)])
+        if found is not None:
+            row, before, after = found
+            units.append(
+                (name, f"about {before:g} before row {row + 1:,} and {after:g} from it on")
+            )
     for name, text in _shown(coarse):
         problems.note(
             f"{name}: models read numbers as float32, which at its size are {text}; subtract a "
@@ -109,6 +116,8 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
             f"{name}: {text} is far from all other values, and may spoil forecasts; leave the cell "
             "empty if it is an error"
         )
+    for name, text in _shown(units):
+        problems.note(f"{name}: {text}: are all values in the same unit?")
     for name, text in _shown(missing):
         problems.note(f"{name}: {text} of its training rows are missing")
 
@@ -137,6 +146,41 @@ def far_row(column: np.ndarray) -> int | None:
     if not 0 < len(far) <= max(1, MAX_OUTLIER_SHARE * len(seen)):
         return None
     return int(np.nanargmax(away))
+
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_FEWEST_WEEKS = 4
+"""Number of weeks from which a day of the week without a value is noted."""
+UNIT_RATIO = 30
+"""Ratio of the sizes of values from which on their units are in doubt."""
+_UNIT_ROWS = 20
+"""Number of values on both sides of a change of units."""
+_MOST_JUMPS = 100
+"""Number of the largest ratios of neighbours that are looked at."""
+
+
+def unit_break(column: np.ndarray) -> tuple[int, float, float] | None:
+    """Find the row from which on all values are many times larger, or smaller, than before.
+
+    Args:
+        column: (rows,), NaN where a value is missing.
+
+    Returns:
+        Row, and the median of the values next to it on both sides; None if there is no such row.
+    """
+    rows = np.flatnonzero(np.isfinite(column))
+    sizes = np.abs(column[rows])
+    low, high = np.minimum(sizes[:-1], sizes[1:]), np.maximum(sizes[:-1], sizes[1:])
+    jumps = np.flatnonzero((low > 0) & (high > UNIT_RATIO * low))
+    largest = np.argsort(low[jumps] / high[jumps], kind="stable")[:_MOST_JUMPS]
+    for place in jumps[largest].tolist():
+        before = sizes[max(0, place + 1 - _UNIT_ROWS) : place + 1]
+        after = sizes[place + 1 : place + 1 + _UNIT_ROWS]
+        least, most = sorted((before, after), key=np.median)
+        ample = min(len(before), len(after)) == _UNIT_ROWS and least.min() > 0
+        if ample and most.min() > UNIT_RATIO * least.max():
+            return int(rows[place + 1]), float(np.median(before)), float(np.median(after))
+    return None
 
 
 def _shown(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -243,12 +287,50 @@ def usable_series(
         )
     if borders.train > 1:
         series = _usable_columns(series, config, borders, problems)
+    _note_known_ahead(series, config, problems)
+    _note_closed_days(series, config, problems)
     names = _target_names(series, config)
     targets = tuple(series.column(name) for name in names)
     shape = ForecastShape(lookback, horizon, len(series.columns), targets)
     if not problems.errors:
         _check_windows(series, borders, shape, problems)
     return series, shape, season
+
+
+def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) -> None:
+    """Note columns with values after the last of the targets, which may be known inputs."""
+    if config.future or series.panel or not len(series):
+        return
+    ends = {
+        name: int(np.flatnonzero(np.isfinite(column))[-1]) + 1 if np.isfinite(column).any() else 0
+        for name, column in zip(series.columns, series.values.T, strict=True)
+    }
+    last = max(ends.values(), default=0)
+    targets = config.target or tuple(name for name, end in ends.items() if end < last)
+    end = max((ends.get(name, last) for name in targets), default=last)
+    others = [name for name in series.columns if name not in (*targets, *config.past)]
+    inputs = [name for name in others if ends[name] == last]
+    if 0 < end < last and inputs:
+        rows = "row has" if last - end == 1 else f"{last - end:,} rows have"
+        problems.note(
+            f"the last {rows} no value of {first_names(targets, _MOST_NOTES)}: if the others are "
+            f"known of the steps to forecast, --future {shlex.join(inputs[:_MOST_NOTES])}"
+        )
+
+
+def _note_closed_days(series: Series, config: SeriesConfig, problems: Problems) -> None:
+    """Note days of the week on which no target ever has a value; forecasts have them, too."""
+    if series.frequency != "D" or len(series) < _FEWEST_WEEKS * len(_WEEKDAYS):
+        return
+    targets = [series.column(name) for name in _target_names(series, config)]
+    seen = np.isfinite(series.values[:, targets]).any(axis=1)
+    days = (series.times[seen].astype("M8[D]").astype(np.int64) + 3) % len(_WEEKDAYS)
+    closed = [f"{name}s" for day, name in enumerate(_WEEKDAYS) if day not in days]
+    if closed and len(days):
+        problems.note(
+            f"no value on {' and '.join(closed)}: forecasts have these days, too; ignore them "
+            "there, or write 0 into the file if that is what they stand for"
+        )
 
 
 def without_ahead(series: Series, config: SeriesConfig) -> Series:

@@ -29,6 +29,11 @@ forecasts.
 MOST_CLASSES = 200
 
 
+def note_lines(notes: Iterable[str]) -> list[str]:
+    """Write a paragraph of Markdown for each note on data, as one full sentence."""
+    return [f"\nNote: {note}{'' if note.endswith('...') else '.'}" for note in notes]
+
+
 def markdown_table(
     rows: Iterable[Iterable[object]], words: int = 1, text_last: bool = False
 ) -> list[str]:

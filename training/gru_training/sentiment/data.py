@@ -16,7 +16,15 @@ from gru_training.errors import DataError, ForeignDataError, TrainingError
 from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.corpora import CLASSES, read_corpus, require_prose
 from gru_training.sentiment.labelled_files import read_labelled_files, read_table, require_targets
-from gru_training.sentiment.rows import Parts, Row, SentimentRows, numbers_of, split, target_array
+from gru_training.sentiment.rows import (
+    Parts,
+    Row,
+    SentimentRows,
+    numbers_of,
+    split,
+    target_array,
+    text_key,
+)
 from gru_training.sentiment.soft_targets import SoftTable, SoftTexts, read_soft
 
 
@@ -203,6 +211,8 @@ def split_parts(
     require_targets(source.train, source, where, 3 - given if given else 3)
     rng = np.random.default_rng(config.drawn_with(seed))
     parts = split(source, config, rng, problems)
+    if not (parts.train and parts.validation and parts.test):
+        _require_other_texts(where, source)
     for part, rows in (("validation", parts.validation), ("test", parts.test)):
         if not rows:
             raise DataError(
@@ -211,6 +221,17 @@ def split_parts(
             )
     require_targets(parts.train, source, f"what is left of {where} for training", 1)
     return parts
+
+
+def _require_other_texts(where: str, source: SentimentRows) -> None:
+    """Raise DataError if a file of its own for a part has all texts of the rows."""
+    for flag, held in (("--test", source.test), ("--validation", source.validation)):
+        kept = {text_key(row.text) for row in held or ()}
+        if kept and kept.issuperset(text_key(row.text) for row in source.train):
+            raise DataError(
+                f"{where}: expected texts that {flag} does not have, got none; leave {flag} out, "
+                "and a share of the rows is held out"
+            )
 
 
 def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> SentimentData:

@@ -183,8 +183,7 @@ def text_form(
         skipped, found = 1, separator or match[1]
     else:
         found = separator or _separator(name, lines, line_end, usual)
-        for each in [separator] if separator else _SEPARATORS:
-            _require_names(name, lines, line_end, each)
+        _require_names(name, lines, line_end, separator, usual)
         if separator is None and found != usual:
             parts.append(f"columns are separated by {_SEPARATORS[found]}")
     return FileForm("csv", encoding, found, line_end, skipped, _one_note(parts))
@@ -287,30 +286,48 @@ def _json_kind(text: str, first_line: str, suffix: str) -> Literal["jsonl", "jso
         return None
 
 
-def _require_names(name: str, lines: Sequence[str], line_end: str, separator: str) -> None:
+def _require_names(
+    name: str, lines: Sequence[str], line_end: str, given: str | None, usual: str
+) -> None:
     """Raise DataError if the first line is a title above the names of the columns.
 
     A title is in the first cell alone. Names have no numbers, and all rows below as many cells.
+
+    Args:
+        name: The file's name.
+        lines: First lines of the file.
+        line_end: The character that ends a line.
+        given: The character between cells, where the user names it.
+        usual: The character that is assumed otherwise; by another one, names are at least three,
+            since each text of a column may have one such character.
     """
-    for place, line in enumerate(lines, 1):
-        if sum(bool(cell.strip(' "\r')) for cell in line.split(separator)) < 2:
+    separators = [given] if given else [*_SEPARATORS]
+    title = next(filter(str.strip, lines), "")
+    if any(_filled(title, separator) > 1 for separator in separators):
+        return
+    for separator in separators:
+        place = next((n for n, line in enumerate(lines) if _filled(line, separator) > 1), None)
+        if place is None:
             continue
-        if not "".join(lines[: place - 1]).strip():
-            return
         try:
-            below = (each + line_end for each in lines[place - 1 :])
+            below = (each + line_end for each in lines[place:])
             names, *rows = filter(None, csv.reader(below, delimiter=separator))
         except csv.Error:  # reading the file names the line
-            return
+            continue
         alike = len(rows) >= _FEWEST_BELOW and {*map(len, rows)} == {len(names)}
-        if alike and all(name.strip() and not _NUMBER.search(name) for name in names):
-            title = next(filter(str.strip, lines)).strip(separator + " \r")
+        enough = len(names) >= (2 if separator in (given, usual) else 3)
+        if alike and enough and all(each.strip() and not _NUMBER.search(each) for each in names):
+            title = title.strip(separator + " \r")
             raise DataError(
                 f"{name}, line 1: expected the names of the columns, got {title!r:.40} alone; "
-                f"leave out the lines above the names: `tail -n +{place} {shlex.quote(name)} > "
-                f"OTHER`, if they are on line {place}"
+                f"leave out the lines above the names: `tail -n +{place + 1} {shlex.quote(name)} > "
+                f"OTHER`, if they are on line {place + 1}"
             )
-        return
+
+
+def _filled(line: str, separator: str) -> int:
+    """Count the cells of a line that are not empty, whatever stands in quotes."""
+    return sum(bool(cell.strip(' "\r')) for cell in line.split(separator))
 
 
 def _separator(name: str, lines: list[str], line_end: str, usual: str) -> str:

@@ -24,6 +24,7 @@ from gru_training.sentiment.evaluation.markdown import (
     class_table,
     epoch_sentence,
     measure_table,
+    of_100_texts,
     opening,
     points,
     what_the_network_adds,
@@ -33,6 +34,7 @@ from gru_training.sentiment.evaluation.pictures import draw_precision_recall
 from gru_training.sentiment.measures import mean_average_precision, per_class
 
 _ROWS_SHOWN = 10
+_ALL_RIGHT = "get all their labels and no other"
 _MEASURES = {
     "micro_f1": ("micro F1", ".2%"),
     "macro_f1": ("macro F1", ".2%"),
@@ -112,14 +114,14 @@ def _explain(
 
 def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     balance, cardinality = metrics["data"]["balance"], metrics["cardinality"]
-    test = metrics["model"]["test"]
+    test, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
     adds = what_the_network_adds(metrics, "micro_f1", points)
     thresholds = [(cell(name), f"{value:.3f}") for name, value in metrics["thresholds"].items()]
     lines = [
         *opening(
             metrics,
             "Labels",
-            f"**{test['exact_match']:.0%} of new texts get all their labels and no other.** The "
+            f"**{of_100_texts(test['exact_match'], rows, _ALL_RIGHT)}.** The "
             f"micro F1 of the labels is {test['micro_f1']:.1%}; "
             f"{beside_simple_models(metrics, 'micro_f1', '{:.1%}'.format)}. {adds}".rstrip(),
             f"{len(balance)} labels, {cardinality['train']:.2f} for each text; ",

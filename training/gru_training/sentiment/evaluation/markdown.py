@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gru_training.runs.report_page import markdown_table
+from gru_training.data.problems import counted
+from gru_training.runs.report_page import markdown_table, note_lines
 from gru_training.sentiment.evaluation.pictures import wilson_interval
 from gru_training.sentiment.run import model_name
 from gru_training.warm_start import start_lines
@@ -60,6 +61,18 @@ def measure_table(metrics: Mapping[str, Any], shown: Mapping[str, tuple[str, str
     return markdown_table([("test rows", *(heading for heading, _ in shown.values())), *rows])
 
 
+def of_100_texts(share: float, rows: int, verb: str) -> str:
+    """State a share of new texts with its 95 % interval (Wilson).
+
+    Args:
+        share: Share of the test rows.
+        rows: Number of test rows.
+        verb: Predicate of the sentence, such as `are labelled rightly`.
+    """
+    low, high = wilson_interval(share, rows)
+    return f"Of 100 new texts about {100 * share:.0f} {verb} ({100 * low:.0f} to {100 * high:.0f})"
+
+
 def epoch_sentence(metrics: Mapping[str, Any]) -> str:
     """Describe the best epoch, for labels and numbers."""
     return (
@@ -110,9 +123,9 @@ def write_markdown(
         f"{len(classes)} classes; ",
         markdown_table([("accuracy", *parts), *shown]),
         f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The "
-        f"best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
-        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
-        f"end.\n\n{_stages(metrics)}",
+        f"best of {counted(metrics['epochs'], 'epoch')} is number {metrics['best_epoch']}, chosen "
+        "on the validation rows; so are the baselines' penalties. The test rows were used once, at "
+        f"the end.\n\n{_stages(metrics)}",
     )
     lines += ["", "![loss and accuracy](curves.png)"]
     lines += ["", "![confusion](confusion_matrix.png)", ""]
@@ -144,11 +157,7 @@ def write_markdown(
 def _in_short(metrics: Mapping[str, Any]) -> str:
     """State the main results."""
     model, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
-    low, high = wilson_interval(model["accuracy"], rows)
-    text = (
-        f"**Of 100 new texts about {100 * model['accuracy']:.0f} are labelled rightly "
-        f"({100 * low:.0f} to {100 * high:.0f})**"
-    )
+    text = f"**{of_100_texts(model['accuracy'], rows, 'are labelled rightly')}**"
     text += f"; {beside_simple_models(metrics, 'accuracy', _of_100)}"
     tested = {name: of for name, of in metrics["per_class"].items() if of["rows"]}
     worst = min(tested, key=lambda name: tested[name]["recall"])
@@ -227,7 +236,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     lines = []
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
-    lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    lines += note_lines(metrics["data"]["notes"])
     lines += start_lines(metrics)
     lines += soft_lines(metrics)
     if metrics.get("advice"):
@@ -291,7 +300,7 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     test = calibration["test"]
     names = {"before": "as trained", "after": "after division"}
     likelihood, error = "negative_log_likelihood", "expected_calibration_error"
-    head = (f"test rows, {test['before']['bins']} bins", "negative log-likelihood")
+    head = (f"test rows, {counted(test['before']['bins'], 'bin')}", "negative log-likelihood")
     rows = [
         (name, f"{test[when][likelihood]:.4f}", f"{test[when][error]:.2%}")
         for when, name in names.items()
