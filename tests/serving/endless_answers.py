@@ -44,6 +44,7 @@ NEVER = {
     "100 Continue": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "103 Early Hints, slowly": endless(b"", b"HTTP/1.1 103 x\r\nLink: a\r\n\r\n", 0.05),
     "headers byte by byte": endless(OK + b"X: ", b"x", 0.05),
+    "a body byte by byte": endless(OK + b"Content-Length: 9999\r\n\r\n", b" ", 0.05),
     "chunks byte by byte": endless(CHUNKED + b"\r\n", b"1\r\n \r\n", 0.05),
     "a chunk's length byte by byte": endless(CHUNKED + b"\r\n", b"0", 0.05),
     "trailers byte by byte": endless(CHUNKED + b"\r\n0\r\nX: ", b"x", 0.05),

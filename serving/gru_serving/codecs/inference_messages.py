@@ -11,15 +11,12 @@ from google.protobuf.message import Message
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE
 from gru_serving.codecs.tensor_proto import fill_tensor
 from gru_serving.protos.classification_pb2 import (
-    ClassificationRequest,
     ClassificationResponse,
     ClassificationResult,
 )
-from gru_serving.protos.input_pb2 import Input
 from gru_serving.protos.model_pb2 import ModelSpec
 from gru_serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from gru_serving.protos.regression_pb2 import (
-    RegressionRequest,
     RegressionResponse,
     RegressionResult,
 )
@@ -71,21 +68,11 @@ def predict_response(
     return response
 
 
-def classification_request(by: Answering, examples: Input) -> ClassificationRequest:
-    """Build a Classify request with these examples."""
-    return ClassificationRequest(model_spec=by.spec(), input=examples)
-
-
 def classification_response(by: Answering, classes: Classes) -> ClassificationResponse:
     """Build a Classify response with the classes of every example."""
     response = ClassificationResponse(model_spec=by.spec())
     fill_classes(response.result, classes)
     return response
-
-
-def regression_request(by: Answering, examples: Input) -> RegressionRequest:
-    """Build a Regress request with these examples."""
-    return RegressionRequest(model_spec=by.spec(), input=examples)
 
 
 def regression_response(by: Answering, values: np.ndarray) -> RegressionResponse:

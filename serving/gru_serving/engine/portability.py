@@ -16,12 +16,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 Shape = tuple[int | None, ...] | None
 """Sizes, None where unknown; None for a tensor of unknown rank."""
 
-_OPS = ("BatchMatMulV2", "_FusedBatchMatMulV2", "_MklBatchMatMulV2")
-
-
 # A matrix product for which TensorFlow writes beyond its memory: oneDNN's kernel in 2.20 and 2.21
 # reads a matrix that is broadcast over (B, 1, M, K) as if there were B of them. From some B on the
 # process crashes, at once or later (tensorflow#117700, #123109; fixed by #120199 after 2.21).
+_OPS = ("BatchMatMulV2", "_FusedBatchMatMulV2", "_MklBatchMatMulV2")
+
+
 class Scope:
     """A graph or the body of a function, with the shapes inferred when it was written.
 

@@ -299,6 +299,8 @@ def test_retries_end_with_the_time_allowed(transport):
         ({"timeout": 0}, "timeout must be positive"),
         ({"retries": -1}, "retries must not be negative"),
         ({"max_batch_size": 0}, "max_batch_size must be at least 1"),
+        ({"max_answer_bytes": 0}, "max_answer_bytes must be from 1 to 2"),
+        ({"max_answer_bytes": 1 << 31}, "max_answer_bytes must be from 1 to 2"),
         ({"cert_file": "c"}, "cert_file and key_file belong together"),
         ({"token": "a b"}, "token must be visible ASCII"),
         ({"ca_file": "/nix"}, "ca_file /nix: cannot be read"),
@@ -307,5 +309,6 @@ def test_retries_end_with_the_time_allowed(transport):
 )
 def test_options_that_cannot_work(options, said):
     for url in ("https://localhost:1", "grpcs://localhost:1"):
-        with pytest.raises(ValueError, match=said):
-            connect(url, **options)
+        for made in (connect, connect_async):
+            with pytest.raises(ValueError, match=said):
+                made(url, **options)

@@ -5,10 +5,8 @@ import threading
 import pytest
 
 from gru_serving.config.batching_options import (
-    PER_MODEL_FILE,
     BatchingOptions,
     PoolOptions,
-    of_version,
 )
 from gru_serving.config.cpus import schedulable_cpus
 from gru_serving.config.files import read_text_proto
@@ -145,15 +143,3 @@ def test_sizes_that_do_not_ascend_are_refused(splitting, sizes, words):
 def test_allowed_sizes_may_exceed_the_execution_size(tmp_path):
     options = BatchingOptions.from_proto(read(tmp_path, FULL))
     assert [options.executed_size(rows) for rows in (1, 2, 32)] == [1, 128, 128]
-
-
-def test_parameters_of_a_version(tmp_path, capsys):
-    assert of_version(tmp_path) is None
-    (tmp_path / PER_MODEL_FILE).write_text("max_batch_size { value: 9 }")
-    assert of_version(tmp_path) == BatchingOptions(max_batch_size=9)
-    (tmp_path / PER_MODEL_FILE).write_text("max_batch_size: 9")
-    with pytest.raises(InvalidArgument, match="Invalid protobuf file"):
-        of_version(tmp_path)
-    assert "Error parsing text-format tensorflow.serving.BatchingParameters" in (
-        capsys.readouterr().err
-    )

@@ -5,7 +5,6 @@ import pytest
 
 from gru_serving.engine.examples import (
     classify,
-    infer,
     read_classification,
     read_regression,
     regress,
@@ -121,10 +120,3 @@ def test_what_a_signature_does_not_tell_is_empty():
     assert read_classification({"classes": labels}, 1).rows() == [[(b"a", 0.0), (b"b", 0.0)]]
     scores = np.float32([[0.25, 0.75]])
     assert read_classification({"scores": scores}, 1).rows() == [[(b"", 0.25), (b"", 0.75)]]
-
-
-def test_inference_without_tasks():
-    predictor = Predictor(Session({}, {}))
-    assert refusal(infer, predictor, [], []) == "Input is empty."
-    text = "Must specify at least one target to fetch or execute."
-    assert refusal(infer, predictor, [], [b""]) == text

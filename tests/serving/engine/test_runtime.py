@@ -23,7 +23,7 @@ from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import open_version
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
-from gru_serving.preprocessing.description import FILE, FOLDER, Description
+from gru_serving.preprocessing.description import FOLDER, Description
 from tests.serving.scrape import rendered
 from tests.serving.servers import wait_until
 
@@ -149,20 +149,6 @@ def test_signatures_that_are_left_to_tensorflow(copy):
     np.testing.assert_array_equal(both.predict(asked)["scores"], alone.predict(asked)["scores"])
     both.close()
     alone.close()
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "expected JSON"),
-        ('{"format": 1}', r"expected format 2, got 1; .*: export the run again"),
-        ("[]", "not a table"),
-    ],
-)
-def test_a_description_of_others(copy, content, said):
-    (copy / FOLDER / FILE).write_text(content)
-    with pytest.raises(ServingError, match=said):
-        opened(copy, "onnx")
 
 
 def test_rows_do_not_depend_on_how_a_run_is_divided(in_onnx):

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -145,16 +146,9 @@ def test_batching_with_a_parameters_file(version, load, tmp_path):
     )
     predictor, metrics = load(version, enable_batching=True, batching_parameters_file=str(path))
     assert {f"mine_{i}" for i in range(3)} <= {thread.name for thread in threading.enumerate()}
-    answers = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(predictor.predict(ONE)["y"].tolist()))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert answers == [[[9.0, 12.0]]] * 4
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(predictor.predict, [ONE] * 4, timeout=60))
+    assert [answer["y"].tolist() for answer in answers] == [[[9.0, 12.0]]] * 4
     assert batches(metrics) == {(): 1}
     with pytest.raises(InvalidArgument, match="Task size 5 is larger"):
         predictor.predict({name: np.repeat(array, 5, 0) for name, array in ONE.items()})

@@ -96,10 +96,6 @@ def test_record_without_a_request_counts(version, calls):
     assert calls == []
 
 
-def test_no_file_is_fine(version):
-    load_warm(version).close()
-
-
 def test_tensor_that_does_not_parse(version):
     log = predict_record(ONE)
     log.predict_log.request.inputs["b"].tensor_content = b"abc"

@@ -19,14 +19,6 @@ from tests.serving.servers import running, wait_until
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 
 
-@pytest.fixture
-def version(models, tmp_path):
-    """A version with digests, under its own base path."""
-    version = shutil.copytree(models / "text" / "1", tmp_path / "base" / "1")
-    write_digests(version)
-    return version
-
-
 def flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x20

@@ -12,7 +12,6 @@ from gru_serving.engine.load_options import LoadOptions
 from gru_serving.engine.version_loader import VersionLoader
 from gru_serving.errors import InvalidArgument, RefusedVersion
 from gru_serving.storage.digests import FILE as DIGESTS
-from gru_serving.storage.digests import write_digests
 from gru_serving.storage.signatures import FILE, Signer, TrustedSigners
 from gru_serving.telemetry.metrics import Metrics
 from tests.serving.signing_keys import SigningKeys
@@ -21,14 +20,6 @@ from tests.serving.signing_keys import SigningKeys
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     return SigningKeys(tmp_path_factory.mktemp("keys"))
-
-
-@pytest.fixture
-def version(models, tmp_path):
-    """A version with digests, under its own base path."""
-    version = shutil.copytree(models / "text" / "1", tmp_path / "base" / "1")
-    write_digests(version)
-    return version
 
 
 def check(version, *signers):

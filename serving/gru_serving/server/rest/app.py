@@ -26,11 +26,9 @@ from starlette.types import Receive, Scope, Send
 
 from gru_serving.codecs.inference_messages import (
     Answering,
-    classification_request,
     classification_response,
     predict_request,
     predict_response,
-    regression_request,
     regression_response,
     serialized,
 )
@@ -68,7 +66,9 @@ from gru_serving.inference.service import (
     Target,
     Work,
 )
+from gru_serving.protos.classification_pb2 import ClassificationRequest
 from gru_serving.protos.input_pb2 import Input
+from gru_serving.protos.regression_pb2 import RegressionRequest
 from gru_serving.repository.catalogue import Catalogue
 from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.listening import STOPPING, QuietPeriod
@@ -124,7 +124,6 @@ class _Post(Request[AnswerT]):
     # JSON of this many bytes, and arrays of this many bytes as JSON, take less time than a thread
     # switch.
     limits = LoopLimits(read=1 << 14, write=1 << 12)
-
     timeout_ms = 0
 
     def __init__(
@@ -197,7 +196,7 @@ class ClassifyPost(_ExamplesPost[Classification]):
 
         def messages(answer: Classification, _: bytes) -> tuple[bytes, bytes]:
             response = classification_response(by, answer.rows())
-            return serialized(classification_request(by, content), response)
+            return serialized(ClassificationRequest(model_spec=by.spec(), input=content), response)
 
         prepare = partial(classify, signature_name=by.signature, examples=decode_input(content))
         return Work(
@@ -217,7 +216,8 @@ class RegressPost(_ExamplesPost[np.ndarray]):
         """See the base class."""
 
         def messages(values: np.ndarray, _: bytes) -> tuple[bytes, bytes]:
-            return serialized(regression_request(by, content), regression_response(by, values))
+            request = RegressionRequest(model_spec=by.spec(), input=content)
+            return serialized(request, regression_response(by, values))
 
         prepare = partial(regress, signature_name=by.signature, examples=decode_input(content))
         return Work(prepare(predictor), encode_regressions, messages, prepare)
