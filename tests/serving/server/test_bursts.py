@@ -120,7 +120,7 @@ def test_calls_beyond_the_streams_of_a_connection_wait_in_the_client(narrow):
 
 def test_refused_calls_are_counted_and_logged(narrow):
     def refused():
-        page = httpx.get(narrow.rest + DEFAULT_PATH, trust_env=False).content
+        page = httpx.get(narrow.rest + DEFAULT_PATH, trust_env=False, verify=False).content
         return parsed(page)["gru_serve:refused_count"][("busy",)]
 
     before = refused()
@@ -182,7 +182,7 @@ def test_a_line_says_that_few_descriptors_are_left(twice, tmp_path):
     """Connections beyond the limit are reset, which no request shows."""
     prefix = ("prlimit", "--nofile=128:128")
     with running(tmp_path / "log", *twice, prefix=prefix) as server, ExitStack() as connections:
-        page = parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+        page = parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False, verify=False).content)
         assert page["process_max_fds"][()] == 128
         assert 10 < page["process_open_fds"][()] < 100
         for _ in range(120):

@@ -84,7 +84,7 @@ def reload(server, text):
 
 
 def page(server):
-    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False, verify=False).content)
 
 
 def outcomes(server, shadow, live=1):

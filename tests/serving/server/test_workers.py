@@ -130,7 +130,7 @@ def reload(server, text, *metrics):
 
 
 def page(server):
-    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+    return parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False, verify=False).content)
 
 
 @contextmanager
