@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,18 @@ from tests import made_once
 
 SLOW_SECONDS, OTHER_SECONDS = 10, 0.1
 """About what a test takes that is marked `slow` or `long`, and any other one."""
+STATM = Path("/proc/self/statm")
 GB_OF_A_PROCESS = 4
 """What a process of tests may need."""
 SECONDS = made_once.CACHE / "seconds.json"
 """What each test took when it ran last, by its id."""
 _seconds = Counter()
+BYTES_BETWEEN_COLLECTIONS = 200_000_000
+"""How much more memory a process holds before garbage is collected after a file."""
 MODULES_BETWEEN_FREEZES = 100
 """How many more modules are imported before what they hold is set aside again."""
+_collected_at = [0]
+"""Bytes held after each collection."""
 _frozen_at = [0]
 """Numbers of modules at which their objects were set aside."""
 
@@ -61,10 +67,23 @@ def pytest_sessionstart(session):
 def nothing_is_left_behind():
     """Release the graphs of a file; fail if it has changed what is kept for others."""
     yield
-    if "tensorflow" in sys.modules:
+    if "tensorflow" in sys.modules and _has_grown():
         _collect()
+        _collected_at.append(_bytes_held())
     if names := made_once.changed():
         pytest.fail(f"changed by a test of this file, or beside it: {', '.join(names)}")
+
+
+def _has_grown():
+    """Whether there is much more than after the last collection, or no telling."""
+    held = _bytes_held()
+    return held is None or held > _collected_at[-1] + BYTES_BETWEEN_COLLECTIONS
+
+
+def _bytes_held():
+    if STATM.exists():
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 def _collect():

@@ -7,6 +7,7 @@ import pytest
 import keras_gru
 from keras_gru import GRUEncoder
 from keras_gru.convert import GRUWeights, load_onnx, to_onnx_model
+from tests.covering import covering
 from tests.sequences_with_gaps import sequences_with_gaps
 
 onnx = pytest.importorskip("onnx")
@@ -87,10 +88,10 @@ def test_options_of_our_own(options, tmp_path):
     check(model, tmp_path / "m.onnx", sequences_with_gaps()[0])
 
 
-@pytest.mark.parametrize("gru", GRUS)
-@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
-@pytest.mark.parametrize("zero_output", [False, True])
-@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize(
+    ("direction", "gru", "zero_output", "return_sequences"),
+    covering(3, ["forward", "backward", "both"], GRUS, [False, True], [False, True]),
+)
 def test_masks_of_any_pattern(gru, direction, zero_output, return_sequences, tmp_path):
     x, mask = sequences_with_gaps()
     x, mask = np.concatenate([x, x[:2]]), np.concatenate([mask, mask[:2]])

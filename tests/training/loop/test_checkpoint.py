@@ -142,6 +142,7 @@ def test_broken_off_after_the_last_epoch_trains_no_further(tmp_path, uninterrupt
         np.testing.assert_array_equal(value, expected)
 
 
+@pytest.mark.slow
 def test_early_stopping_goes_on_counting(tmp_path):
     """No epoch is better than the first, and the training is broken off in the second."""
     path, alike = tmp_path / "checkpoint", {"patience": 1, "score": lambda _: (0.0,)}

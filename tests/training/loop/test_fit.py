@@ -24,7 +24,7 @@ TARGETS = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1], np.int32)
 @pytest.fixture
 def model():
     keras.utils.set_random_seed(0)
-    config = ClassifierConfig(embedding_size=4, units=3, layers=2, dropout=0.2, word_dropout=0.1)
+    config = ClassifierConfig(4, 3, 2, bidirectional=False, dropout=0.2, word_dropout=0.1)
     return build_sentiment_model(config, 20, 3)
 
 

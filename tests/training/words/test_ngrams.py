@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import keras
 import numpy as np
@@ -32,6 +33,13 @@ def rows(count, seed, classes=2):
     ids = [rng.integers(1, V, rng.integers(1, 9)).astype(np.int32) for _ in range(count)]
     labels = np.array([(row.sum() + (row[0] > 5)) % classes for row in ids], np.int32)
     return TokenRows(ids, labels)
+
+
+@cache
+def small_model(classes, order=2):
+    """A model of `rows`, and the rows that it was validated with."""
+    train, validation = rows(200, 2, classes), rows(40, 3, classes)
+    return fit_ngrams(train, validation, classes, TOKENS, order=order).final, validation
 
 
 def grams(row, order):
@@ -205,8 +213,7 @@ def test_tfidf_against_scikit_learn(classes, monkeypatch):
 @pytest.mark.parametrize("unit_length", [False, True])
 @pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])
 def test_the_layer_answers_as_the_model(classes, order, unit_length, tmp_path):
-    train, validation = rows(200, 2, classes), rows(40, 3, classes)
-    model = fit_ngrams(train, validation, classes, TOKENS, order=order).final
+    model, validation = small_model(classes, order)
     assert (model.keys >= V + V**2).any() == (order == 3)
     squares = np.random.default_rng(0).uniform(0.5, 4, len(model.keys)).astype(np.float32)
     model = replace(model, squares=squares if unit_length else None)
@@ -233,8 +240,7 @@ HEAD = ClassHead(tuple("abc"), 1.0, Decision())
 @pytest.mark.parametrize("unit_length", [False, True])
 def test_the_graph_of_onnx_answers_as_the_network(unit_length):
     keras.utils.set_random_seed(0)
-    train, validation = rows(200, 2, 3), rows(40, 3, 3)
-    model = fit_ngrams(train, validation, 3, TOKENS).final
+    model, validation = small_model(3)
     squares = np.random.default_rng(0).uniform(0.5, 4, len(model.keys)).astype(np.float32)
     model = replace(model, squares=squares if unit_length else None)
     both = combine(build_sentiment_model(ClassifierConfig(3, 4), V, 3), model, (0.75, 0.5))
@@ -291,7 +297,7 @@ def test_a_network_that_helps_by_chance_alone_gets_no_share():
     labels = rng.integers(0, 2, 60)
     signal = np.where(labels[:, np.newaxis] == [0, 1], 1.0, -1.0)
     shares = []
-    for _ in range(20):
+    for _ in range(10):
         told, noise, also = (rng.normal(0, 1.5, (60, 2)) for _ in range(3))
         shares.append([fit_shares(labels, noise, signal + told)[0]])
         shares[-1].append(fit_shares(labels, 2 * signal + also, signal + told)[0])
@@ -308,8 +314,7 @@ def test_where_all_rows_are_right_the_regression_is_as_sure_as_it_is():
 
 def test_combined_model():
     keras.utils.set_random_seed(0)
-    train = rows(100, 4)
-    ngrams = fit_ngrams(train, train, 2, TOKENS).final
+    ngrams, _ = small_model(2)
     gru = build_sentiment_model(ClassifierConfig(3, 4, bidirectional=False), V, 2)
     both = combine(gru, ngrams, (0.75, 0.5))
     batch = np.array([[3, 4, 5, 0], [7, 0, 0, 0]], np.int32)

@@ -78,6 +78,7 @@ def test_what_cannot_be_delivered_is_refused(tmp_path, capsys, flags, message):
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_the_last_season_is_delivered_with_its_intervals(tmp_path):
     frame = table(90)
     forecaster = Forecaster(

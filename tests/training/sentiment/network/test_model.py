@@ -75,6 +75,7 @@ def test_forward_equals_a_hand_written_chain():
         np.testing.assert_allclose(model(IDS)[row], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_model_compiles_and_fits():
     model = small_model(bidirectional=False, dropout=0.0, word_dropout=0.0)
     model.compile(
