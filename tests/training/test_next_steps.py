@@ -24,6 +24,9 @@ from tests.training.conftest import write_waves
 def classifier(own, best, ngrams=False):
     floors = {"majority class": 0.5, "bag of words": best}
     metrics = {
+        "target": "class",
+        "metric": "accuracy",
+        "data": {"balance": {"a": {"train": 8}, "b": {"train": 8}}},
         "model": {"validation": {"accuracy": own}},
         "baselines": {name: {"validation_accuracy": value} for name, value in floors.items()},
     }
