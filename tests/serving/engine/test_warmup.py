@@ -86,6 +86,10 @@ def test_all_kinds(models, tmp_path, calls):
     assert sorted(calls) == ["", "classify", "regress"]
 
 
+def test_no_file_is_fine(version):
+    load_warm(version).close()
+
+
 def test_record_without_a_request_counts(version, calls):
     log = prediction_log_pb2.PredictionLog()
     log.log_metadata.model_spec.name = "m"
