@@ -85,22 +85,23 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
     """Note columns that float32 resolves coarsely, that are mostly missing, or with odd values."""
     coarse, missing, far, units = (list[tuple[str, str]]() for _ in range(4))
     inputs = series.input_columns
-    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
-        if name in inputs or name in dict(series.constants):
+    constants = dict(series.constants)
+    for name, column in zip(series.columns, series.values.T, strict=True):
+        if name in inputs or name in constants:
             continue
-        train = column[np.isfinite(column)]
-        share = float32_distance(train) / float(train.std())
+        train = column[: borders.train]
+        known = train[np.isfinite(train)]
+        share = float32_distance(known) / float(known.std())
         if share > _MAX_ROUNDING:
             coarse.append(
-                (name, f"{float32_distance(train):g} apart, {share:.0%} of its standard deviation")
+                (name, f"{float32_distance(known):g} apart, {share:.0%} of its standard deviation")
             )
-        if (gone := 1 - len(train) / len(column)) > _MAX_MISSING_SHARE:
+        if (gone := 1 - len(known) / len(train)) > _MAX_MISSING_SHARE:
             missing.append((name, f"{gone:.0%}"))
-        row = far_row(series.values[:, series.column(name)])
+        row = far_row(column)
         if row is not None:
-            value = series.values[row, series.column(name)]
-            far.append((name, f"{value:g} in row {row + 1:,}"))
-        found = unit_break(series.values[:, series.column(name)])
+            far.append((name, f"{column[row]:g} in row {row + 1:,}"))
+        found = unit_break(column)
         if found is not None:
             row, before, after = found
             units.append(
@@ -288,9 +289,8 @@ def usable_series(
     if borders.train > 1:
         series = _usable_columns(series, config, borders, problems)
     _note_known_ahead(series, config, problems)
-    _note_closed_days(series, config, problems)
-    names = _target_names(series, config)
-    targets = tuple(series.column(name) for name in names)
+    targets = tuple(series.column(name) for name in _target_names(series, config))
+    _note_closed_days(series, targets, problems)
     shape = ForecastShape(lookback, horizon, len(series.columns), targets)
     if not problems.errors:
         _check_windows(series, borders, shape, problems)
@@ -308,8 +308,8 @@ def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) 
     last = max(ends.values(), default=0)
     targets = config.target or tuple(name for name, end in ends.items() if end < last)
     end = max((ends.get(name, last) for name in targets), default=last)
-    others = [name for name in series.columns if name not in (*targets, *config.past)]
-    inputs = [name for name in others if ends[name] == last]
+    others = {*targets, *config.past}
+    inputs = [name for name, its_end in ends.items() if name not in others and its_end == last]
     if 0 < end < last and inputs:
         rows = "row has" if last - end == 1 else f"{last - end:,} rows have"
         problems.note(
@@ -318,11 +318,10 @@ def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) 
         )
 
 
-def _note_closed_days(series: Series, config: SeriesConfig, problems: Problems) -> None:
+def _note_closed_days(series: Series, targets: Sequence[int], problems: Problems) -> None:
     """Note days of the week on which no target ever has a value; forecasts have them, too."""
     if series.frequency != "D" or len(series) < _FEWEST_WEEKS * len(_WEEKDAYS):
         return
-    targets = [series.column(name) for name in _target_names(series, config)]
     seen = np.isfinite(series.values[:, targets]).any(axis=1)
     days = (series.times[seen].astype("M8[D]").astype(np.int64) + 3) % len(_WEEKDAYS)
     closed = [f"{name}s" for day, name in enumerate(_WEEKDAYS) if day not in days]
