@@ -101,7 +101,7 @@ def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
         print(safe_text(f"  {one['old']} -> {one['new']}: {str(one['input'])[:90]}"))
 
 
-def _compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict[str, Any]:
+def _compare_versions(old: Path, new: Path, tolerance: float) -> dict[str, Any]:
     """Compare two versions.
 
     Args:

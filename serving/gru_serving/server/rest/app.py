@@ -336,11 +336,9 @@ class Api:
                     answer = await threads.run(self._describe, match, record)
                 elif match and method == "POST" and match["verb"] in _POSTS:
                     target = _target_of(record.model, match)
-                    # Of several headers the first counts.
-                    if b"gzip" in dict(reversed(headers)).get(b"content-encoding", b""):
-                        opened = await open_body(body, held, threads)
-                    else:
-                        opened = body
+                    encodings = (value for name, value in headers if name == b"content-encoding")
+                    packed = b"gzip" in next(encodings, b"")
+                    opened = await open_body(body, held, threads) if packed else body
                     post = _POSTS[match["verb"]](
                         target, opened, self._timeout_ms, self._strict_integers
                     )
