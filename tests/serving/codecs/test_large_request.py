@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gru_serving.codecs.dtypes import DTYPES, by_number
 from gru_serving.codecs.large_request import MOST_FIELDS, measure
@@ -22,6 +23,7 @@ from tests.serving import hostile, hostile_calls
 FLOAT = by_number(1)
 LISTS = [one.field for one in DTYPES if one.field not in ("string_val", "float8_val")]
 MOST = 512 << 20
+START_GROUP = 3  # wire type
 CLASSES = {
     "Predict": PredictRequest,
     "Classify": ClassificationRequest,
@@ -68,6 +70,19 @@ def as_ours(request_class, raw):
     return decoded(message, read.lists)
 
 
+def holds_group(message):
+    """Whether protobuf skipped a group, which our reader refuses (`test_groups`)."""
+    inner = []
+    for field, value in message.ListFields():
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            inner += value.values()
+        elif field.message_type:
+            inner += value if field.is_repeated else [value]
+    return any(one.wire_type == START_GROUP for one in UnknownFieldSet(message)) or any(
+        map(holds_group, inner)
+    )
+
+
 def test_hostile_requests(figures):
     """All of the fuzzer's calls, including broken ones, give the same result."""
     count, readable = hostile.inputs(6000, 100_000), 0
@@ -77,6 +92,8 @@ def test_hostile_requests(figures):
         if request_class is None:
             continue
         expected = as_protobuf(request_class, raw)
+        if expected is not None and holds_group(request_class.FromString(raw)):
+            expected = None
         assert as_ours(request_class, raw) == expected, number
         readable += expected is not None
     figures(f"{count} requests, {readable} of them messages, read as protobuf reads them")

@@ -15,6 +15,8 @@ from tests.serving.load import FIRST, THIRD, load, resident
 from tests.serving.saved_models import publish
 from tests.serving.servers import models_flag, running, wait_until
 
+BURST = hostile.inputs(100, 1500)  # requests at once
+
 
 @pytest.mark.slow
 def test_hot_swaps(models, tmp_path, figures):
@@ -28,7 +30,7 @@ def test_hot_swaps(models, tmp_path, figures):
         running(
             tmp_path / "log", models_flag(tmp_path, {name: tmp_path / name for name in names})
         ) as server,
-        load(server, *names) as seen,
+        load(server, *names, burst=BURST) as seen,
         connect(server.grpc) as client,
     ):
         for version in range(2, rounds + 2):
@@ -62,7 +64,7 @@ def test_reloads(models, tmp_path, figures):
     memory = {}
     with (
         running(tmp_path / "log", models_flag(tmp_path, {"stays": tmp_path / "stays"})) as server,
-        load(server, "stays") as seen,
+        load(server, "stays", burst=BURST) as seen,
         grpc.insecure_channel(server.grpc) as channel,
         connect(server.rest) as client,
     ):
