@@ -38,6 +38,20 @@ if TYPE_CHECKING:
     import keras
 
 
+class _Measures(dict[str, Any]):
+    """The values of a file; a value that is missing there is an error that names the file."""
+
+    def __init__(self, values: Mapping[str, Any], source: Path) -> None:
+        super().__init__(values)
+        self._source = source
+
+    def __missing__(self, key: str) -> Any:
+        raise RunDirectoryError(
+            f"{self._source}: expected a value {key!r}, found none; the file was changed, or "
+            "another version of the package wrote it"
+        )
+
+
 def package_version() -> str:
     """Return the version of keras_gru without loading TensorFlow."""
     try:
@@ -172,7 +186,7 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path / 'metrics.json'}: expected an object, got {metrics!r:.60}"
             )
-        return metrics
+        return _Measures(metrics, self.path / "metrics.json")
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
