@@ -126,7 +126,7 @@ def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_
     frame.iloc[-5:, 0] = ""
     path = write(tmp_path / "s.csv", frame)
     (note,) = (note for note in check_forecasting(config(path)).notes if "--future" in note)
-    assert note.startswith("the last 5 rows have no value of a: if the others are known of the ")
+    assert note.startswith("the last 5 rows have no value of a: leave out of the file what ")
     names = tuple(note.partition("--future ")[2].split())
     found = check_forecasting(config(path, future=names))
     assert found.errors == ()
@@ -135,6 +135,12 @@ def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_
     assert not [
         note for note in check_forecasting(config(path, target=("b",))).notes if "last" in note
     ]
+    for number in range(11):
+        frame[f"shop{number}"] = frame["b"]  # more than a line has room for
+    (note,) = (
+        note for note in check_forecasting(config(write(path, frame))).notes if "--future" in note
+    )
+    assert note.endswith("--future and their names")
 
 
 def test_days_of_the_week_without_a_value_are_noted(tmp_path):

@@ -312,9 +312,11 @@ def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) 
     inputs = [name for name, its_end in ends.items() if name not in others and its_end == last]
     if 0 < end < last and inputs:
         rows = "row has" if last - end == 1 else f"{last - end:,} rows have"
+        named = shlex.join(inputs) if len(inputs) <= _MOST_NOTES else "and their names"
         problems.note(
-            f"the last {rows} no value of {first_names(targets, _MOST_NOTES)}: if the others are "
-            f"known of the steps to forecast, --future {shlex.join(inputs[:_MOST_NOTES])}"
+            f"the last {rows} no value of {first_names(targets, _MOST_NOTES)}: leave out of the "
+            "file what has ended; if the others are known of the steps to forecast, --future "
+            f"{named}"
         )
 
 
