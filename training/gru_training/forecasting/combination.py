@@ -51,7 +51,7 @@ from gru_training.forecasting.plan import (
 )
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.simple import ridge_of
-from gru_training.forecasting.windows import CHUNK, SeriesBatches, WindowBatches, Windows
+from gru_training.forecasting.windows import SeriesBatches, WindowBatches, Windows
 from gru_training.loop.batches import Batch
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit import EpochFollower, FitResult, TrainingBatches
@@ -349,7 +349,8 @@ def fit_alone(
         settings.train_stride or 1,
         scale=scale,
     )
-    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK, scale=scale)
+    windows = data.windows("validation")
+    validation = WindowBatches(windows, data.preprocessor, windows.at_once, scale=scale)
     model = build_forecaster(config.model, data.shape, config.model.levels)
     if config.model.linear_skip:
         ridge = ridge_of(data, data.shape.lookback, data.borders.trained)
@@ -434,7 +435,8 @@ def window_batches(plan: Plan) -> Rows:
         LEAST_STEPS,
         scale,
     )
-    validation = WindowBatches(compared(plan), data.preprocessor, CHUNK, scale=scale)
+    held_out = compared(plan)
+    validation = WindowBatches(held_out, data.preprocessor, held_out.at_once, scale=scale)
     return batches, validation.in_order
 
 
@@ -542,7 +544,7 @@ def validation_errors(plan: Plan, model: keras.Model) -> np.ndarray:
 
 def _forecasts(model: keras.Model, windows: Windows, data: ForecastingData) -> np.ndarray:
     predict = make_predictor(model, data.preprocessor)
-    return np.concatenate([predict(windows.histories(rows)) for rows in windows.chunks(CHUNK)])
+    return np.concatenate([predict(windows.histories(rows)) for rows in windows.chunks()])
 
 
 def build_networks(

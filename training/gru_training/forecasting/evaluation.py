@@ -25,7 +25,7 @@ from gru_training.forecasting.intervals import (
 from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 from gru_training.forecasting.series_check import Support, calibration
 from gru_training.forecasting.sets import PARTS
-from gru_training.forecasting.windows import CHUNK, Windows
+from gru_training.forecasting.windows import Windows
 
 Forecaster = Callable[[np.ndarray], np.ndarray]
 """Function from standardised histories (B, L, C) to standardised forecasts (B, H, K)."""
@@ -159,7 +159,7 @@ def measure(
 ) -> ForecastErrors:
     """Measure the errors of a forecaster on windows of its own look-back."""
     sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
-    for rows in windows.chunks(CHUNK):
+    for rows in windows.chunks():
         histories = preprocessor.standardise(windows.histories(rows)).numpy()
         sums.add(windows.futures(rows), forecaster(histories))
     return sums.means()
@@ -284,7 +284,7 @@ def calibrate(
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
-    chunks = np.split(rows, range(CHUNK, len(rows), CHUNK))
+    chunks = np.split(rows, range(windows.at_once, len(rows), windows.at_once))
     answers = [predict(windows.histories(chunk)) for chunk in chunks]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     columns = windows.targets.shape[1]
@@ -319,7 +319,7 @@ def evaluate_forecasts(
     sums, measured = ErrorSums(H, K, preprocessor.target_scale), preprocessor.measured
     inside, width = np.zeros((pairs, H, K)), np.zeros((pairs, H, K))
     first, pinball = [], np.zeros((len(levels), H, K))
-    for rows in windows.chunks(CHUNK):
+    for rows in windows.chunks():
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
         effects = windows.effects_ahead(rows)

@@ -28,7 +28,6 @@ _OTHERS = ("#e08214", "#2c9c4a", "#8e44ad")
 _INTERVALS, _FLOORS = (_MODEL, *_OTHERS), ("#b0b0b0", *_OTHERS)
 _MOST_POINTS = 1000
 """Greatest number of points of a line; longer parts are drawn as means."""
-_CHUNK = 64
 
 
 def draw_test_part(
@@ -103,8 +102,8 @@ def one_after_another(
     chosen = _apart(windows)
     H, rows = windows.horizon, len(data.series)
     found = np.full((rows, len(columns), len(levels)), np.nan, np.float32)
-    for begin in range(0, len(chosen), _CHUNK):
-        some = chosen[begin : begin + _CHUNK]
+    for begin in range(0, len(chosen), windows.at_once):
+        some = chosen[begin : begin + windows.at_once]
         bounds = quantiles(predict(windows.histories(some)), offsets, levels)
         restored = data.preprocessor.restore(bounds, windows.effects_ahead(some)).numpy()
         for origin, answer in zip(windows.origins[some], restored, strict=True):

@@ -11,8 +11,8 @@ from gru_training.forecasting.losses import with_scale
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.loop.batches import Batch
 
-CHUNK = 256
-"""Number of windows that are processed at once."""
+_MOST_AT_ONCE, _MOST_COLUMNS_AT_ONCE = 256, 1 << 16
+"""Windows that are processed at once, and columns of all of them: each has states of its own."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,14 @@ class Windows:
             return None
         return self.effects[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
 
-    def chunks(self, size: int) -> Iterator[slice]:
-        """Yield all window numbers in order, `size` at a time."""
+    @property
+    def at_once(self) -> int:
+        """The number of windows that are processed at once, fewer if they are wide."""
+        return min(_MOST_AT_ONCE, max(1, _MOST_COLUMNS_AT_ONCE // int(self.values.shape[1])))
+
+    def chunks(self, size: int | None = None) -> Iterator[slice]:
+        """Yield all window numbers in order, `size` at a time, by default `at_once`."""
+        size = size or self.at_once
         for start in range(0, len(self), size):
             yield slice(start, min(start + size, len(self)))
 
