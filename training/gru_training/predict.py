@@ -3,7 +3,7 @@
 import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
@@ -47,7 +47,7 @@ class PredictConfig:
     output: PathName
     """File for the answers; its ending says the format."""
     text_column: OptionalName = None
-    """Column with the text; detected if called text, sentence, review, ..."""
+    """Column with the text; that of the training, else detected if called text, sentence, ..."""
     separator: OptionalName = None
     """Character between the columns of a CSV, such as ';', or tab; detected."""
     encoding: OptionalName = None
@@ -105,6 +105,17 @@ def scorable_task(path: Path, columns: Mapping[str, str]) -> ScorableTask:
     return cast(ScorableTask, task)
 
 
+def _columns_of_inputs(path: Path, task: ScorableTask) -> dict[str, Sequence[str]]:
+    """List the names by which each input is found, in lower case; the training's comes first."""
+    from gru_training.runs.directory import RunDirectory
+
+    run = RunDirectory.open(path)
+    return {
+        name: usual if (own := run.column_of(name)) is None else (own.strip().lower(), *usual)
+        for name, usual in task.scored_columns.items()
+    }
+
+
 class PredictJob(NamedTuple):
     """A file to score, checked as far as that is possible without the model."""
 
@@ -126,7 +137,7 @@ def check_prediction(config: PredictConfig, console: "Console") -> PredictJob:
     job = FileJob(
         config.data,
         config.output,
-        task.scored_columns,
+        _columns_of_inputs(config.run_path, task),
         columns=given,
         keep=None if config.keep is None else [name for name in config.keep.split(",") if name],
         overwrite=config.overwrite,
@@ -228,7 +239,7 @@ class RunScorer:
         from gru_training.scoring.engine import score_table
         from gru_training.scoring.file_job import find_columns, output_schema
 
-        inputs = scorable_task(self._path, self._columns).scored_columns
+        inputs = _columns_of_inputs(self._path, scorable_task(self._path, self._columns))
         read_from = pa.schema([(str(name), pa.null()) for name in frame.columns])
         found = find_columns("the data frame", read_from, inputs, self._columns)
         read = pa.Table.from_pandas(frame[list(found.values())], preserve_index=False)

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from gru_training.data.problems import Problems
 from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError
 from gru_training.tables.content import read_bytes
@@ -96,12 +97,39 @@ def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
         ("a.jsonl", "[1]\n", "line 1: expected a JSON object"),
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', "line 2: the label is missing"),
         ("a.jsonl", '{"text": null, "label": "x"}\n', "line 1: the text is empty"),
+        (
+            "a.jsonl",
+            '{"text": {"body": "a"}, "label": "x"}\n',
+            r"got \{\"body\": \"a\"\}; write the text itself there, as in \{\"text\": \"...\"\}",
+        ),
+        ("a.csv", "text,label\na,1\ntext,label\n", "line 3: .* names of the columns once more"),
     ],
 )
 def test_says_what_is_wrong_and_where(tmp_path, name, content, message):
     with pytest.raises(DataError, match=message) as caught:
         read(write(tmp_path / name, content))
     assert "\n" not in str(caught.value)
+
+
+def test_a_named_label_that_stands_below_a_text_is_no_name(tmp_path):
+    rows = "The soup was not warm.,bad\nIt was hot.,good\nIt was cold.,bad\n"
+    named = "The soup was not warm.", "bad"
+    with pytest.raises(DataError, match=r"Is that a row\? .*text,label: 'bad' stands below, too"):
+        read(write(tmp_path / "bare.csv", rows), *named)
+    assert len(read(write(tmp_path / "a.csv", "mail,bad\n" + rows), "mail", "bad")) == 3
+
+
+def test_a_second_column_of_texts_is_noted(tmp_path):
+    problems = Problems("a.csv")
+    rows = "Cold soup,It was not warm.,bad\nA fine roast,It was hot at last.,good\n"
+    path = write(tmp_path / "a.csv", "Title,body,label\n" + rows)
+    rows, _ = read_text_file(path, problems=problems)
+    assert rows[0].text == "It was not warm."
+    (note,) = problems.notes
+    assert "the column 'Title' is not read" in note
+    path = write(tmp_path / "b.csv", "title,text,label\nDr,It was not warm.,bad\n")
+    read_text_file(path, problems=problems)
+    assert problems.notes == [note]
 
 
 def test_names_the_columns_when_a_wanted_one_is_absent(tmp_path):

@@ -3,14 +3,18 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gru_training.__main__ import main
+from gru_training.predict import RunScorer
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.task import TASK
 from gru_training.task import TASKS
@@ -48,6 +52,31 @@ def test_a_file_gets_the_answers_of_the_model(tiny_run, tmp_path, texts, capsys)
     assert f"{len(texts)} rows; " in said
     assert f"output  {output}" in said
     assert [path.name for path in tmp_path.iterdir() if path.name[0] == "."] == []
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [{"data": {"data": "in.csv", "text_column": "Title"}}, {"given": {"text": "Title"}}],
+)
+def test_the_column_of_the_training_is_read_though_another_has_a_usual_name(
+    tiny_run, tmp_path, trained
+):
+    run = Path(shutil.copytree(tiny_run.path, tmp_path / "run"))
+    config = json.loads((run / "config.json").read_text())
+    config = {**config, **trained, "data": {**config["data"], **trained.get("data", {})}}
+    (run / "config.json").write_text(json.dumps(config))
+    sizes = json.loads((run / "manifest.json").read_text())
+    sizes["config.json"] = (run / "config.json").stat().st_size
+    (run / "manifest.json").write_text(json.dumps(sizes))
+    frame = pd.DataFrame({"text": ["a bad film"], "Title": ["a good film"]})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    assert predict(run, tmp_path / "in.csv", tmp_path / "out.csv") == 0
+    probability = pd.read_csv(tmp_path / "out.csv")["probability"].item()
+    expected = score_table(TASK.scorer(tiny_run), pa.table({"text": ["a good film"]}))
+    assert probability == pytest.approx(expected["probability"][0].as_py(), abs=1e-5)
+    assert RunScorer(run)(frame)["probability"].item() == pytest.approx(probability, abs=1e-5)
+    given = RunScorer(run, text="text")(frame)["probability"].item()
+    assert given != pytest.approx(probability, abs=1e-5)
 
 
 def test_a_column_called_as_an_answer_is_kept_under_another_name(tiny_run, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import f1_score, log_loss
 
 from gru_training.errors import DataError, RunDirectoryError
+from gru_training.sentiment.data import load_data
 from gru_training.sentiment.outcomes import held_out_outcomes
 from gru_training.sentiment.run import SentimentRun
 from gru_training.sentiment.task import TASK
@@ -83,13 +84,13 @@ def test_rows_that_stand_there_twice_have_keys_of_their_own(tiny_run, tmp_path):
     assert len(set(keys)) == 4
 
 
-def test_a_file_that_was_trained_on_is_remarked_on(tiny_run, tmp_path):
-    path = write_rows(tmp_path / "rows.csv", [("fine", "positive"), ("bad", "negative")])
-    run = SentimentRun.open(shutil.copytree(tiny_run.path, tmp_path / "copy"))
-    settings = json.loads((run.path / "config.json").read_text())
-    settings["data"]["data"] = str(path)
-    (run.path / "config.json").write_text(json.dumps(settings))
-    assert "was trained on rows of this file" in TASK.outcomes(run, path, run).notes[0]
+def test_texts_that_a_run_has_learned_from_are_counted_whatever_their_file(tiny_run, tmp_path):
+    learned = load_data(tiny_run.config).train.texts[:3]
+    rows = [(text, "positive") for text in (*learned, "never read before")]
+    (note,) = TASK.outcomes(tiny_run, write_rows(tmp_path / "a.csv", rows), tiny_run).notes
+    assert note == "has learned from 3 of these 4 texts, so that it knows some of the answers"
+    new = write_rows(tmp_path / "b.csv", rows[3:])
+    assert TASK.outcomes(tiny_run, new, tiny_run).notes == ()
 
 
 @pytest.mark.slow

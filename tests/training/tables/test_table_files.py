@@ -203,7 +203,7 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"a,b\n1,2\n3\n", "t.csv, line 3: expected 2 cells as in the header, got 1"),
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
-        ("t.csv", b"0,0,so much to say here\n1,2,more\n", "here']; is that a row? The first line"),
+        ("t.csv", b"0,0,so much to say here\n1,2,more\n", "here']. Is that a row? The first line"),
         ("t.csv", b"Sales\n\nday,v\n1,2\n2,3\n3,4\n", "'Sales' alone; leave out the lines above"),
         ("t.csv", b"Sales;;\n;;\nday;v;w\n1;2;3\n2;3;4\n3;4;5\n", "t.csv > OTHER`, if they are on"),
         ("t.csv", b"a,b\n\xc3\xa4,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte"),

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -15,7 +15,14 @@ from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.rows import cell_text, read_rows
-from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
+from gru_training.tables.text_columns import (
+    HEADER_HINT,
+    HEADING_COLUMNS,
+    LABEL_COLUMNS,
+    TEXT_COLUMNS,
+    column_called,
+    header_hint,
+)
 
 _NAMES_SHOWN = 4
 _MOST_CLASSES, _ROWS_EACH = 50, 3
@@ -27,7 +34,6 @@ _PROBE_ROWS, _WORDS = 200, 3
 _LABEL_STUDIO = frozenset(("annotations", "data"))
 """Columns of Label Studio's complete record of a text."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-_IS_A_ROW = ". Is that a row? The first line must have the names, such as text,label"
 _NONE = frozenset[str]()
 _ANSWER = "answer"
 """Column in which Prodigy states whether the label beside it applies."""
@@ -89,10 +95,13 @@ def read_text_file(
     for note in opened.form.notes:
         problems.note(note)
     columns, read = opened.with_columns()
+    rest = iter(read)
+    first = list(islice(rest, _PROBE_ROWS))
+    read = chain(first, rest)
     text_key = label_key = ""
     if columns:
+        text_key = _find_text_column(path, columns, text_column, [cells for _, cells in first])
         unread = (cells for _, cells in read)
-        text_key = _find_text_column(path, columns, text_column, unread)
         if not labels.columns:
             label_key = find_label_column(path, columns, label_column, unread, text_key)
         for name in (*labels.columns, *further.values()):
@@ -101,15 +110,27 @@ def read_text_file(
     names = tuple({text_key, label_key, answer, *labels.columns, *further.values()} & set(columns))
     texts = _texts if opened.form.kind == "csv" else _as_texts
     records = [(place, *texts(cells, names)) for place, cells in read]
+    if header_hint([text_key]) and any(row[1].get(label_key) == label_key for row in records):
+        raise DataError(
+            f"{path}: its columns are {list(columns)}{HEADER_HINT}: {label_key!r} stands below, too"
+        )
     labels = labels.settled([record[1:] for record in records], label_key)
     if text_key:
         problems.reading = _reading(text_key, label_key, labels)
     answered = answer and {cells.get(answer) for _, cells, _ in records} <= _ANSWERS
     for note in labels.notes([cells for _, cells, _ in records]):
         problems.note(note)
+    for name in columns:
+        if name not in names and _is_second_text(name, (cells.get(name) for _, cells in first)):
+            problems.note(
+                f"the column {name!r} is not read; to learn from it, too, write both texts into "
+                f"{text_key!r}"
+            )
     rows: list[LabelledRow] = []
     for place, cells, nested in records:
         try:
+            if all(cell == name for name, cell in cells.items()):
+                raise ValueError("expected a row, got the names of the columns once more")
             if answered:
                 _require_accepted(cells[_ANSWER], label_key)
             text = _text_of(cells, nested, text_key)
@@ -154,7 +175,10 @@ def _text_of(cells: Cells, nested: frozenset[str], column: str) -> str:
     if text is None or not text.strip():
         raise ValueError(f"the text is empty (column {column!r})")
     if column in nested:
-        raise ValueError(f"expected a text in column {column!r}, got {text:.40}")
+        raise ValueError(
+            f"expected a text in column {column!r}, got {text:.40}; write the text itself there, "
+            f'as in {{"{column}": "..."}}'
+        )
     return text
 
 
@@ -190,11 +214,8 @@ def find_column(
         )
     if (found := column_called(known, columns)) is not None:
         return found
-    a_row = any(len(name.split()) > 3 for name in columns)
-    hint = ""
-    if a_row:
-        hint = _IS_A_ROW
-    elif set(columns) >= _LABEL_STUDIO:
+    hint = header_hint(columns)
+    if set(columns) >= _LABEL_STUDIO:
         hint = ". Is that all that Label Studio knows of the texts? Export them as JSON-MIN or CSV"
     raise ForeignDataError(
         f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
@@ -203,7 +224,7 @@ def find_column(
 
 
 def _find_text_column(
-    source: Path, columns: Sequence[str], wanted: str | None, rows: Iterable[Mapping[str, Any]]
+    source: Path, columns: Sequence[str], wanted: str | None, rows: Sequence[Mapping[str, Any]]
 ) -> str:
     """Find the column of the texts like `find_column`; the error names the only one of words."""
     try:
@@ -211,18 +232,24 @@ def _find_text_column(
     except ForeignDataError as error:
         if wanted is not None:
             raise
-        table = list(islice(rows, _PROBE_ROWS))
-        wordy = [
-            name
-            for name in columns
-            if table
-            and median(len((cell_text(row.get(name)) or "").split()) for row in table) >= _WORDS
-        ]
+        wordy = [name for name in columns if _median_words(row.get(name) for row in rows) >= _WORDS]
         if len(wordy) != 1:
             raise
         flags, reason = ("--text-column", wordy[0]), f"the column {wordy[0]!r} holds words"
         message = f"{error}; {reason}, which {shlex.join(flags)} reads"
         raise ForeignDataError(message, flags, reason) from None
+
+
+def _median_words(cells: Iterable[Any]) -> float:
+    """Count the words of the median cell."""
+    counts = [len((cell_text(cell) or "").split()) for cell in cells]
+    return median(counts) if counts else 0
+
+
+def _is_second_text(name: str, cells: Iterable[Any]) -> bool:
+    """Tell whether a column is called like texts and holds more than a word in most cells."""
+    called = column_called((*TEXT_COLUMNS, *HEADING_COLUMNS), [name])
+    return called is not None and _median_words(cells) > 1
 
 
 def find_label_column(
@@ -256,7 +283,7 @@ def find_label_column(
         flags, reason = _flags_of(columns, table, text_column)
         below = [name for name in flags if any(str(row.get(name)) == name for row in table)]
         if below:  # as in a file without names
-            hint = "" if _IS_A_ROW in str(error) else _IS_A_ROW
+            hint = "" if HEADER_HINT in str(error) else HEADER_HINT
             raise DataError(f"{error}{hint}: {below[0]!r} stands below, too") from None
         if not flags:
             numbers = sum(is_number(str(row.get(text_column) or "")) for row in table)

@@ -178,6 +178,12 @@ class RunDirectory:
         given = values.get("given") if isinstance(values, dict) else None
         return given if isinstance(given, dict) else None
 
+    def column_of(self, name: str) -> str | None:
+        """Return the column that the training named for an input, such as `text`."""
+        values = self._json("config.json")
+        named = (self.given or {}).get(name) or values.get("data", {}).get(f"{name}_column")
+        return named if isinstance(named, str) else None
+
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """The measures of the run, from `metrics.json`."""

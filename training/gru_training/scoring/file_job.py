@@ -32,7 +32,7 @@ from gru_training.tables.table_writer import (
     to_disk,
     unwritten,
 )
-from gru_training.tables.text_columns import column_called
+from gru_training.tables.text_columns import column_called, header_hint
 from gru_training.termination import check_interrupt, remembered_interrupts
 
 _PROGRESS_SECONDS = 30.0
@@ -377,7 +377,7 @@ def find_columns(
         if column is None:
             raise DataError(
                 f"{source}: no column looks like the {name}; its columns are "
-                f"{', '.join(names)}; name one with --{name}-column"
+                f"{', '.join(names)}; name one with --{name}-column{header_hint(names)}"
             )
         field = schema.field(column)
         if is_json(field):

@@ -17,6 +17,7 @@ from gru_training.outcomes import Answers, Measure, Outcomes, mean_measure
 from gru_training.scoring.engine import score_table
 from gru_training.scoring.scorer import Scorer
 from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.warm_start import is_learned
 
 
 def held_out_outcomes(run: SentimentRun, like: SentimentRun) -> Outcomes:
@@ -82,8 +83,11 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun, scorer: Sco
     majority = int(np.bincount(truth).argmax())
     always = label_answers(truth, np.full(len(truth), majority), None, len(order))
     notes = tuple(problems.notes)
-    if settings.data is not None and settings.data.resolve() == data.resolve():
-        notes += ("was trained on rows of this file, so that it knows some of the answers",)
+    if learned := np.count_nonzero(is_learned((row.text for row in rows), run)):
+        notes += (
+            f"has learned from {learned:,} of these {len(rows):,} texts, so that it knows some of "
+            "the answers",
+        )
     return Outcomes(
         "texts",
         _keys((row.text, row.labels[0]) for row in rows),

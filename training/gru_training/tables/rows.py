@@ -19,6 +19,7 @@ from gru_training.tables.file_form import (
     stream_encoding,
     text_form,
 )
+from gru_training.tables.text_columns import header_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,9 +198,7 @@ def _csv_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) -
 def _checked_header(name: str, header: list[str]) -> list[str]:
     named = [column for column in header if column.strip()]
     if len(set(named)) < len(named):
-        a_row = any(len(column.split()) > 3 for column in named)
-        hint = "; is that a row? The first line must have the names, such as text,label"
-        raise DataError(f"{name}: two columns have the same name: {header}{hint if a_row else ''}")
+        raise DataError(f"{name}: two columns have the same name: {header}{header_hint(named)}")
     return header
 
 
