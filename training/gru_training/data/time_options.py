@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Duplicates = Literal["error", "mean", "first", "last"]
 Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
+_PARTS_OF_HOURS = ("30min", "15min", "10min", "5min", "min", "30s", "10s", "s")
 _TIMES_SHOWN = 3
 _MAX_OFFSET = 0.1
 """Largest deviation, as a share of a step."""
@@ -252,11 +253,13 @@ def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
     import pandas as pd
 
     index, found = pd.DatetimeIndex(times), dict[str, np.timedelta64]()
-    for name in ("YS", "YE", "QS", "QE", "MS", "ME", f"W-{index[0]:%a}".upper(), "B", "D", "h"):
+    weekly = f"W-{index[0]:%a}".upper()
+    for name in ("YS", "YE", "QS", "QE", "MS", "ME", weekly, "B", "D", "h", *_PARTS_OF_HOURS):
         moved, _ = _on_steps(index, name)
         whole = len(pd.date_range(moved[0], moved[-1], freq=name))
         if moved.is_unique and len(times) <= whole <= _MOST_STEPS * len(times):
-            found[name] = np.abs((index - moved).to_numpy()).mean()
+            days = moved == moved.normalize()
+            found[name] = np.abs((index.where(~days, index.normalize()) - moved).to_numpy()).mean()
     if found:
         return min(found, key=lambda name: found[name])
     return usual if _on_steps(index, usual)[0].is_unique else None
