@@ -272,6 +272,7 @@ def test_weeks_of_4_4_and_5_name_the_frequency_that_reads_them(tmp_path):
     [
         (pd.date_range("2000-01-31", periods=50, freq="ME"), "ME", "23:59:59"),
         (pd.date_range("2000-03-31", periods=50, freq="QE"), "QE", "23:59:59"),
+        (pd.date_range("2010-01-01", periods=50, freq="SMS"), "SMS", "0s"),
         (pd.date_range("2024-01-01", periods=500, freq="15min"), "15min", "14s"),
         (pd.date_range("2024-01-01", periods=500, freq="10s"), "10s", "1s"),
     ],
@@ -287,6 +288,19 @@ def test_times_off_a_spacing_name_that_spacing(tmp_path, times, frequency, away)
     assert "--resample" not in str(raised.value)
     options = TimeOptions(frequency=frequency)
     assert list(read_series(path, time_column="when", options=options).index) == list(times)
+
+
+def test_times_off_by_up_to_a_step_are_to_be_resampled_to_it(tmp_path):
+    times = pd.date_range("2024-01-01", periods=500, freq="min")
+    late = np.random.default_rng(0).integers(0, 59, len(times))
+    when = (times + pd.to_timedelta(late, unit="s")).strftime("%Y-%m-%d %H:%M:%S")
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": when, "y": range(500)}).to_csv(path, index=False)
+    with pytest.raises(DataError, match="--frequency min --resample mean makes means of such"):
+        read_series(path)
+    read = read_series(path, options=TimeOptions(frequency="min", resample="mean"))
+    assert list(read.index) == list(times)
+    np.testing.assert_array_equal(read.values[:, 0], range(500))
 
 
 @pytest.mark.parametrize(
@@ -312,6 +326,25 @@ def test_offsets_and_a_time_zone(write):
         np.testing.assert_array_equal(read.times, times.tz_convert("UTC").tz_localize(None))
         shown = people_read(read.index, read.frequency, read.zone, read.local)
         assert str(shown[-1]) == str(times[-1] if zone else times[-1].tz_convert("UTC"))
+
+
+@pytest.mark.parametrize("frequency", ["h", "D"])
+@pytest.mark.parametrize(
+    ("zone", "form"),
+    [
+        ("Europe/Berlin", "%Y-%m-%dT%H:%M:%S%z"),
+        ("Asia/Kolkata", "%d.%m.%Y %H:%M %z"),
+        ("EST", "%m/%d/%Y %H:%M %Z"),
+    ],
+)
+def test_a_format_with_a_zone(tmp_path, frequency, zone, form):
+    times = pd.date_range("2023-10-01", periods=60, freq=frequency, tz=zone)
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": times.strftime(form), "y": range(60)}).to_csv(path, index=False)
+    read = read_series(path, time_format=form)
+    expected = times.tz_convert("UTC") if frequency == "h" else times
+    assert list(read.index) == list(expected.tz_localize(None))
+    assert read.zone == ("UTC" if frequency == "h" else None)
 
 
 def test_days_with_short_offsets_are_those_of_clocks(tmp_path):

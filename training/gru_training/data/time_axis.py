@@ -188,7 +188,8 @@ def parse_times(
         if problems is None:
             found.close_rows()
             found.raise_errors()
-    zoned = "since 1970" in (form or "") or any(map(has_offset, cells.texts))
+    zoned = "since 1970" in (form or "") or "%Z" in (time_format or "")
+    zoned = zoned or any(map(has_offset, cells.texts))
     return ParsedTimes(best, zoned, _note_of_form(form, best, cells))
 
 
@@ -487,11 +488,11 @@ def complete(
     off = np.flatnonzero(places < 0)
     advice = ""
     if guessed and len(off):
-        step = nearest_frequency(times, frequency)
+        step, alone = nearest_frequency(times, frequency)
         most = "as most are; " if 2 * len(off) < len(times) else ""
         way = f"--frequency {step} moves all to the nearest step"
-        if step is None:
-            way = f"--frequency {frequency} --resample mean makes means of such steps"
+        if not alone:
+            way = f"--frequency {step} --resample mean makes means of such steps"
         advice = f" ({most}{way})"
     message = f"expected times every {frequency}{advice} counted from {time_text(times[0])}"
     for row in off:

@@ -335,8 +335,8 @@ def has_offset(text: str) -> bool:
 
 
 def without_offset(text: str) -> str:
-    """Return a time without its offset from UTC, as clocks show it."""
-    return _OFFSET.sub(r"\1", text.strip())
+    """Return a time without its offset from UTC or the name of its zone, as clocks show it."""
+    return re.sub(r"\s+[A-Z]{3,5}$", "", _OFFSET.sub(r"\1", text.strip()))
 
 
 def has_year(text: str) -> bool:

@@ -243,8 +243,8 @@ def _first_of_steps(
     return table[~repeated].groupby(level=0).first()
 
 
-def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
-    """Find the nearest spacing whose steps have one time each; None if there is none.
+def nearest_frequency(times: np.ndarray, usual: str) -> tuple[str, bool]:
+    """Find the nearest spacing, and whether its steps have one time each.
 
     Args:
         times: Times of two or more rows, ascending, each once.
@@ -252,17 +252,19 @@ def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
     """
     import pandas as pd
 
-    index, found = pd.DatetimeIndex(times), dict[str, np.timedelta64]()
+    index, found = pd.DatetimeIndex(times), dict[str, tuple[bool, np.timedelta64]]()
     weekly = f"W-{index[0]:%a}".upper()
-    for name in ("YS", "YE", "QS", "QE", "MS", "ME", weekly, "B", "D", "h", *_PARTS_OF_HOURS):
+    months = "YS", "YE", "QS", "QE", "MS", "ME", "SMS", "SME"
+    for name in (*months, weekly, "B", "D", "h", *_PARTS_OF_HOURS):
         moved, _ = _on_steps(index, name)
         whole = len(pd.date_range(moved[0], moved[-1], freq=name))
-        if moved.is_unique and len(times) <= whole <= _MOST_STEPS * len(times):
-            days = moved == moved.normalize()
-            found[name] = np.abs((index.where(~days, index.normalize()) - moved).to_numpy()).mean()
-    if found:
-        return min(found, key=lambda name: found[name])
-    return usual if _on_steps(index, usual)[0].is_unique else None
+        if len(times) <= whole <= _MOST_STEPS * len(times):
+            of_day = index.where(moved != moved.normalize(), index.normalize())
+            found[name] = not moved.is_unique, np.abs((of_day - moved).to_numpy()).mean()
+    if not found:
+        return usual, _on_steps(index, usual)[0].is_unique
+    best = min(found, key=lambda name: found[name])
+    return best, not found[best][0]
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:
