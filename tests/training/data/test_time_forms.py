@@ -35,6 +35,16 @@ def _strftime(form):
     return lambda time: time.strftime(form)
 
 
+def _hour_24(form):
+    """Write midnight as the end of a day."""
+
+    def write(time):
+        day = time - pd.Timedelta(1, "ns")
+        return f"{day:{form}}".format(f"{time.hour or 24:02}")
+
+    return write
+
+
 def _since_1970(unit):
     return lambda time: str(time.value // pd.Timedelta(1, unit).value)
 
@@ -43,6 +53,7 @@ WAYS = {
     "D": [
         *map(_strftime, ("%Y-%m-%d", "%Y%m%d", "%Y-%j", "%Y%j", "%d %b %Y", "%d-%b-%y")),
         *map(_strftime, ("%d.%m.%Y", "%m/%d/%Y", "%Y/%m/%d", "%a %d %B %Y", "%Y-%m-%dT%H:%M:%SZ")),
+        *map(_strftime, ("%d.%m.%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%y%m%d")),
         *map(_since_1970, ("s", "ms", "us", "ns")),
         lambda time: f"{time.timestamp()}",
         lambda time: f"{_excel(time):g}",
@@ -50,6 +61,8 @@ WAYS = {
     ],
     "h": [
         *map(_strftime, ("%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%Y%m%d%H", "%Y%m%d%H%M%S")),
+        lambda time: str(time).removesuffix(" 00:00:00"),  # as R writes midnight
+        *map(_hour_24, ("%Y-%m-%d {}:00", "%d.%m.%Y {}:00", "%Y-%m-%dT{}:00:00")),
         lambda time: f"{_excel(time):.10f}",
         _strftime("%m/%d/%Y %I:%M:%S %p"),
         *map(_since_1970, ("s", "ms")),
@@ -254,10 +267,58 @@ def test_weeks_of_4_4_and_5_name_the_frequency_that_reads_them(tmp_path):
     np.testing.assert_array_equal(read.values[:, 0], range(len(times)))
 
 
-def test_offsets_and_a_time_zone():
+@pytest.mark.parametrize(
+    ("times", "frequency", "away"),
+    [
+        (pd.date_range("2000-01-31", periods=50, freq="ME"), "ME", "23:59:59"),
+        (pd.date_range("2000-03-31", periods=50, freq="QE"), "QE", "23:59:59"),
+        (pd.date_range("2010-01-01", periods=50, freq="SMS"), "SMS", "0s"),
+        (pd.date_range("2024-01-01", periods=500, freq="15min"), "15min", "14s"),
+        (pd.date_range("2024-01-01", periods=500, freq="10s"), "10s", "1s"),
+    ],
+)
+def test_times_off_a_spacing_name_that_spacing(tmp_path, times, frequency, away):
+    """Ends of months are not moved to the next month, nor quarters of an hour to 14 minutes."""
+    away = pd.Timedelta(away)
+    late = away * (np.arange(len(times)) % 3 - 1) if frequency[0].isdigit() else away
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": (times + late).strftime("%Y-%m-%d %H:%M:%S"), "y": 1}).to_csv(path)
+    with pytest.raises(DataError, match=f"--frequency {frequency} moves") as raised:
+        read_series(path, time_column="when")
+    assert "--resample" not in str(raised.value)
+    options = TimeOptions(frequency=frequency)
+    assert list(read_series(path, time_column="when", options=options).index) == list(times)
+
+
+def test_times_off_by_up_to_a_step_are_to_be_resampled_to_it(tmp_path):
+    times = pd.date_range("2024-01-01", periods=500, freq="min")
+    late = np.random.default_rng(0).integers(0, 59, len(times))
+    when = (times + pd.to_timedelta(late, unit="s")).strftime("%Y-%m-%d %H:%M:%S")
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": when, "y": range(500)}).to_csv(path, index=False)
+    with pytest.raises(DataError, match="--frequency min --resample mean makes means of such"):
+        read_series(path)
+    read = read_series(path, options=TimeOptions(frequency="min", resample="mean"))
+    assert list(read.index) == list(times)
+    np.testing.assert_array_equal(read.values[:, 0], range(500))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pd.Timestamp.isoformat,
+        lambda time: time.isoformat(sep=" ")[:-3],  # as PostgreSQL does
+        lambda time: f"{time:%a %b %d %Y %H:%M:%S GMT%z}",  # as JavaScript does
+        lambda time: f"{time:%m/%d/%Y %I:%M %p %z}",
+        lambda time: f"{time:%Y%m%dT%H%M%S%z}",
+        lambda time: f"{time.tz_convert('UTC'):%Y%m%dT%H%MZ}",
+        lambda time: f"{time.tz_convert('UTC'):%Y-%m-%d %H:%M:%S} GMT",
+    ],
+)
+def test_offsets_and_a_time_zone(write):
     """Offsets say what is UTC already; the zone only says what people read."""
     times = pd.date_range("2023-10-20", periods=400, freq="h", tz="Europe/Berlin")
-    texts = [time.isoformat() for time in times]
+    texts = [write(time) for time in times]
     frame = pd.DataFrame({"when": texts, "y": np.arange(400.0)})
     for zone in ("Europe/Berlin", None):
         options = TimeOptions(timezone=zone)
@@ -265,6 +326,32 @@ def test_offsets_and_a_time_zone():
         np.testing.assert_array_equal(read.times, times.tz_convert("UTC").tz_localize(None))
         shown = people_read(read.index, read.frequency, read.zone, read.local)
         assert str(shown[-1]) == str(times[-1] if zone else times[-1].tz_convert("UTC"))
+
+
+@pytest.mark.parametrize("frequency", ["h", "D"])
+@pytest.mark.parametrize(
+    ("zone", "form"),
+    [
+        ("Europe/Berlin", "%Y-%m-%dT%H:%M:%S%z"),
+        ("Asia/Kolkata", "%d.%m.%Y %H:%M %z"),
+        ("EST", "%m/%d/%Y %H:%M %Z"),
+    ],
+)
+def test_a_format_with_a_zone(tmp_path, frequency, zone, form):
+    times = pd.date_range("2023-10-01", periods=60, freq=frequency, tz=zone)
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": times.strftime(form), "y": range(60)}).to_csv(path, index=False)
+    read = read_series(path, time_format=form)
+    expected = times.tz_convert("UTC") if frequency == "h" else times
+    assert list(read.index) == list(expected.tz_localize(None))
+    assert read.zone == ("UTC" if frequency == "h" else None)
+
+
+def test_days_with_short_offsets_are_those_of_clocks(tmp_path):
+    times = pd.date_range("2023-10-01", periods=60, freq="D", tz="Europe/Berlin")
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": times.map(str).str[:-3], "y": range(60)}).to_csv(path, index=False)
+    assert list(read_series(path).index) == list(times.tz_localize(None))
 
 
 @pytest.mark.parametrize("frequency", ["D", "h", "MS", "ME", "W-MON"])

@@ -275,6 +275,18 @@ def test_cross_validation_is_the_backtest(frame, waves, tmp_path):
         run_backtest(BacktestConfig(fitted.run_.path, 3, name="none"))
 
 
+@pytest.mark.slow
+def test_folds_have_the_times_that_people_read(frame, tmp_path):
+    zoned = frame["time"].dt.tz_localize("UTC").dt.tz_convert("America/New_York")
+    for times in (zoned, pd.Series(range(1, 321))):
+        fitted = Forecaster(**TINY, runs_dir=tmp_path).fit(frame.assign(time=times))
+        table = fitted.cross_validation(folds=1, step=6)
+        first, last = (table[name].iloc[0] for name in ("first_time", "last_time"))
+        begin = times.tolist().index(first)
+        assert begin == fitted.run_.series.borders[1]
+        assert last == times[begin + 6 * table["windows"].iloc[0] - 1]
+
+
 def test_habits(fitted, tmp_path):
     forecaster = Forecaster(**TINY, target=["up"])
     assert clone(forecaster).get_params() == forecaster.get_params()

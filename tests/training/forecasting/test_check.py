@@ -103,6 +103,15 @@ def test_a_value_far_from_all_others_is_noted(tmp_path, value):
     assert not [note for note in notes if "far from" in note]
 
 
+@pytest.mark.parametrize("value", ["-999", "-9999.0", "99999"])
+def test_numbers_that_stand_for_a_missing_value_are_noted_however_many(tmp_path, value):
+    frame = table()
+    frame.iloc[5::9, 0] = value
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    (note,) = (note for note in notes if "far from all other values" in note)
+    assert note.startswith(f"column 'a': {float(value):g} in row 6 is far")
+
+
 def test_values_in_another_unit_are_noted(tmp_path):
     frame = table().astype(float)
     frame["a"] = 2 + np.sin(np.arange(len(frame)))

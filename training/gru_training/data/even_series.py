@@ -1,5 +1,6 @@
 """Conversion of rows with times to a series with one row per step."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -157,7 +158,8 @@ def evenly_spaced(
 
     def clocks() -> np.ndarray:
         texts = [without_offset(text) for text in cells.texts]
-        return parse_times(replace(cells, texts=texts), time_format).times
+        form = time_format and re.sub(r"\s*%[zZ]", "", time_format)
+        return parse_times(replace(cells, texts=texts), form).times
 
     zoned = zoned_times(parsed, cells, zone, options, clocks, expected)
     times = zoned.times

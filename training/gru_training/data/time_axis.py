@@ -22,6 +22,7 @@ from gru_training.data.time_forms import (
     read_as,
     read_form,
     require_format,
+    with_whole_year,
 )
 from gru_training.data.time_options import UNITS, nearest_frequency
 from gru_training.errors import DataError
@@ -40,6 +41,7 @@ _MONTH_LENGTH = len("2005-01")
 _LONGEST_TIME = 100
 """Number of characters beyond which a text is no time; the patterns of times take the square."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
+_HOUR_24 = re.compile(r"([ T])24(?=:00(:00(\.0+)?)?(?![:.\d]))")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _PLAIN_NUMBER = re.compile(
     r"\s*[+-]?(\d*|\d{1,3}([., \u00a0\u202f']\d{3})+)([.,]\d+)?([eE][+-]?\d+)?\s*"
@@ -144,8 +146,9 @@ def parse_times(
 ) -> ParsedTimes:
     """Read times; offsets from UTC are applied and removed.
 
-    The month follows the year. Otherwise day and month may be in either order, if only one order
-    gives ascending times or times that are far more even.
+    The month follows a year of four digits. Otherwise day and month may be in either order, if only
+    one order gives ascending times or times that are far more even; a year of two digits is first
+    if only that brings the times in order, or makes them far more even.
 
     Args:
         cells: Cells of the file.
@@ -163,8 +166,14 @@ def parse_times(
     parsed = [_in_nanoseconds(times, cells) for times in readings]
     ascending = [times for times in parsed if ordered and _ascends(times)]
     whole = [times for times in parsed if not np.isnat(times).any()]
+    year_first = None if any(map(_in_one_order, parsed)) else _with_year_first(cells)
     if len(ascending) == 1:
         best = ascending[0]
+    elif year_first is not None and (
+        _in_one_order(year_first)
+        or all(2 * _unevenness(year_first) <= _unevenness(times) for times in parsed)
+    ):
+        best = year_first
     elif len(whole) == 2:
         best = _more_even(whole[0], whole[1], cells)
     else:
@@ -179,7 +188,8 @@ def parse_times(
         if problems is None:
             found.close_rows()
             found.raise_errors()
-    zoned = "since 1970" in (form or "") or any(map(has_offset, cells.texts))
+    zoned = "since 1970" in (form or "") or "%Z" in (time_format or "")
+    zoned = zoned or any(map(has_offset, cells.texts))
     return ParsedTimes(best, zoned, _note_of_form(form, best, cells))
 
 
@@ -201,8 +211,14 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     """Return the possible times of texts, in microseconds or as in pandas, and their form."""
     texts = [text if len(text) <= _LONGEST_TIME else "" for text in texts]
     stripped = [text.strip() for text in texts]
-    alike = len(set(map(len, stripped))) == 1 and all(map(_ISO.fullmatch, stripped))
-    if time_format is None and not (alike and len(stripped[0]) > _MONTH_LENGTH):
+    late = np.array([_HOUR_24.search(text) is not None for text in stripped])
+    if late.any():
+        readings, form = _readings(
+            [_HOUR_24.sub(r"\g<1>00", text) for text in stripped], time_format
+        )
+        return [times + late.astype("m8[D]") for times in readings], form
+    alike = all(map(_ISO.fullmatch, stripped))
+    if time_format is None and not (alike and min(map(len, stripped)) > _MONTH_LENGTH):
         read = read_form(stripped)
         if read is not None:
             return [read.times], read.name
@@ -216,8 +232,9 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     import pandas as pd
 
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
-    if not time_format and not all(map(_YEAR_FIRST.match, texts)):
-        tries.append({"dayfirst": True})
+    if not time_format:
+        year_first = 2 * sum(map(bool, map(_YEAR_FIRST.match, texts))) > len(texts)
+        tries.append({"format": "ISO8601"} if year_first else {"dayfirst": True})
     # A text without a year would be read as a time of today.
     yearless = [time_format is None and not has_year(text) for text in texts]
     found = []
@@ -234,6 +251,15 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     return found, None
 
 
+def _with_year_first(cells: TimeCells) -> np.ndarray | None:
+    """Read times with a year of two digits first, as `24-03-31`; None for others."""
+    texts = [with_whole_year(text) for text in cells.texts]
+    if not all(map(_YEAR_FIRST.match, texts)) or texts == [text.strip() for text in cells.texts]:
+        return None
+    times = _in_nanoseconds(_readings(texts, None)[0][0], cells)
+    return None if np.isnat(times).any() else times
+
+
 def are_times(texts: Sequence[str]) -> bool:
     """Tell whether texts, which are not all plain numbers, can all be read as times."""
     if not texts or max(map(len, texts)) > _LONGEST_TIME:
@@ -245,6 +271,11 @@ def are_times(texts: Sequence[str]) -> bool:
 
 def _ascends(times: np.ndarray) -> bool:
     return not np.isnat(times).any() and bool((times[1:] >= times[:-1]).all())
+
+
+def _in_one_order(times: np.ndarray) -> bool:
+    """Tell whether times ascend or descend."""
+    return _ascends(times) or _ascends(times[::-1])
 
 
 def _in_nanoseconds(times: np.ndarray, cells: TimeCells) -> np.ndarray:
@@ -269,7 +300,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
     different = np.flatnonzero(first != second)
     if not len(different):
         return first
-    gaps = [_unevenness(np.unique(times)) for times in (first, second)]
+    gaps = [_unevenness(times) for times in (first, second)]
     if max(gaps) < 2 * min(gaps):
         row = int(different[0])
         raise cells.error(
@@ -282,7 +313,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
 
 def _unevenness(times: np.ndarray) -> float:
     """Compute the mean step in median steps: 1 for even times or none, more with gaps."""
-    steps = np.diff(nanoseconds(times))
+    steps = np.diff(nanoseconds(np.unique(times[~np.isnat(times)])))
     return float(steps.mean() / max(1.0, float(np.median(steps)))) if len(steps) > 1 else 1.0
 
 
@@ -457,11 +488,11 @@ def complete(
     off = np.flatnonzero(places < 0)
     advice = ""
     if guessed and len(off):
-        step = nearest_frequency(times, frequency)
+        step, alone = nearest_frequency(times, frequency)
         most = "as most are; " if 2 * len(off) < len(times) else ""
         way = f"--frequency {step} moves all to the nearest step"
-        if step is None:
-            way = f"--frequency {frequency} --resample mean makes means of such steps"
+        if not alone:
+            way = f"--frequency {step} --resample mean makes means of such steps"
         advice = f" ({most}{way})"
     message = f"expected times every {frequency}{advice} counted from {time_text(times[0])}"
     for row in off:

@@ -30,8 +30,13 @@ _PROBE_CELLS = 200
 """Number of cells from which the form is determined."""
 _TIME_OF_DAY = re.compile(r"T?\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([ap]\.?m\.?)?", re.IGNORECASE)
 _WITH_YEAR = re.compile(r"\d{4}|(\d+|[^\W\d_]{3,})\W+(\d+|[^\W\d_]{3,})\W+\d|\d[^\W\d_]{3,}\d")
-_OFFSET = re.compile(r"(:\d\d(?:\.\d+)?)\s*(?:Z|UTC|[+-]\d\d:?\d\d)$")
+_OFFSET = re.compile(
+    r"(:\d\d(?:\.\d+)?(?:\s*[ap]\.?m\.?)?|T\d{2,6}(?:\.\d+)?)\s*"
+    r"(?:Z|(?:UTC|GMT)?\s*[+-]\d\d?(?::?\d\d)?|UTC|GMT)$",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_SHORT_YEAR_FIRST = re.compile(r"^(\d\d)([-./])(\d\d?)\2(\d\d?)(?!\d)")
 _MONTHS = (
     "jan ene gen", "feb fev fév", "mar mär mae maa mrz", "apr abr avr", "may mai mag mei",
     "jun juin giu", "jul juil lug", "aug ago aou aoû", "sep set", "oct okt out ott", "nov",
@@ -127,7 +132,7 @@ _FORMS = tuple(
     )
 )
 _BY_LENGTH: dict[int, tuple[tuple[str, str], ...]] = {
-    6: (("months", "%Y%m"), ("ISO weeks", "%G%V")),
+    6: (("months", "%Y%m"), ("days", "%y%m%d"), ("ISO weeks", "%G%V")),
     7: (("days of the year", "%Y%j"),),
     8: (("days", "%Y%m%d"),),
     10: (("hours", "%Y%m%d%H"),),
@@ -317,14 +322,21 @@ def require_format(form: str) -> None:
     )
 
 
+def with_whole_year(text: str) -> str:
+    """Return a time such as `24-03-31` with the year's four digits; others as they are."""
+    return _SHORT_YEAR_FIRST.sub(
+        lambda found: f"{_year(found[1])}-{found[3]:0>2}-{found[4]:0>2}", text.strip(), count=1
+    )
+
+
 def has_offset(text: str) -> bool:
     """Tell whether a time ends with its offset from UTC."""
     return _OFFSET.search(text.rstrip()) is not None
 
 
 def without_offset(text: str) -> str:
-    """Return a time without its offset from UTC, as clocks show it."""
-    return _OFFSET.sub(r"\1", text.strip())
+    """Return a time without its offset from UTC or the name of its zone, as clocks show it."""
+    return re.sub(r"\s+[A-Z]{3,5}$", "", _OFFSET.sub(r"\1", text.strip()))
 
 
 def has_year(text: str) -> bool:

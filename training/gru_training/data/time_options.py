@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Duplicates = Literal["error", "mean", "first", "last"]
 Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
+_PARTS_OF_HOURS = ("30min", "15min", "10min", "5min", "min", "30s", "10s", "s")
 _TIMES_SHOWN = 3
 _MAX_OFFSET = 0.1
 """Largest deviation, as a share of a step."""
@@ -242,8 +243,8 @@ def _first_of_steps(
     return table[~repeated].groupby(level=0).first()
 
 
-def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
-    """Find the nearest spacing whose steps have one time each; None if there is none.
+def nearest_frequency(times: np.ndarray, usual: str) -> tuple[str, bool]:
+    """Find the nearest spacing, and whether its steps have one time each.
 
     Args:
         times: Times of two or more rows, ascending, each once.
@@ -251,15 +252,19 @@ def nearest_frequency(times: np.ndarray, usual: str) -> str | None:
     """
     import pandas as pd
 
-    index, found = pd.DatetimeIndex(times), dict[str, np.timedelta64]()
-    for name in ("YS", "YE", "QS", "QE", "MS", "ME", f"W-{index[0]:%a}".upper(), "B", "D", "h"):
+    index, found = pd.DatetimeIndex(times), dict[str, tuple[bool, np.timedelta64]]()
+    weekly = f"W-{index[0]:%a}".upper()
+    months = "YS", "YE", "QS", "QE", "MS", "ME", "SMS", "SME"
+    for name in (*months, weekly, "B", "D", "h", *_PARTS_OF_HOURS):
         moved, _ = _on_steps(index, name)
         whole = len(pd.date_range(moved[0], moved[-1], freq=name))
-        if moved.is_unique and len(times) <= whole <= _MOST_STEPS * len(times):
-            found[name] = np.abs((index - moved).to_numpy()).mean()
-    if found:
-        return min(found, key=lambda name: found[name])
-    return usual if _on_steps(index, usual)[0].is_unique else None
+        if len(times) <= whole <= _MOST_STEPS * len(times):
+            of_day = index.where(moved != moved.normalize(), index.normalize())
+            found[name] = not moved.is_unique, np.abs((of_day - moved).to_numpy()).mean()
+    if not found:
+        return usual, _on_steps(index, usual)[0].is_unique
+    best = min(found, key=lambda name: found[name])
+    return best, not found[best][0]
 
 
 def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:

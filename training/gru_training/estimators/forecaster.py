@@ -371,7 +371,8 @@ def _trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
 
 def _newer(run: "ForecastingRun", name: str, table: Any, *expected: Any) -> Series:
     """Read newer rows of the series of a run, or its known inputs, from a table."""
-    problems, settings = Problems(name, unit="row"), run.config.data
+    settings = run.config.data
+    problems = Problems(name, settings.drop_bad, settings.sort_rows, unit="row")
     return _read(table, Times.of_run(run.given), settings, problems, *expected)
 
 

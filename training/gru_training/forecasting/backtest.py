@@ -49,9 +49,9 @@ from gru_training.runs.report_page import markdown_table
 class Fold:
     """Some consecutive windows, and the errors of every model on them."""
 
-    first_time: str
+    first_time: pd.Timestamp | int
     """Time of the first step that is forecast, from which on no model knows the truth."""
-    last_time: str
+    last_time: pd.Timestamp | int
     """Time of the last step that is forecast."""
     windows: int
     errors: dict[str, ForecastErrors]
@@ -121,14 +121,13 @@ def fold_table(
     """
     rows = []
     for number, fold in enumerate(folds, start=1):
-        when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
+        when = {"first_time": fold.first_time, "last_time": fold.last_time}
         for name, errors in measures([fold], levels, data).items():
             row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
             if name == next(iter(fold.errors)):
                 row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
             rows.append(row)
-    table = pd.DataFrame(rows)
-    return table.assign(last_time=pd.to_datetime(table["last_time"]))
+    return pd.DataFrame(rows)
 
 
 NETWORK = "GRU"
@@ -168,8 +167,8 @@ def summarise(
         "series": run.series.name,
         "folds": [
             {
-                "first_time": fold.first_time,
-                "last_time": fold.last_time,
+                "first_time": str(fold.first_time),
+                "last_time": str(fold.last_time),
                 "windows": fold.windows,
                 "coverage": covered([fold]),
                 "errors": measures([fold], run.levels, data),
@@ -329,10 +328,12 @@ def backtest(
             part = replace(windows, origins=origins)
             own = evaluate_forecasts(predict, part, run.offsets, data.preprocessor, run.levels)
             errors = {name: own.errors, **_baselines(data.plain, origins, lookback, known)}
+            ends = [origins[0], origins[-1] + data.shape.horizon - 1]
+            first, last = run.people_read(data.series.index[ends])
             done.append(
                 Fold(
-                    str(data.series.index[origins[0]]),
-                    str(data.series.index[origins[-1] + data.shape.horizon - 1]),
+                    first,
+                    last,
                     len(part),
                     errors,
                     own.pinball,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from gru_training.forecasting.series_check import (
     MAX_OUTLIER_SHARE,
     OUTLIER_DEVIATIONS,
     UNIT_RATIO,
+    series_problems,
 )
 from gru_training.forecasting.sets import read_file
 from gru_training.tables.table_writer import (
@@ -177,8 +178,16 @@ def newer_of_file(run: ForecastingRun, path: Path) -> Series:
     Raises:
         DataError: The file cannot be used.
     """
-    config = run.config.data
-    return read_file(path, config, expected=expected_series(run), long=config.long)
+    return _read_newer(run, path, expected=expected_series(run), long=run.config.data.long)
+
+
+def _read_newer(run: ForecastingRun, path: Path, **form: Any) -> Series:
+    """Read a file as the run's own, whose rows may be sorted and left out."""
+    problems = series_problems(replace(run.config.data, data=path))
+    series = read_file(path, run.config.data, problems=problems, **form)
+    problems.remedies.clear()  # which are flags of a training
+    problems.raise_errors()
+    return series
 
 
 def recent_of_series(run: ForecastingRun, series: Series, known: Recent | None = None) -> Recent:
@@ -349,7 +358,7 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
     """
     _require_future(run)
     form = {"expected": expected_future(run), "long": future_form(run)}
-    return with_future(run, recent, read_file(path, run.config.data, **form))
+    return with_future(run, recent, _read_newer(run, path, **form))
 
 
 def future_form(run: ForecastingRun) -> LongColumns:
@@ -417,7 +426,7 @@ def _after_known(
     before = known.times < times[0]
     joined = known.times[before].append(times)
     whole = pd.date_range(joined[0], joined[-1], freq=run.frequency)
-    goes_on = known.times[0] <= times[0] and len(whole) == len(joined)
+    goes_on = known.times[0] <= times[0] and list(whole) == list(joined)
     if not goes_on or len(joined) < lookback:
         raise DataError(
             f"{source}: expected at least the {lookback} steps that the model reads, or rows that "
@@ -790,7 +799,8 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
     for time, row in zip(times, table.head(_MOST_ROWS).itertuples(index=False), strict=False):
         shown.add_row(str(row[0]), time, *(f"{value:,.5g}" for value in row[2:]))
     wide = console.options.update(max_width=1000)
-    console.print(shown, width=max(console.width, console.measure(shown, options=wide).maximum))
+    shown.width = console.measure(shown, options=wide).maximum
+    console.print(shown, crop=False)  # a narrower console would cut times and numbers
     if len(table) > _MOST_ROWS:
         console.print(f"... {len(table) - _MOST_ROWS:,} more rows; --output writes all of them")
 

@@ -130,7 +130,7 @@ MAX_OUTLIER_SHARE = 0.005
 
 
 def far_row(column: np.ndarray) -> int | None:
-    """Find the value that is farthest from the median, if few are as far.
+    """Find the value that is farthest from the median, if few are as far, or all are as -999.
 
     The standard deviation is that of a normal distribution with the same quartiles, so the value
     itself does not widen it.
@@ -144,11 +144,14 @@ def far_row(column: np.ndarray) -> int | None:
     low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75))
     away = np.abs(column - middle) / ((high - low) / 1.349 or np.inf)
     far = np.flatnonzero(away > OUTLIER_DEVIATIONS)
-    if not 0 < len(far) <= max(1, MAX_OUTLIER_SHARE * len(seen)):
+    few = len(far) <= max(1, MAX_OUTLIER_SHARE * len(seen))
+    if not len(far) or not (few or set(column[far]) <= _CODES):
         return None
     return int(np.nanargmax(away))
 
 
+_CODES = {sign * (10.0**digits - 1) for sign in (-1, 1) for digits in range(2, 10)}
+"""Numbers that loggers and offices write for a missing value, however often."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _FEWEST_WEEKS = 4
 """Number of weeks from which a day of the week without a value is noted."""

@@ -1,5 +1,8 @@
 """`gru-train forecast`, as a user runs it."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,7 +76,55 @@ def test_rows_in_another_unit_are_noted(forecasting_run, waves, tmp_path, capsys
     assert "note: down is about" not in out
 
 
-def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
+def _training_with(run, path, **settings):
+    """Copy a run as if it had been trained with other settings of its data."""
+    shutil.copytree(run.path, path)
+    text = (path / "config.json").read_text()
+    config = json.loads(text)
+    config["data"] |= settings
+    (path / "config.json").write_text(json.dumps(config).ljust(len(text)))  # its size is checked
+    return str(path)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_newer_rows_are_sorted_and_dropped_as_those_of_the_training(
+    forecasting_run, forecast, waves, tmp_path, capsys, known
+):
+    """Of the newest row first, as many programs write it, and one that is there twice."""
+    table = pd.read_csv(waves)[::-1]
+    data, output = tmp_path / "newer.csv", tmp_path / "out.csv"
+    pd.concat([table, table[50:51]]).to_csv(data, index=False)
+    settings = {"sort_rows": known, "drop_bad": known}
+    run = _training_with(forecasting_run, tmp_path / "run", **settings)
+    status = main(["forecast", run, "--data", str(data), "--output", str(output)])
+    said = capsys.readouterr()
+    if known:
+        assert status == 0, said.err
+        assert "note: rows sorted by time" in said.out
+        assert "note: 1 row dropped" in said.out
+        pd.testing.assert_frame_equal(pd.read_csv(output, parse_dates=["ds"]), forecast)
+    else:
+        assert status == 2
+        assert "expected each time once" in said.err
+        assert "sort the rows\n" in said.err
+        assert "--drop-bad" not in said.err  # this command has no such flags
+
+
+def test_rows_between_the_steps_of_the_run_do_not_continue_it(
+    forecasting_run, waves, tmp_path, capsys
+):
+    table = pd.read_csv(waves, parse_dates=["time"])[-5:]
+    data = tmp_path / "newer.csv"
+    for minutes, status in ((300, 0), (330, 2)):
+        late = table["time"] + pd.Timedelta(minutes=minutes)
+        table.assign(time=late).to_csv(data, index=False)
+        assert main(["forecast", str(forecasting_run.path), "--data", str(data)]) == status
+    assert "or rows that go on from 2021-05-14 07:00:00" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["200", "30"])
+def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
     assert main(["forecast", str(forecasting_run.path)]) == 0
     out = capsys.readouterr().out
     rows = [line.split() for line in out.split("\n") if line.startswith((" up", " down"))]
