@@ -132,7 +132,11 @@ def step(
         r = convention.recurrent_activation(x[1] + terms[1])  # (2)
     else:
         terms = list(in_pieces(tuple(terms), 2))
-        z, r = tf.split(convention.recurrent_activation(x[0] + terms[0]), 2, -1)  # (1), (2)
+        a = x[0] + terms[0]
+        if convention.recurrent_activation in DERIVATIVE_FROM_OUTPUT:  # it works on each element
+            z, r = tf.split(convention.recurrent_activation(a), 2, -1)  # (1), (2)
+        else:
+            z, r = map(convention.recurrent_activation, tf.split(a, 2, -1))  # (1), (2)
     q = terms[-1]
     if reset_after:
         q = q if weights.candidate_bias is None else q + weights.candidate_bias

@@ -141,9 +141,11 @@ def _run_rows(
     h0, closes = rows.initial_state, _closes(convention)
     steps = rows.inputs.shape[1] or tf.shape(rows.inputs)[1]
     size = _steps_per_iteration(steps, unroll)
-    missing = -steps % size
+    count = -(-steps // size)
+    if not isinstance(steps, int):
+        count = tf.maximum(count, 1)  # an array of rows of any number cannot be stacked empty
+    missing = count * size - steps
     padded = not isinstance(missing, int) or missing > 0
-    count = (steps + missing) // size
 
     def pieces(values: Tensor) -> Tensor:
         """Cut (B, T, …), padded, into (count, size, B, …)."""

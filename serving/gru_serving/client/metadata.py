@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from gru_serving.errors import InvalidArgument
 
@@ -26,8 +28,12 @@ class Target:
     def __post_init__(self) -> None:
         if not self.model:
             raise ValueError("model must be a name; got ''")
-        if self.version is not None and not 0 <= self.version < 2**63:
-            raise ValueError(f"version must be at least 0 and below 2^63; got {self.version}")
+        if self.version is not None and not (
+            isinstance(self.version, int | np.integer) and 0 <= self.version < 2**63
+        ):
+            raise ValueError(
+                f"version must be at least 0 and below 2^63, an integer; got {self.version!r}"
+            )
         if self.version is not None and self.label:
             raise ValueError(
                 f"give version or label, not both; got version={self.version}, label={self.label!r}"

@@ -18,7 +18,7 @@ from gru_serving.codecs.json_inputs import Tensor, dense_shape, fast_array
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import debug_text, parse
 from gru_serving.codecs.signature import Signature
-from gru_serving.errors import Code, ServingError, Unknown, from_code
+from gru_serving.errors import Code, InvalidArgument, ServingError, Unknown, from_code
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -105,10 +105,15 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
         name: Name of the signature; empty for the default one.
 
     Raises:
-        InvalidArgument: A type that JSON has no form for.
+        InvalidArgument: A type or a shape that JSON has no form for.
     """
     columns = []
     for alias, array in inputs.items():
+        if 0 in array.shape[:-1]:
+            raise InvalidArgument(
+                f"input {alias}: JSON has no form for an array of shape {list(array.shape)}; "
+                "leave the request out, or send it over gRPC"
+            )
         if by_number(signature.inputs[alias].dtype).name == "string":
             text = json.dumps(string_json(array.tolist()))
         else:

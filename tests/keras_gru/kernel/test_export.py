@@ -81,6 +81,10 @@ def test_every_length_equals_the_oracle(
         actual = graph(*map(tf.constant, (x, inputs["h0"], mask)))
         np.testing.assert_allclose(actual[0], states, rtol=0, atol=1e-12)
         np.testing.assert_allclose(actual[1], final, rtol=0, atol=1e-12)
+    h0 = inputs["h0"]
+    states, final = graph(np.zeros((3, 0, 4)), h0, np.zeros((3, 0), bool))
+    assert states.shape == (3, 0, 6)
+    np.testing.assert_array_equal(final, h0)
     assert len(ran) == 1
 
 

@@ -13,7 +13,12 @@ from tests.keras_gru.layer.twins import MASK, OPTIONS, inputs, outputs_and_gradi
 
 LOOPED = [
     {"return_sequences": True, "return_state": True, **option}
-    for option in ({"unroll": True}, {"activation": "softsign"})
+    for option in (
+        {"unroll": True},
+        {"activation": "softsign"},
+        {"recurrent_activation": "softmax"},
+        {"recurrent_activation": "softmax", "reset_after": False},
+    )
 ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gru_serving.client import connect
-from gru_serving.errors import DeadlineExceeded, Unavailable
+from gru_serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
 from tests.ports import free_ports
 
 
@@ -69,6 +69,26 @@ EXTREMES = {
     "uint64": [0, 2**64 - 1],
     "bool": [True, False],
 }
+
+
+@pytest.mark.parametrize("version", ["1", 1.0])
+def test_a_version_that_is_no_integer_is_refused_by_name(client, version):
+    with pytest.raises(ValueError, match=f"version must be .* an integer; got {version!r}"):
+        client.predict({"x": [[1, 2, 3]], "b": [[0]]}, "affine", version=version)
+
+
+def test_a_version_may_be_numpys_integer(client):
+    assert client.status("affine", version=np.int64(1))[0].version == 1
+
+
+def test_a_batch_without_rows_is_no_request_over_rest(client):
+    """In JSON it is `[]`, which has one dimension."""
+    inputs = {"x": np.zeros((0, 3)), "b": np.zeros((0, 1))}
+    if client.url.startswith("grpc"):
+        assert client.predict(inputs, "affine", version=1)["y"].shape == (0, 2)
+        return
+    with pytest.raises(InvalidArgument, match=r"input x: JSON has no form for .*\[0, 3\].*gRPC"):
+        client.predict(inputs, "affine", version=1)
 
 
 @pytest.mark.parametrize("name", EXTREMES)
