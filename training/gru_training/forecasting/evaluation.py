@@ -284,8 +284,7 @@ def calibrate(
     per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
-    chunks = np.split(rows, range(windows.at_once, len(rows), windows.at_once))
-    answers = [predict(windows.histories(chunk)) for chunk in chunks]
+    answers = [predict(windows.histories(piece)) for piece in windows.pieces(rows)]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     columns = windows.targets.shape[1]
     support = Support(len(windows), windows.horizon, columns, panel, levels)

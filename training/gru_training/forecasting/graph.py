@@ -21,8 +21,9 @@ _STORED = StoredGraph(
     GRAPH,
     ("config.json", "series.json", "scaler.json", "combination.json", "model.keras", DELIVERED),
 )
-_CHECKED_WINDOWS, _TOLERANCE = 64, 1e-4
-"""Test windows whose answers are compared with the Keras model's, and the largest difference."""
+_CHECKED_WINDOWS, _CHECKED_COLUMNS, _TOLERANCE = 64, 1 << 16, 1e-4
+"""Test windows whose answers are compared with the Keras model's, columns of all of them, and the
+largest difference."""
 
 
 def graph_predictor(run: ForecastingRun) -> Predictor | None:
@@ -64,7 +65,9 @@ def write_graph(writer: "RunWriter", model: Any, predict: Predictor) -> None:
     except ValueError:
         return
     _STORED.write(run, graph)
-    windows = run.test_windows(_CHECKED_WINDOWS)
+    windows = run.test_windows(
+        min(_CHECKED_WINDOWS, max(1, _CHECKED_COLUMNS // len(run.series.columns)))
+    )
     answer = graph_predictor(run)
     assert answer is not None
     if not np.allclose(answer(windows), predict(windows), _TOLERANCE, _TOLERANCE, equal_nan=True):

@@ -102,8 +102,7 @@ def one_after_another(
     chosen = _apart(windows)
     H, rows = windows.horizon, len(data.series)
     found = np.full((rows, len(columns), len(levels)), np.nan, np.float32)
-    for begin in range(0, len(chosen), windows.at_once):
-        some = chosen[begin : begin + windows.at_once]
+    for some in windows.pieces(chosen):
         bounds = quantiles(predict(windows.histories(some)), offsets, levels)
         restored = data.preprocessor.restore(bounds, windows.effects_ahead(some)).numpy()
         for origin, answer in zip(windows.origins[some], restored, strict=True):

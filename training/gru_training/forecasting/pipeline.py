@@ -371,7 +371,8 @@ def _stored_windows(
     apart = len(windows) // windows.horizon
     rows = evenly(len(windows), max(_FEWEST, min(_MOST, room, apart)))
     histories = windows.histories(rows)
-    bounds = quantiles(predict(histories), offsets, levels)
+    answers = [predict(windows.histories(piece)) for piece in windows.pieces(rows)]
+    bounds = quantiles(np.concatenate(answers), offsets, levels)
     restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows)).numpy()
     last = data.series.index[windows.origins[rows] - 1]
     utc = "" if data.series.calendar.timezone is None else "Z"

@@ -58,6 +58,10 @@ class Windows:
         """The number of windows that are processed at once, fewer if they are wide."""
         return min(_MOST_AT_ONCE, max(1, _MOST_COLUMNS_AT_ONCE // int(self.values.shape[1])))
 
+    def pieces(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Cut window numbers into pieces of at most `at_once`."""
+        return np.split(rows, range(self.at_once, len(rows), self.at_once))
+
     def chunks(self, size: int | None = None) -> Iterator[slice]:
         """Yield all window numbers in order, `size` at a time, by default `at_once`."""
         size = size or self.at_once
