@@ -97,6 +97,7 @@ def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
         ("a.jsonl", "[1]\n", "line 1: expected a JSON object"),
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', "line 2: the label is missing"),
         ("a.jsonl", '{"text": null, "label": "x"}\n', "line 1: the text is empty"),
+        ("a.jsonl", '{"text": "a", "label": "x"}\n{}\n', "line 2: the text is empty"),
         (
             "a.jsonl",
             '{"text": {"body": "a"}, "label": "x"}\n',

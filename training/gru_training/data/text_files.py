@@ -129,7 +129,7 @@ def read_text_file(
     rows: list[LabelledRow] = []
     for place, cells, nested in records:
         try:
-            if all(cell == name for name, cell in cells.items()):
+            if cells and all(cell == name for name, cell in cells.items()):
                 raise ValueError("expected a row, got the names of the columns once more")
             if answered:
                 _require_accepted(cells[_ANSWER], label_key)

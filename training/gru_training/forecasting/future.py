@@ -426,7 +426,7 @@ def _after_known(
     before = known.times < times[0]
     joined = known.times[before].append(times)
     whole = pd.date_range(joined[0], joined[-1], freq=run.frequency)
-    goes_on = known.times[0] <= times[0] and list(whole) == list(joined)
+    goes_on = known.times[0] <= times[0] and len(whole) == len(joined) and (whole == joined).all()
     if not goes_on or len(joined) < lookback:
         raise DataError(
             f"{source}: expected at least the {lookback} steps that the model reads, or rows that "
