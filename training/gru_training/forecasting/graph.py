@@ -21,7 +21,7 @@ _STORED = StoredGraph(
     GRAPH,
     ("config.json", "series.json", "scaler.json", "combination.json", "model.keras", DELIVERED),
 )
-_CHECKED_WINDOWS, _CHECKED_COLUMNS, _TOLERANCE = 64, 1 << 16, 1e-4
+_CHECKED_WINDOWS, _CHECKED_COLUMNS, _TOLERANCE = 64, 1 << 14, 1e-4
 """Test windows whose answers are compared with the Keras model's, columns of all of them, and the
 largest difference."""
 
