@@ -212,7 +212,7 @@ def read_run(data):
         opened = attempt(RunDirectoryError, RunDirectory.open, place)
         if opened is None:
             return
-        attempt(RunDirectoryError, lambda: opened.given)
+        attempt(RunDirectoryError, opened.column_of, "text")
         task = attempt(RunDirectoryError, lambda: opened.task)
         kind, names = RUNS.get(task, RUNS["sentiment"])
         run = kind.open(place)

@@ -201,9 +201,9 @@ _LOADING_LOCK = threading.Lock()
 class RunScorer:
     """Adds a run's answers to data frames of Spark, Dask or Ray, partition by partition.
 
-    It can be pickled, as it holds only the run's path: each process that calls it loads the model
-    once. All machines must be able to read the path. `docs/examples` shows it with Spark and with
-    Dask.
+    It can be pickled, as it holds only the run's path and the names of columns: each process that
+    calls it loads the model once. All machines must be able to read the path. `docs/examples` shows
+    it with Spark and with Dask.
 
     Args:
         run: A run directory.
@@ -216,7 +216,7 @@ class RunScorer:
 
     def __init__(self, run: str | os.PathLike[str], **columns: str):
         self._path, self._columns = Path(run).absolute(), columns
-        scorable_task(self._path, columns)
+        self._inputs = _columns_of_inputs(self._path, scorable_task(self._path, columns))
 
     def __call__(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """Append the answers to the columns of a frame.
@@ -239,9 +239,8 @@ class RunScorer:
         from gru_training.scoring.engine import score_table
         from gru_training.scoring.file_job import find_columns, output_schema
 
-        inputs = _columns_of_inputs(self._path, scorable_task(self._path, self._columns))
         read_from = pa.schema([(str(name), pa.null()) for name in frame.columns])
-        found = find_columns("the data frame", read_from, inputs, self._columns)
+        found = find_columns("the data frame", read_from, self._inputs, self._columns)
         read = pa.Table.from_pandas(frame[list(found.values())], preserve_index=False)
         with _LOADING_LOCK:
             answers = score_table(_opened(self._path), read, found)

@@ -211,8 +211,8 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
     """Return the possible times of texts, in microseconds or as in pandas, and their form."""
     texts = [text if len(text) <= _LONGEST_TIME else "" for text in texts]
     stripped = [text.strip() for text in texts]
-    late = np.array([_HOUR_24.search(text) is not None for text in stripped])
-    if late.any():
+    if _HOUR_24.search("\n".join(stripped)):
+        late = np.array([_HOUR_24.search(text) is not None for text in stripped])
         readings, form = _readings(
             [_HOUR_24.sub(r"\g<1>00", text) for text in stripped], time_format
         )

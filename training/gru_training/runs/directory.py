@@ -166,22 +166,27 @@ class RunDirectory:
         return run
 
     @cached_property
+    def _settings(self) -> dict[str, Any]:
+        """The values of `config.json`, unchecked; empty if they are no object."""
+        values = self._json("config.json")
+        return values if isinstance(values, dict) else {}
+
+    @cached_property
     def task(self) -> str:
         """The name of the task of the run, such as `sentiment`."""
-        values = self._json("config.json")
-        return str(values.get("task")) if isinstance(values, dict) else "unknown"
+        return str(self._settings.get("task")) if self._settings else "unknown"
 
     @cached_property
     def given(self) -> dict[str, Any] | None:
         """Facts about data that were given in memory; None if the settings name the data."""
-        values = self._json("config.json")
-        given = values.get("given") if isinstance(values, dict) else None
+        given = self._settings.get("given")
         return given if isinstance(given, dict) else None
 
     def column_of(self, name: str) -> str | None:
         """Return the column that the training named for an input, such as `text`."""
-        values = self._json("config.json")
-        named = (self.given or {}).get(name) or values.get("data", {}).get(f"{name}_column")
+        data = self._settings.get("data")
+        of_file = data.get(f"{name}_column") if isinstance(data, dict) else None
+        named = (self.given or {}).get(name) or of_file
         return named if isinstance(named, str) else None
 
     @cached_property
