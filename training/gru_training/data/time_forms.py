@@ -35,6 +35,7 @@ _OFFSET = re.compile(
     r"(?:Z|(?:UTC|GMT)?\s*[+-]\d\d?(?::?\d\d)?|UTC|GMT)$",
     re.IGNORECASE,
 )
+_USUAL_LENGTH = len("Fri Mar 01 2024 00:00:00 GMT+0100")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _SHORT_YEAR_FIRST = re.compile(r"^(\d\d)([-./])(\d\d?)\2(\d\d?)(?!\d)")
 _MONTHS = (
@@ -331,12 +332,17 @@ def with_whole_year(text: str) -> str:
 
 def has_offset(text: str) -> bool:
     """Tell whether a time ends with its offset from UTC."""
-    return _OFFSET.search(text.rstrip()) is not None
+    return _OFFSET.search(_single_spaced(text)) is not None
 
 
 def without_offset(text: str) -> str:
     """Return a time without its offset from UTC or the name of its zone, as clocks show it."""
-    return re.sub(r"\s+[A-Z]{3,5}$", "", _OFFSET.sub(r"\1", text.strip()))
+    return re.sub(r" [A-Z]{3,5}$", "", _OFFSET.sub(r"\1", _single_spaced(text)))
+
+
+def _single_spaced(text: str) -> str:
+    """Return a long text without needless spaces: patterns take the square of their number."""
+    return text.strip() if len(text) <= _USUAL_LENGTH else " ".join(text.split())
 
 
 def has_year(text: str) -> bool:
