@@ -46,7 +46,7 @@ def rounded(kernel):
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(make, id=name, marks=() if name in ("layer", "cells") else pytest.mark.long)
+        pytest.param(make, id=name, marks=() if name == "layer" else pytest.mark.long)
         for name, make in MODELS.items()
     ],
 )

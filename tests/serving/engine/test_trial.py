@@ -112,6 +112,7 @@ def test_a_trial_leaves_errors_to_the_load(models, tmp_path, trials):
     assert not trials.try_version(version, LoadOptions(), LoadWatch())
 
 
+@pytest.mark.slow
 def test_a_crash_ends_its_own_trial_alone(models, killer, trials):
     """Trials share a process; another version is tried beside and after the one that crashes."""
     with ThreadPoolExecutor(3) as threads:

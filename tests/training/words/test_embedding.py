@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from gru_training.sentiment.config import ClassifierConfig
@@ -82,6 +83,7 @@ def test_pieces_without_fixed_vectors_are_saved(tmp_path):
     np.testing.assert_array_equal(loaded(IDS), model(IDS))
 
 
+@pytest.mark.slow
 def test_pieces_with_fit_as_keras_compiles():
     keras.utils.set_random_seed(0)
     config = ClassifierConfig(

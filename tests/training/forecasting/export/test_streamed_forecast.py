@@ -28,7 +28,8 @@ def streaming_run():
     return ForecastingRun.open(made_once("streaming_run", make) / "waves")
 
 
-@pytest.mark.parametrize("rows", [None, 60])
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("rows", [60, None])
 def test_a_forecast_is_that_of_the_last_tick(streaming_run, tmp_path, rows):
     """Of all rows that are there, not only of the four that its windows have."""
     run = streaming_run
