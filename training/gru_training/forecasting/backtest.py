@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gru_training.data.problems import counted
 from gru_training.errors import DataError, RunDirectoryError
-from gru_training.forecasting.combination import refit, stored_plan
+from gru_training.forecasting.combination import continued_epochs, refit, stored_plan
 from gru_training.forecasting.config import BacktestConfig
 from gru_training.forecasting.data import ForecastingData, prepare, read_series
 from gru_training.forecasting.evaluation import (
@@ -251,10 +251,6 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
-_WARM_EPOCHS_SHARE = 0.25
-"""Share of the epochs of networks that begin with the weights of the fold before."""
-
-
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
     """Evaluate a run and write backtest.json, backtest.md and backtest.png.
 
@@ -373,7 +369,7 @@ def _refitted(
     """
     epochs = int(run.metrics["best_epoch"])
     if start is not None:
-        epochs = max(1, round(_WARM_EPOCHS_SHARE * epochs))
+        epochs = continued_epochs(epochs)
     plan, weights = stored_plan(run.config, run.combination, known)
     model = refit(plan, weights, epochs, console, start)
     if model is None:

@@ -6,6 +6,7 @@ other rows, with the same weights. A network may also be used alone.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -65,6 +66,8 @@ used.
 _SERIES_PER_WINDOW = 4
 """Rows of a batch of single series per window of `batch_size`."""
 _MOST_VALIDATION_ROWS = 4096
+_CONTINUED_EPOCHS, _CONTINUED_RATE = 0.25, 0.3
+"""Shares of the epochs and of the learning rate with which trained networks learn further rows."""
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]
 """Function that makes the checkpoint keeper for given variables."""
@@ -194,6 +197,15 @@ def train_plan(
     return Trained(model, result, shares, criterion.name)
 
 
+def continued_epochs(epochs: int) -> int:
+    """Return how many epochs trained networks need on further rows.
+
+    Args:
+        epochs: Number of epochs of the training before.
+    """
+    return math.ceil(_CONTINUED_EPOCHS * epochs)
+
+
 def refit(
     plan: Plan,
     weights: Sequence[float],
@@ -209,13 +221,15 @@ def refit(
         weights: Weights of the networks, then of the simple forecasters.
         epochs: Epochs for which the networks are trained.
         console: Console that shows progress.
-        initial: Model of the same parts, with whose networks these begin.
+        initial: Model of the same parts, whose networks are trained further, at a lower rate.
         workers: Workers that train together, with the same weights; one by default.
 
     Returns:
         Model like that of `train_plan`; None if it was interrupted.
     """
     training = replace(plan.config.training, epochs=epochs)
+    if initial is not None:
+        training = replace(training, learning_rate=_CONTINUED_RATE * training.learning_rate)
     plan = replace(plan, config=replace(plan.config, training=training))
     if not plan.combines:
         model, result = fit_alone(plan, console, workers, last_epoch=True, initial=initial)

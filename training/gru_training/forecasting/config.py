@@ -195,8 +195,8 @@ class CombinationConfig:
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 
     refit: bool = True
-    """Train once more, on all rows and for as many epochs as did best, for forecasts and exports;
-    the report measures the training before."""
+    """Train further on all rows, for a quarter of the epochs that did best, for forecasts and
+    exports; the report measures the training before."""
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)

@@ -26,6 +26,7 @@ from gru_training.forecasting.combination import (
     MakeCheckpoint,
     Trained,
     as_record,
+    continued_epochs,
     refit,
     train_plan,
     validation_errors,
@@ -231,17 +232,17 @@ def _trained(
 def _on_all_rows(
     plan: Plan, trained: Trained, console: Console, workers: Workers
 ) -> keras.Model | None:
-    """Train the model to deliver on all rows; None if a training was interrupted."""
+    """Train the model further, on all rows, to deliver it; None if a training was interrupted."""
     if trained.result.interrupted:
         return None
-    rows, epochs = len(plan.data.series), trained.result.best_epoch
+    rows, epochs = len(plan.data.series), continued_epochs(trained.result.best_epoch)
     console.print(
         f"final fit on all {rows:,} rows, {counted(epochs, 'epoch')}; ignore 'val', which "
         "these rows are in"
     )
     everything = replace(plan, data=plan.data.trained_on(rows))
     weights, _ = workers.agreed(trained.weights, ())
-    return refit(everything, weights, epochs, console, plan.initial.model, workers)
+    return refit(everything, weights, epochs, console, trained.model, workers)
 
 
 def _measure(plan: Plan, model: keras.Model) -> _Measured:
@@ -268,7 +269,7 @@ def _metrics(
     data, config, plain = plan.data, plan.config, plan.data.plain
     validation, test, measure = measured.validation, measured.test, config.model.measure
     naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
-    again = {"rows": len(data.series), "epochs": trained.result.best_epoch}
+    again = {"rows": len(data.series), "epochs": continued_epochs(trained.result.best_epoch)}
     return {
         "task": "forecasting",
         "data": data_summary(data),

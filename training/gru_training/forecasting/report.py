@@ -84,7 +84,7 @@ def write_markdown(metrics: Mapping[str, Any], known_ahead: bool = True) -> str:
         lines += [
             "",
             "All figures here are those of the training on the training rows. What forecasts and "
-            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"exports use was trained further on all {refit['rows']:,} rows, for "
             f"{counted(refit['epochs'], 'epoch')}, with the same weights of its parts and the same "
             "intervals.",
         ]

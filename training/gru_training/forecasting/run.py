@@ -14,7 +14,7 @@ test_windows.npz           raw histories (n, L, C) evenly from the test part, th
                            in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
                            gru_training.forecasting.outcomes
-delivered.keras            the model trained once more, on all rows, if it was
+delivered.keras            the model trained further on all rows, if it was
 forecast.onnx              the delivered model as an ONNX graph, where ONNX can express it:
                            `gru_training.forecasting.graph`
 combination.json           of a combination: what each part is and weighs
