@@ -188,6 +188,16 @@ class GRU(Int8ByCell, keras.layers.RNN):
             return getattr(self.cell, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse what `CELL_ATTRIBUTES` names, as Keras' layer does: the cell would not follow."""
+        if name in CELL_ATTRIBUTES:
+            raise AttributeError(
+                f"Argument `{name}` of a GRU cannot be changed. Make another layer: "
+                f"GRU.from_config({{**layer.get_config(), {name!r}: ...}}). "
+                f"Received: {name}={value!r}"
+            )
+        super().__setattr__(name, value)
+
     def build(
         self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
     ) -> None:

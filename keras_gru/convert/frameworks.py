@@ -25,6 +25,7 @@ whole model is converted, its layers exchanged.
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -390,7 +391,15 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
         )
     # The model is in memory already; safe mode would protect nothing.
     converted = keras.saving.deserialize_keras_object(config, safe_mode=False)
-    converted.set_weights(model.get_weights())
+    # Not `set_weights`, after which preprocessing layers lack what they have adapted to.
+    for old, new in zip(model._flatten_layers(), converted._flatten_layers(), strict=True):
+        values: dict[str, Any] = {}
+        old.save_own_variables(values)
+        new.load_own_variables(values)
+        if hasattr(old, "save_assets"):
+            with tempfile.TemporaryDirectory() as folder:
+                old.save_assets(folder)
+                new.load_assets(folder)
     for old, new in zip(_gru_cells(model), _gru_cells(converted), strict=True):
         if getattr(old, "update_gate", "keep") != getattr(new, "update_gate", "keep"):
             GRUWeights.of(old).assign_to(new)

@@ -148,13 +148,8 @@ def _bytes(value: Any) -> bytes:
     return encoded
 
 
-def _float(value: Any) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
-
-
 _ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "bytes_list": _bytes,
-    "float_list": _float,
+    "float_list": float,
     "int64_list": int,
 }

@@ -132,6 +132,22 @@ def test_custom_objects_do_not_replace_keras_own_layers(tmp_path):
     assert libraries(loaded) == {"keras"}
 
 
+@pytest.mark.parametrize("step", ["normalization", "vectorization"])
+def test_what_a_preprocessing_layer_has_adapted_to_is_kept(step):
+    if step == "normalization":
+        data = np.random.default_rng(0).normal(5, 2, (4, 6, 3)).astype("float32")
+        first = [keras.Input((None, 3)), keras.layers.Normalization()]
+    else:
+        data = np.array(["a good film", "bad film", "a bad one"], object)
+        first = [keras.Input((), dtype="string"), keras.layers.TextVectorization(9)]
+    first[1].adapt(data)
+    embedding = [] if step == "normalization" else [keras.layers.Embedding(9, 3)]
+    theirs = keras.Sequential([*first, *embedding, keras.layers.GRU(4)])
+    data = keras.ops.convert_to_tensor(data)
+    for model in (ours := keras_model(theirs), keras_model(ours, to="keras")):
+        np.testing.assert_allclose(model(data), theirs(data), atol=1e-6)
+
+
 def test_example():
     results = doctest.testmod(keras_gru.convert.frameworks, extraglobs={"keras": keras})
     assert (results.attempted, results.failed) == (3, 0)

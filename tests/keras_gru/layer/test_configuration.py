@@ -54,6 +54,15 @@ def test_config_round_trips_every_argument():
     assert revived.get_config() == config
 
 
+def test_attributes_of_the_cell_cannot_be_set_on_the_layer():
+    given = [name for name, v in vars(keras.layers.GRU).items() if isinstance(v, property)]
+    assert "dropout" in given
+    for name in [*given, "zoneout"]:
+        layer = GRU(3)
+        with pytest.raises(AttributeError, match=f"`{name}` .*: {name}=0.5"):
+            setattr(layer, name, 0.5)
+
+
 def of_each_weight():
     """Initializers, regularizers and constraints, all different from each other."""
     return {

@@ -48,3 +48,9 @@ def test_scores_have_names_where_they_are_given(server):
     assert Sentiment.from_outputs(outputs)[0].by_class == {}
     with pytest.raises(InvalidArgument, match=r"classes: expected 2 names.*got 3"):
         Sentiment.from_outputs(outputs, ["a", "b", "c"])
+
+
+def test_bytes_of_labels_that_are_no_text_are_replaced_as_over_grpc():
+    body = b'{"results": [[["a\xff", 0.5]]]}'
+    with web(200, body, "application/json") as (_, url), connect(url) as client:
+        assert client.classify([{"x": 1.0}]) == [[("a\ufffd", 0.5)]]

@@ -178,7 +178,7 @@ class RestWire:
 
     def _json(self, answer: bytes) -> Any:
         try:
-            return read_json(answer)
+            return read_json(answer.decode("utf-8", "replace"))
         except ValueError:
             raise unexpected_answer(self._url, f"no JSON, {answer[:100]!r}") from None
 
