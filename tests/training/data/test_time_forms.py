@@ -89,7 +89,8 @@ WAYS = {
             (
                 "Q{quarter} {year}", "{year}Q{quarter}", "{year}-Q{quarter}", "{year} Q{quarter}",
                 "Q{quarter}-{year}", "Q{quarter}/{short:02}", "{year}:Q{quarter}",
-                "{quarter}Q{year}", "{year}q{quarter}",
+                "{quarter}Q{year}", "{year}q{quarter}", "T{quarter} {year}", "{year}-T{quarter}",
+                "{year}K{quarter}", "{year}.{quarter}", "{year}-{quarter}", "{quarter}/{year}",
             ),
         ),
         lambda time: f"{time.year + (time.quarter - 1) / 4:g}",
@@ -119,6 +120,14 @@ def test_a_table_is_the_same_series_however_its_times_are_written(
     read = read_series(path)
     assert list(read.index.tz_localize(None)) == list(times)
     np.testing.assert_array_equal(read.values[:, 0], np.arange(rows))
+
+
+@pytest.mark.parametrize("form", ["%Y-%-m", "%-m/%Y", "%Y-%m"])
+def test_few_months_are_no_quarters(tmp_path, form):
+    months = pd.date_range("2023-01-01", periods=5, freq="MS")
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": months.strftime(form), "y": range(5)}).to_csv(path, index=False)
+    assert list(read_series(path).index) == list(months)
 
 
 @pytest.mark.parametrize(
