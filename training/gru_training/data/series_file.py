@@ -5,7 +5,7 @@ import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -339,6 +339,7 @@ def in_wide_form(
             [ids[row] for row in kept],
             values[kept],
             problems,
+            options.duplicates != "error" or options.resample != "none",
         )
         if expected is None and long.valued:
             long.require_targets(source, named, columns[0])
@@ -347,16 +348,36 @@ def in_wide_form(
         return SeriesRows(
             rows.time, series, times, firsts, ordered, True, long.inputs, rows.zone
         ), notes
-    if words and repeated:
+    if repeated and (apart := _told_apart(rows, words, bad)):
         problems.forget_rows()  # the error about the form of the table explains them
+        way = f"name the columns: --id-column {apart[0]} --value-column NAME"
+        if len(apart) > 1:
+            way = "join these to one column and name it: --id-column NEW --value-column NAME"
         raise DataError(
             f"{source}: expected a column for each series and a row for each time, got several "
-            f"rows for a time, told apart by {words[0]!r}; for a table in long form name the "
-            f"columns: --id-column {words[0]} --value-column NAME; or --duplicates mean, if "
-            "times are repeated"
+            f"rows for a time, told apart by {' and '.join(map(repr, apart))}; for a table in long "
+            f"form {way}; or --duplicates mean, if times are repeated"
         )
     columns, values = with_absent(columns, values, expected)
     return rows._replace(columns=columns, values=values), notes
+
+
+def _told_apart(rows: SeriesRows, words: Sequence[str], bad: Unread) -> Sequence[str]:
+    """Find the fewest columns of words or few whole numbers that tell rows of a time apart.
+
+    The first column of words where none do, as some rows may be repeated.
+    """
+    cells = dict[str, list[Any]]()
+    for name, column in zip(rows.columns, rows.values.T, strict=True):
+        if name in words:
+            texts = dict(bad[name])
+            cells[name] = [texts.get(line) for line in rows.lines]
+        elif (column % 1 == 0).all() and 1 < len(np.unique(column)) <= len(column) / 2:
+            cells[name] = column.tolist()
+    for names in chain(combinations(cells, 1), combinations(cells, 2)):
+        if len(set(zip(rows.texts, *map(cells.get, names), strict=True))) == len(rows.texts):
+            return names
+    return words[:1]
 
 
 def _without_unread(
