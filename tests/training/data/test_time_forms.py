@@ -175,13 +175,16 @@ def test_times_in_several_columns(tmp_path, columns, frequency):
         assert any("times are made of the columns" in note for note in read.notes)
 
 
-def test_a_column_for_each_month(tmp_path):
+@pytest.mark.parametrize("german", [False, True])
+def test_a_column_for_each_month(tmp_path, german):
     """The last year is not over."""
     months = pd.date_range("2000-01-01", periods=12, freq="MS").strftime("%b")
+    months = MONTHS if german else months
     values = np.arange(120.0)
     values[-3:] = np.nan
     frame = pd.DataFrame(values.reshape(10, 12), columns=months)
-    frame.insert(0, "Year", range(2001, 2011))
+    frame.insert(0, "Jahr" if german else "Year", range(2001, 2011))
+    frame["Total"] = np.nansum(frame[list(months)], axis=1)
     frame.to_csv(tmp_path / "s.csv", index=False)
     for read in (
         read_series(tmp_path / "s.csv"),

@@ -23,6 +23,7 @@ from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
 from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
+from gru_training.data.time_forms import month_of
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
@@ -71,15 +72,21 @@ def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...
     return () if year is None or part is None else (year, part)
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_OF_YEARS = ("year", "years", "jahr", "jaar", "année", "annee", "año", "ano", "anno")
+_OF_WHOLE_YEARS = ("total", "sum", "annual", "average", "mean", "gesamt", "summe")
 
 
 def _month_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Find year and months of a table with a row for each year; () for any other table."""
-    known = {name.strip().lower()[:3]: name for name in names}
-    if len(names) != len(known) or set(known) != {"yea", *_MONTHS}:
+    """Find year and months of a table with a row for each year; () for any other table.
+
+    A column of their total or mean is none of them.
+    """
+    parts = [name for name in names if name.strip().lower() not in _OF_WHOLE_YEARS]
+    months = {month_of(name.strip()): name for name in parts}
+    year = months.pop(None, "")
+    if len(parts) != 13 or len(months) != 12 or year.strip().lower() not in _OF_YEARS:
         return ()
-    return known["yea"], *(known[month] for month in _MONTHS)
+    return year, *(months[number] for number in range(1, 13))
 
 
 def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
@@ -245,7 +252,9 @@ def find_series_columns(
             names them.
     """
     if months := _month_columns(names):
-        names = [months[0], MONTHLY]
+        unread = [name for name in names if name not in months]
+        notes += [f"columns that are not read: {', '.join(unread)}"] if unread else []
+        time_column, names = months[0], [months[0], MONTHLY]
         notes.append("the columns of months are the steps of one series")
     if parts := _time_parts(names, time_column):
         time_column = " ".join(parts)

@@ -71,7 +71,8 @@ def _year(text: str) -> int:
     return year if len(text) > 2 else year + (1900 if year > 68 else 2000)
 
 
-def _month_of(name: str) -> int | None:
+def month_of(name: str) -> int | None:
+    """Return the number of a month by its name in one of the languages; None for other words."""
     name = name.lower()
     return _MONTH_OF.get(name[:4], _MONTH_OF.get(name[:3]))
 
@@ -93,7 +94,7 @@ def _month_day(year: str, month: str) -> date:
 
 
 def _named_day(name: str, year: str, day: str | None = None) -> date | None:
-    month = _month_of(name)
+    month = month_of(name)
     return None if month is None else date(_year(year), month, int(day or 1))
 
 
