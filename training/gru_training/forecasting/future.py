@@ -342,7 +342,7 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     there, lacking = seen.any(axis=0), seen[::-1].argmax(axis=0)
     ended = [name for name, is_there in zip(run.target_columns, there, strict=True) if not is_there]
     old = [
-        f"{name} ({steps:,})"
+        f"{name} ({steps:,} steps)"
         for name, steps in zip(run.target_columns, lacking.tolist(), strict=True)
         if steps >= run.shape.horizon
     ]
@@ -354,8 +354,8 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
         )
     if old:
         notes.append(
-            f"without a value in so many steps before the forecast: "
-            f"{first_names(old, _MOST_NAMED)}; the intervals are too narrow for that"
+            f"no value just before the forecast: {first_names(old, _MOST_NAMED)}; the intervals "
+            "are those of series that go on"
         )
     return notes
 
