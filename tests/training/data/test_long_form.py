@@ -189,3 +189,39 @@ def test_columns_of_words_that_nothing_reads_are_noted_and_left(tmp_path):
     once.drop(columns="traffic").to_csv(path, index=False)
     with pytest.raises(ForeignDataError, match="column 'weather': expected a number"):
         read_series(path, "date_time")
+
+
+def sales_of_stores():
+    """Two stores sell two items, a row for each on each day."""
+    days = pd.date_range("2024-01-01", periods=30)
+    index = pd.MultiIndex.from_product([days, (1, 2), ("a", "b")], names=["date", "store", "item"])
+    return pd.DataFrame({"sales": np.arange(len(index))}, index).reset_index()
+
+
+@pytest.mark.parametrize(
+    ("kept", "apart"),
+    [(["store", "item"], r"'store' and 'item'; .*join these to one column"),
+     (["store"], "'store'; .*--id-column store"), (["item"], "'item'; .*--id-column item")],
+)  # fmt: skip
+def test_the_columns_that_tell_rows_of_a_time_apart_are_named(tmp_path, kept, apart):
+    frame, path = sales_of_stores().drop_duplicates(["date", *kept]), tmp_path / "s.csv"
+    frame = frame[["date", *kept, "sales"]]
+    for numbered in (frame, frame.replace({"item": {"a": 1, "b": 2}})):
+        numbered.to_csv(path, index=False)
+        with pytest.raises(DataError, match=f"told apart by {apart}"):
+            read_series(path)
+
+
+def test_rows_of_a_series_and_time_are_not_left_out(tmp_path):
+    frame, path = sales_of_stores(), tmp_path / "s.csv"
+    frame.to_csv(path, index=False)
+    long = LongColumns("item", "sales")
+    with pytest.raises(DataError, match=r"60 of 120 rows; .*--resample") as refused:
+        read_series(path, long=long)
+    assert "--drop-bad" not in str(refused.value)
+    whole = frame.groupby(["date", "item"])["sales"].sum().unstack()
+    options = TimeOptions(frequency="D", resample="sum")
+    read = read_series(path, long=long, options=options)
+    np.testing.assert_array_equal(read.values, whole[list(read.columns)])
+    read = read_series(path, long=long, options=TimeOptions(duplicates="mean"))
+    np.testing.assert_array_equal(read.values, whole[list(read.columns)] / 2)

@@ -177,6 +177,17 @@ def test_what_cannot_be_used_is_named(tmp_path, text, message):
         read_series(write(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("cell", "remedy"), [("(20)", False), ("1.234.567", False), ("8 %", False), ("broken", True)]
+)
+def test_numbers_in_another_form_are_not_to_be_left_out(tmp_path, cell, remedy):
+    path = tmp_path / "s.csv"
+    path.write_text(f"date;y\n2024-01-01;1.5\n2024-01-02;{cell}\n2024-01-03;2\n2024-01-04;3\n")
+    with pytest.raises(DataError, match="column 'y': expected a number") as raised:
+        read_series(path)
+    assert ("--drop-bad" in str(raised.value)) is remedy
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(DataError, match=r"none\.csv: there is no such file"):
         read_series(tmp_path / "none.csv")

@@ -89,7 +89,7 @@ def test_times_that_do_not_ascend(texts, message):
     [
         ("h", 24), ("15min", 96), ("10min", 144), ("W-SAT", 52), ("W-MON", 52), ("MS", 12),
         ("D", 7), ("B", 5), ("QS-JAN", 4), ("YS-JAN", 1), ("2h", 12), ("s", 3600), ("ME", 12),
-        ("BME", 12), ("BMS", 12), ("QE-MAR", 4),
+        ("BME", 12), ("BMS", 12), ("QE-MAR", 4), ("14D", 26), ("28D", 13), ("91D", 4), ("364D", 1),
     ],
 )  # fmt: skip
 def test_frequencies_are_recognised_and_have_their_season(frequency, season):
@@ -99,7 +99,7 @@ def test_frequencies_are_recognised_and_have_their_season(frequency, season):
     assert season_length(found) == season
 
 
-@pytest.mark.parametrize("frequency", ["h", "W-SUN", "MS", "B"])
+@pytest.mark.parametrize("frequency", ["h", "W-SUN", "MS", "B", "28D"])
 def test_left_out_times_are_completed(frequency):
     whole = pd.date_range("2019-01-01", periods=40, freq=frequency)
     kept = np.setdiff1d(np.arange(40), [3, 4, 5, 20])

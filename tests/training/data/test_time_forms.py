@@ -89,7 +89,8 @@ WAYS = {
             (
                 "Q{quarter} {year}", "{year}Q{quarter}", "{year}-Q{quarter}", "{year} Q{quarter}",
                 "Q{quarter}-{year}", "Q{quarter}/{short:02}", "{year}:Q{quarter}",
-                "{quarter}Q{year}", "{year}q{quarter}",
+                "{quarter}Q{year}", "{year}q{quarter}", "T{quarter} {year}", "{year}-T{quarter}",
+                "{year}K{quarter}", "{year}.{quarter}", "{year}-{quarter}", "{quarter}/{year}",
             ),
         ),
         lambda time: f"{time.year + (time.quarter - 1) / 4:g}",
@@ -119,6 +120,14 @@ def test_a_table_is_the_same_series_however_its_times_are_written(
     read = read_series(path)
     assert list(read.index.tz_localize(None)) == list(times)
     np.testing.assert_array_equal(read.values[:, 0], np.arange(rows))
+
+
+@pytest.mark.parametrize("form", ["%Y-%-m", "%-m/%Y", "%Y-%m"])
+def test_few_months_are_no_quarters(tmp_path, form):
+    months = pd.date_range("2023-01-01", periods=5, freq="MS")
+    path = tmp_path / "s.csv"
+    pd.DataFrame({"when": months.strftime(form), "y": range(5)}).to_csv(path, index=False)
+    assert list(read_series(path).index) == list(months)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +175,16 @@ def test_times_in_several_columns(tmp_path, columns, frequency):
         assert any("times are made of the columns" in note for note in read.notes)
 
 
-def test_a_column_for_each_month(tmp_path):
+@pytest.mark.parametrize("german", [False, True])
+def test_a_column_for_each_month(tmp_path, german):
     """The last year is not over."""
     months = pd.date_range("2000-01-01", periods=12, freq="MS").strftime("%b")
+    months = MONTHS if german else months
     values = np.arange(120.0)
     values[-3:] = np.nan
     frame = pd.DataFrame(values.reshape(10, 12), columns=months)
-    frame.insert(0, "Year", range(2001, 2011))
+    frame.insert(0, "Jahr" if german else "Year", range(2001, 2011))
+    frame["Total"] = np.nansum(frame[list(months)], axis=1)
     frame.to_csv(tmp_path / "s.csv", index=False)
     for read in (
         read_series(tmp_path / "s.csv"),

@@ -120,6 +120,37 @@ def test_finer_rows_are_put_together(tmp_path, how):
     assert read.frequency == "h"
 
 
+@pytest.mark.parametrize("frequency", ["MS", "W-SUN", "7D"])
+def test_sums_of_steps_that_the_rows_do_not_cover_are_left_out(tmp_path, frequency):
+    days = pd.date_range("2021-01-14", "2024-03-11").delete([40, 300])
+    read = series(tmp_path, days, np.ones(len(days)), frequency=frequency, resample="sum")
+    whole = pd.Series(1.0, days).resample(frequency).sum()
+    whole = whole[1 - (frequency == "7D") : -1]
+    assert list(read.index) == list(whole.index)
+    np.testing.assert_array_equal(read.values[:, 0], whole)
+    assert any("2024-03" in note and "left out" in note for note in read.notes)
+
+
+def test_sums_of_office_hours_cover_their_days(tmp_path):
+    hours = pd.date_range("2024-01-01", "2024-03-29 23:00", freq="h")
+    hours = hours[(hours.day_of_week < 5) & (hours.hour >= 8) & (hours.hour < 18)]
+    for frequency, steps in {"D": 89, "W-SUN": 13}.items():
+        read = series(tmp_path, hours, np.ones(len(hours)), frequency=frequency, resample="sum")
+        assert len(read) == steps
+        assert not [note for note in read.notes if "left out" in note]
+
+
+def test_a_series_that_ends_within_a_step_has_no_sum_of_it(tmp_path):
+    days = pd.date_range("2023-01-01", "2023-12-31")
+    frame = pd.DataFrame({"time": days, "sales": 1.0, "promo": 1.0})
+    frame.loc[days > "2023-10-11", "sales"] = np.nan  # promotions are known of the steps ahead
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    options = TimeOptions(frequency="MS", resample="sum")
+    read = read_series(tmp_path / "s.csv", options=options)
+    np.testing.assert_array_equal(read.values[:, 1], pd.Series(1, days).resample("MS").sum())
+    np.testing.assert_array_equal(np.isfinite(read.values[:, 0]), np.arange(12) < 9)
+
+
 def test_an_hour_without_a_row_is_missing_in_a_sum_too(tmp_path):
     times = pd.date_range("2024-01-01", periods=40, freq="15min")
     kept = np.r_[:8, 12:40]

@@ -136,8 +136,8 @@ def _suiting(times: "pd.DatetimeIndex", frequency: str) -> tuple[str, ...]:
 def season_length(frequency: str) -> int:
     """Return the number of steps in the natural season of a spacing: a day, a week, or a year.
 
-    Hours and minutes repeat every day, days every week, and weeks, months and longer spacings every
-    year; spacings below a minute repeat every hour.
+    Hours and minutes repeat every day, days every week, and weeks, months and other spacings of a
+    week or more every year; spacings below a minute repeat every hour.
     """
     plain = frequency.partition("-")[0]
     name = plain.lstrip("0123456789")
@@ -147,6 +147,8 @@ def season_length(frequency: str) -> int:
         return max(1, round(per_year[name] / count))
     if name == "ns":  # numbers of steps
         return 1
+    if name == "D" and count >= 7:
+        return max(1, round(365.25 / count))
     if name in ("D", "B"):
         return max(1, round((7 if name == "D" else 5) / count))
     if name not in UNITS:  # steps of unequal length, such as the last business days of months

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gru_training.data.problems import Problems
-from gru_training.errors import ForeignDataError
+from gru_training.errors import DataError, ForeignDataError
 
 ID_COLUMNS = ("unique_id", "series_id", "item_id")
 _SERIES_SHOWN = 8
+_MAX_REPEATED = 0.3
+"""Share of rows with series and time of another from which these are not taken for errors."""
 VALUE_COLUMNS = ("y", "value", "target", "sales", "quantity", "demand")
 
 
@@ -114,6 +116,7 @@ def widened(
     ids: Sequence[str],
     values: np.ndarray,
     problems: Problems,
+    combined: bool = False,
 ) -> tuple[list[str], list[int], tuple[str, ...], np.ndarray]:
     """Widen to a row for each time and a column for each series, in the order of their first rows.
 
@@ -125,16 +128,33 @@ def widened(
         ids: (n,) of the series.
         values: (n, N) float64.
         problems: Collector of rows that are there twice, of which the first counts.
+        combined: Whether such rows are combined later: they get further rows of the same time.
 
     Returns:
         Times (T,), their first lines (T,), names (K,) and values (T, K, N), NaN where none is.
+
+    Raises:
+        DataError: Many rows have series and time of another.
     """
     import pandas as pd  # this module is imported where the command line needs no more
 
     rows, times = pd.factorize(np.asarray(texts, object))
     columns, names = pd.factorize(np.asarray(ids, object))
+    pairs = pd.DataFrame({"row": rows, "column": columns})
+    again = pairs.duplicated().to_numpy()
+    if combined and again.any():
+        which = pairs.groupby(["row", "column"]).cumcount().to_numpy()
+        rows, places = pd.factorize(rows * (which.max() + 1) + which)
+        times, again = times[places // (which.max() + 1)], np.zeros(len(rows), bool)
+    if again.sum() > _MAX_REPEATED * len(again):
+        place = int(again.argmax())
+        raise DataError(
+            f"{problems.source}, {problems.unit} {lines[place]}: expected each time of a series "
+            f"once, got {texts[place]} of {ids[place]!r} again, as in {again.sum():,} of "
+            f"{len(again):,} rows; if another column tells them apart, join both to one column of "
+            "names; or combine them with --duplicates or --resample"
+        )
     table = np.full((len(times), len(names), values.shape[1]), np.nan)
-    again = pd.DataFrame({"row": rows, "column": columns}).duplicated().to_numpy()
     for place in np.flatnonzero(again).tolist():
         message = f"expected each time of a series once, got {texts[place]} of {ids[place]!r} again"
         problems.bad_row("repeated", lines[place], message, None)

@@ -30,6 +30,10 @@ class DataProblemsError(DataError):
         super().__init__(text)
 
 
+_WRITTEN = "; write ", "decimal"
+"""Parts of messages on cells with a value in another form, which is not to be left out."""
+
+
 @dataclass
 class _BadRows:
     """Rows with the same problem."""
@@ -98,7 +102,8 @@ class Problems:
 
     def bad_cell(self, line: int, column: str, message: str) -> None:
         """Add a cell that cannot be used, in a row that can."""
-        self._bad.setdefault(("cell", column), _BadRows(message, "cell")).lines.append(line)
+        kind = "written" if any(part in message for part in _WRITTEN) else "cell"
+        self._bad.setdefault((kind, column), _BadRows(message, "cell")).lines.append(line)
 
     @property
     def bad_rows(self) -> int:
@@ -111,7 +116,7 @@ class Problems:
         Args:
             some_left: Whether dropping them would leave any row; else that is no remedy.
         """
-        for (_, column), bad in self._bad.items():
+        for (kind, column), bad in self._bad.items():
             place = f", column {column!r}" if column else ""
             if self.drop_bad:
                 done = "dropped" if bad.what == "row" else "read as missing"
@@ -120,7 +125,7 @@ class Problems:
                     f"{lines_shown(bad.lines, self.unit)}{place}: {bad.message}"
                 )
             else:
-                remedy = "--drop-bad" if some_left else None
+                remedy = "--drop-bad" if some_left and kind != "written" else None
                 self.error(f"{self.source}, {bad.error(place, self.unit)}", remedy)
         self._bad.clear()
 

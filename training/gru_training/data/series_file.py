@@ -5,7 +5,7 @@ import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from gru_training.data.long_form import BY_NAME, LongColumns, widened
 from gru_training.data.problems import DataProblemsError, Problems
 from gru_training.data.series import Series
 from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
+from gru_training.data.time_forms import month_of
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
@@ -71,15 +72,21 @@ def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...
     return () if year is None or part is None else (year, part)
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_OF_YEARS = ("year", "years", "jahr", "jaar", "année", "annee", "año", "ano", "anno")
+_OF_WHOLE_YEARS = ("total", "sum", "annual", "average", "mean", "gesamt", "summe")
 
 
 def _month_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Find year and months of a table with a row for each year; () for any other table."""
-    known = {name.strip().lower()[:3]: name for name in names}
-    if len(names) != len(known) or set(known) != {"yea", *_MONTHS}:
+    """Find year and months of a table with a row for each year; () for any other table.
+
+    A column of their total or mean is none of them.
+    """
+    parts = [name for name in names if name.strip().lower() not in _OF_WHOLE_YEARS]
+    months = {month_of(name.strip()): name for name in parts}
+    year = months.pop(None, "")
+    if len(parts) != 13 or len(months) != 12 or year.strip().lower() not in _OF_YEARS:
         return ()
-    return known["yea"], *(known[month] for month in _MONTHS)
+    return year, *(months[number] for number in range(1, 13))
 
 
 def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
@@ -245,7 +252,9 @@ def find_series_columns(
             names them.
     """
     if months := _month_columns(names):
-        names = [months[0], MONTHLY]
+        unread = [name for name in names if name not in months]
+        notes += [f"columns that are not read: {', '.join(unread)}"] if unread else []
+        time_column, names = months[0], [months[0], MONTHLY]
         notes.append("the columns of months are the steps of one series")
     if parts := _time_parts(names, time_column):
         time_column = " ".join(parts)
@@ -339,6 +348,7 @@ def in_wide_form(
             [ids[row] for row in kept],
             values[kept],
             problems,
+            options.duplicates != "error" or options.resample != "none",
         )
         if expected is None and long.valued:
             long.require_targets(source, named, columns[0])
@@ -347,16 +357,36 @@ def in_wide_form(
         return SeriesRows(
             rows.time, series, times, firsts, ordered, True, long.inputs, rows.zone
         ), notes
-    if words and repeated:
+    if repeated and (apart := _told_apart(rows, words, bad)):
         problems.forget_rows()  # the error about the form of the table explains them
+        way = f"name the columns: --id-column {apart[0]} --value-column NAME"
+        if len(apart) > 1:
+            way = "join these to one column and name it: --id-column NEW --value-column NAME"
         raise DataError(
             f"{source}: expected a column for each series and a row for each time, got several "
-            f"rows for a time, told apart by {words[0]!r}; for a table in long form name the "
-            f"columns: --id-column {words[0]} --value-column NAME; or --duplicates mean, if "
-            "times are repeated"
+            f"rows for a time, told apart by {' and '.join(map(repr, apart))}; for a table in long "
+            f"form {way}; or --duplicates mean, if times are repeated"
         )
     columns, values = with_absent(columns, values, expected)
     return rows._replace(columns=columns, values=values), notes
+
+
+def _told_apart(rows: SeriesRows, words: Sequence[str], bad: Unread) -> Sequence[str]:
+    """Find the fewest columns of words or few whole numbers that tell rows of a time apart.
+
+    The first column of words where none do, as some rows may be repeated.
+    """
+    cells = dict[str, list[Any]]()
+    for name, column in zip(rows.columns, rows.values.T, strict=True):
+        if name in words:
+            texts = dict(bad[name])
+            cells[name] = [texts.get(line) for line in rows.lines]
+        elif (column % 1 == 0).all() and 1 < len(np.unique(column)) <= len(column) / 2:
+            cells[name] = column.tolist()
+    for names in chain(combinations(cells, 1), combinations(cells, 2)):
+        if len(set(zip(rows.texts, *map(cells.get, names), strict=True))) == len(rows.texts):
+            return names
+    return words[:1]
 
 
 def _without_unread(

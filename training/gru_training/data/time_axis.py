@@ -364,9 +364,11 @@ def infer_frequency(times: np.ndarray) -> str:
     values, counts = np.unique(steps, return_counts=True)
     step = int(values[counts.argmax()])
     months = round(float(np.median(steps)) / (30.44 * DAY))
-    if months >= 1 and step >= 28 * DAY and not nanoseconds(times[:1])[0] % DAY:
-        return _months(times.astype("M8[D]"), months)
     days = times.astype("M8[D]")
+    of_month = days - days.astype("M8[M]").astype("M8[D]")
+    even = not (steps % step).any() and bool((of_month != of_month[0]).any())  # as every 28 days
+    if months >= 1 and step >= 28 * DAY and not even and not nanoseconds(times[:1])[0] % DAY:
+        return _months(days, months)
     if step == DAY and len(times) > 10 and np.is_busday(days).all():
         return "B"
     if step == 7 * DAY:

@@ -71,7 +71,8 @@ def _year(text: str) -> int:
     return year if len(text) > 2 else year + (1900 if year > 68 else 2000)
 
 
-def _month_of(name: str) -> int | None:
+def month_of(name: str) -> int | None:
+    """Return the number of a month by its name in one of the languages; None for other words."""
     name = name.lower()
     return _MONTH_OF.get(name[:4], _MONTH_OF.get(name[:3]))
 
@@ -93,7 +94,7 @@ def _month_day(year: str, month: str) -> date:
 
 
 def _named_day(name: str, year: str, day: str | None = None) -> date | None:
-    month = _month_of(name)
+    month = month_of(name)
     return None if month is None else date(_year(year), month, int(day or 1))
 
 
@@ -105,13 +106,17 @@ def _ordinal_day(year: str, day: str) -> date:
     return datetime.strptime(f"{year} {day}", "%Y %j").date()
 
 
+_BARE = "quarters without a letter"
+"""Name of the forms `2005.1` and `1/2005`, which months have, too."""
 _YEAR, _GAP, _WEEK, _LETTERS = r"(\d{4})", r"[\s:/._'-]*", r"(?:W|KW|CW|wk|week)\.?", r"([^\W\d_]+)"
 _FORMS = tuple(
     _Form(name, re.compile(pattern, re.IGNORECASE), day)
     for name, pattern, day in (
-        ("quarters", rf"(?:Q|Qtr)\.?\s*([1-4]){_GAP}(\d{{4}}|\d\d)", _quarter_day),
+        ("quarters", rf"(?:[QTK]|Qtr)\.?\s*([1-4]){_GAP}(\d{{4}}|\d\d)", _quarter_day),
         ("quarters", rf"([1-4])\s*Q{_GAP}(\d{{4}}|\d\d)", _quarter_day),
-        ("quarters", rf"{_YEAR}{_GAP}(?:Q|Qtr)\.?\s*([1-4])", lambda y, q: _quarter_day(q, y)),
+        ("quarters", rf"{_YEAR}{_GAP}(?:[QTK]|Qtr)\.?\s*([1-4])", lambda y, q: _quarter_day(q, y)),
+        (_BARE, rf"{_YEAR}[\s:/.-]([1-4])", lambda y, q: _quarter_day(q, y)),
+        (_BARE, rf"([1-4])[\s:/.-]{_YEAR}", _quarter_day),
         ("half-years", rf"[HS]([12]){_GAP}(\d{{4}}|\d\d)", _half_day),
         ("half-years", rf"([12])H{_GAP}(\d{{4}}|\d\d)", _half_day),
         ("half-years", rf"{_YEAR}{_GAP}[HS]([12])", lambda y, h: _half_day(h, y)),
@@ -164,8 +169,11 @@ def read_form(texts: Sequence[str]) -> Reading | None:
         days = [None if match is None else _day(form, match) for match in matches]
         if 2 * sum(day is not None for day in days) > len(cells):
             times = np.array(days, "M8[D]").astype("M8[ns]")
-            if form.name != "months" or _may_be_months(times):
-                return Reading(times, form.name)
+            if form.name == "months" and not _may_be_months(times):
+                continue
+            if form.name == _BARE and not _whole_years(times):
+                continue
+            return Reading(times, form.name)
     return None
 
 
@@ -180,6 +188,12 @@ def _may_be_months(times: np.ndarray) -> bool:
     """Tell whether times are the months of years; `03-Jan`, `04-Jan` are rather days."""
     months = times[~np.isnat(times)].astype("M8[M]").astype(np.int64)
     return len(months) == 1 or len(set(months % 12)) > 1
+
+
+def _whole_years(times: np.ndarray) -> bool:
+    """Tell whether all are times, of each quarter and of several years, as months rarely are."""
+    months = times.astype("M8[M]").astype(np.int64)
+    return not np.isnat(times).any() and len({*(months % 12)}) == 4 < len({*months})
 
 
 def _numbers(cells: Sequence[str]) -> Reading | None:

@@ -32,6 +32,8 @@ UNITS = {
 """Nanoseconds in the units of spacings below a day, by pandas' names."""
 _MOST_STEPS = 1.05
 """Most steps per time of a spacing for nearly even times."""
+_USUAL_ROWS = 0.9
+"""Share of the usual rows of a step below which its sum may be incomplete."""
 _LONG_STEP = 2 * UNITS["h"]
 """Longest step in nanoseconds by which clocks are set forward or back."""
 
@@ -203,13 +205,17 @@ def put_together(
     notes = []
     table = pd.DataFrame(values, index=pd.DatetimeIndex(times))
     if options.resample != "none" and options.frequency is not None:
-        rows = len(table)
+        steps, rows = table.resample(options.frequency), table
         sums = {"min_count": 1} if options.resample == "sum" else {}
-        table = getattr(table.resample(options.frequency), options.resample)(**sums)
+        table = getattr(steps, options.resample)(**sums)
         notes.append(
-            f"{rows:,} rows combined into {len(table):,} steps of {options.frequency} "
+            f"{len(rows):,} rows combined into {len(table):,} steps of {options.frequency} "
             f"(--resample {options.resample})"
         )
+        if options.resample == "sum":
+            notes += _without_incomplete(table, rows, np.repeat(range(len(table)), steps.size()))
+            there = np.flatnonzero(table.notna().any(axis=1))
+            table = table.iloc[there[0] : there[-1] + 1] if len(there) else table
     elif options.frequency is not None:
         table.index, moved = _on_steps(pd.DatetimeIndex(table.index), options.frequency)
         notes += moved
@@ -223,6 +229,41 @@ def put_together(
         table = _first_of_steps(table, cells, problems, str(options.frequency))
     merged = pd.DatetimeIndex(table.index).as_unit("ns").to_numpy()
     return merged, table.to_numpy(np.float64), notes
+
+
+def _without_incomplete(
+    sums: "pd.DataFrame", rows: "pd.DataFrame", places: np.ndarray
+) -> list[str]:
+    """Remove the first and last sum of a column if its rows cover less than other steps; note it.
+
+    Such a step has fewer rows than usual, and they span less time than those of any other step.
+
+    Args:
+        sums: Sum of each step, which is changed.
+        rows: Rows by their times, ascending.
+        places: Step of each row.
+    """
+    times, seen = rows.index.as_unit("ns").asi8, rows.notna().to_numpy()
+    begins = np.flatnonzero(np.diff(places, prepend=-1))
+    ends = np.append(begins[1:], len(places)) - 1
+    counts = np.add.reduceat(seen, begins, axis=0, dtype=np.int64)
+    others = slice(1, -1) if len(begins) > 2 else slice(None)
+    spans, usual = (times[ends] - times[begins])[others], np.median(counts[others], axis=0)
+    left = list[int]()
+    for last in (False, True):
+        row = len(seen) - 1 - seen[::-1].argmax(axis=0) if last else seen.argmax(axis=0)
+        step = np.searchsorted(ends, row)
+        span = times[row] - times[begins[step]] if last else times[ends[step]] - times[row]
+        columns = np.flatnonzero(
+            seen.any(axis=0)
+            & (span < (spans.min() if len(begins) > 2 else spans.max()))
+            & (counts[step, np.arange(len(step))] < _USUAL_ROWS * usual)
+        )
+        for column in columns.tolist():
+            sums.iat[places[begins[step[column]]], column] = np.nan
+        left += places[begins[step[columns]]].tolist()
+    shown = ", ".join(f"{sums.index[step]}" for step in sorted({*left}))
+    return [f"sums that rows cover in part only are left out: {shown}"] if left else []
 
 
 def _first_of_steps(

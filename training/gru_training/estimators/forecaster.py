@@ -419,7 +419,8 @@ def _tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "Fo
         series = _trained_series(data, Times.of_run(run.given), settings)
     elif series is None and run.given is not None:
         raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
-    return data_of_run(run, prepare(series or read_series(settings), settings))
+    series = series or read_series(settings)
+    return data_of_run(run, prepare(series, settings, planned=True))
 
 
 def _read(

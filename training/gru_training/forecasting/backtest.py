@@ -270,7 +270,7 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     settings = run.config.data
     if config.data is not None:
         settings = replace(settings, data=config.data)
-    data = data_of_run(run, prepare(read_series(settings), settings))
+    data = data_of_run(run, prepare(read_series(settings), settings, planned=True))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config, console)

@@ -184,6 +184,9 @@ class ForecastingData:
             lookback: Steps read; those of the shape by default.
         """
         begin, end = self.borders.part(part)
+        if part == "train":  # the last season may be longer, see `usable_series`
+            most = max(1, end - self.shape.horizon)
+            lookback = min(lookback or self.shape.lookback, most)
         return self.windows_between(begin, end, lookback)
 
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
@@ -208,7 +211,10 @@ def read_series(config: SeriesConfig) -> Series:
 
 
 def prepare(
-    series: Series, config: SeriesConfig, scale: SeriesPreprocessor | None = None
+    series: Series,
+    config: SeriesConfig,
+    scale: SeriesPreprocessor | None = None,
+    planned: bool = False,
 ) -> ForecastingData:
     """Split and scale a series that has been read.
 
@@ -216,12 +222,13 @@ def prepare(
         series: Series as it was read.
         config: The split, the steps and the columns to forecast.
         scale: Scale of its columns; by default that of the training rows.
+        planned: Whether the look-back is that of a plan, as in `usable_series`.
 
     Raises:
         DataError: The rows are too few, or a column is constant.
     """
     problems = series_problems(config, series)
-    series, shape, season = usable_series(series, config, problems)
+    series, shape, season = usable_series(series, config, problems, planned)
     problems.raise_errors()
     borders = borders_of(series, config)
     if scale is not None:

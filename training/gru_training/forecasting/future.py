@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 MOST_STREAMED = 10_000
 """Number of last steps that a streaming model reads; it has forgotten the earlier ones."""
+_OTHER_SIZE = 3
+"""Ratio to earlier inputs from which the size of inputs far from them is noted."""
 _MOST_NAMED = 10
 """Greatest number of series that a message names."""
 FILE = "last_window.npz"
@@ -335,19 +337,51 @@ def _told_apart(run: ForecastingRun, series: Series) -> tuple[Series, Series]:
 
 
 def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
-    """Write a note on the series of a panel without a forecast, if there are any."""
-    if not run.series.panel:
-        return []
-    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
-    ended = [
-        name for name, is_there in zip(run.target_columns, goes_on, strict=True) if not is_there
+    """Write notes on series of a panel without a forecast, and on those without newer values."""
+    seen = np.isfinite(recent.values[:, list(run.shape.targets)])
+    there, lacking = seen.any(axis=0), seen[::-1].argmax(axis=0)
+    ended = [name for name, is_there in zip(run.target_columns, there, strict=True) if not is_there]
+    old = [
+        f"{name} ({steps:,} steps)"
+        for name, steps in zip(run.target_columns, lacking.tolist(), strict=True)
+        if steps >= run.shape.horizon
     ]
-    if not ended:
-        return []
-    return [
-        f"no forecast for {first_names(ended, _MOST_NAMED)}: no value in the last "
-        f"{len(recent.times)} steps, which the model reads"
-    ]
+    notes = list[str]()
+    if ended and run.series.panel:
+        notes.append(
+            f"no forecast for {first_names(ended, _MOST_NAMED)}: no value in the last "
+            f"{len(recent.times)} steps, which the model reads"
+        )
+    if old:
+        notes.append(
+            f"no value just before the forecast: {first_names(old, _MOST_NAMED)}; the intervals "
+            "are those of series that go on"
+        )
+    return notes
+
+
+def _other_inputs(run: ForecastingRun, recent: Recent) -> list[str]:
+    """Write notes on known inputs whose size ahead is not that of the steps before.
+
+    Args:
+        run: Complete run.
+        recent: Steps before a forecast, and the inputs after them.
+    """
+    notes = list[str]()
+    for name, ahead in zip(run.series.future_columns, recent.future.T, strict=False):
+        column = run.columns.index(name)
+        sizes = (np.abs(recent.values[:, column]), np.abs(ahead[: run.shape.horizon]))
+        before, after = (size[np.isfinite(size)] for size in sizes)
+        if not len(before) or not len(after) or not before.any():
+            continue
+        least, most, largest = before.min(), before.max(), after.max()
+        far = largest - most > OUTLIER_DEVIATIONS * run.deviations[column]
+        if (far and largest > _OTHER_SIZE * most) or 0 < UNIT_RATIO * largest < least:
+            notes.append(
+                f"{name} is up to {largest:g} in the steps to forecast, and {most:g} before: are "
+                "both in the same unit?"
+            )
+    return notes[:_MOST_NAMED]
 
 
 def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
@@ -652,7 +686,7 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
         DataError: A known input is missing, see `require_known`.
     """
     require_known(run, recent)
-    notes = [*recent.notes, *_ended(run, recent)]
+    notes = [*recent.notes, *_ended(run, recent), *_other_inputs(run, recent)]
     if constants := run.series.constants:
         shown = values_shown(constants)
         notes.append(f"constant in the training, and forecast as they were: {shown}")

@@ -453,7 +453,7 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     left.set_xlabel("lag in steps")
     left.set_ylabel("autocorrelation")
     left.set_title("errors one step ahead", loc="left", fontsize="medium")
-    if few:
+    if left.get_legend_handles_labels()[1]:
         left.legend(fontsize="small")
     # This uses float64, since float32 values that are nearly equal could not be divided into this
     # many bins.

@@ -234,7 +234,7 @@ def make_plan(series: Series, initial: InitialWeights) -> Plan:
         used = []
     training = max(network, _ridge(candidates).lookback)
     settings = replace(config.data, transform=best, lookback=max([training, *used]))
-    data = prepare(series, settings, initial.scale)
+    data = prepare(series, settings, initial.scale, planned=True)
     model = config.model.for_series(network, data.season, len(data.shape.targets))
     kept = [each.lookback <= data.shape.lookback for each in candidates]
     return Plan(

@@ -55,7 +55,7 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
             f"{error_text(errors['test'])}."
         )
     if short:
-        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
+        apart = metrics["data"]["rows"]["validation"] / metrics["data"]["horizon"]
         remarks.append(
             "Too little data to trust these intervals: the validation part is "
             f"{apart:.1f} horizons long, and the epoch was chosen on it too. A larger "

@@ -267,7 +267,7 @@ def series_problems(config: SeriesConfig, series: Series | None = None) -> Probl
 
 
 def usable_series(
-    series: Series, config: SeriesConfig, problems: Problems
+    series: Series, config: SeriesConfig, problems: Problems, planned: bool = False
 ) -> tuple[Series, ForecastShape, int]:
     """Choose the columns that a network reads and forecasts, and the season.
 
@@ -276,13 +276,15 @@ def usable_series(
         config: The split, the steps and the columns to forecast.
         problems: Receives what keeps the series from being trained on; columns that cannot be used
             are left out where bad rows are.
+        planned: Whether the look-back is that of a plan: the last season may be longer than
+            training windows are, as nothing is fitted to it.
     """
     series = without_ahead(series, config)
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
     if config.lookback is None:
         lookback = min(lookback, longest_lookback(borders.train, horizon))
-    enough = _has_rows(series, config, problems)
+    enough = planned or _has_rows(series, config, problems)
     _note_short(series, config, borders, problems)
     if enough and season > borders.train:
         problems.error(
@@ -570,7 +572,8 @@ def _check_windows(
     values = series.values[:, list(shape.targets)]
     for part in PARTS:
         begin, end = borders.part(part)
-        if not len(window_origins(values, begin, end, shape.lookback, shape.horizon)):
+        lookback = min(shape.lookback, max(1, borders.train - shape.horizon))
+        if not len(window_origins(values, begin, end, lookback, shape.horizon)):
             problems.error(
                 f"{series.source}: no window of the {part} part has a value to forecast; all of "
                 "them are missing"

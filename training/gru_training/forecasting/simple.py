@@ -208,7 +208,7 @@ def ridge_lookbacks(data: ForecastingData) -> list[int]:
     """List the look-backs to try: those that leave more windows than coefficients per step."""
     room = data.borders.train - data.shape.horizon
     tried = {lookback for lookback in RIDGE_LOOKBACKS if 2 * lookback <= room}
-    return sorted(tried | {data.shape.lookback})
+    return sorted(tried | {min(data.shape.lookback, room)})
 
 
 def _ridges(data: ForecastingData) -> list[RidgeForecaster]:

@@ -1,5 +1,7 @@
 """Folds that simple forecasters are weighed by."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,3 +91,15 @@ def test_intervals_know_the_errors_of_all_folds():
 @pytest.mark.parametrize(("rows", "deliver"), [(140, "network"), (1500, "combination")])
 def test_errors_of_what_is_not_delivered_tell_nothing(rows, deliver):
     assert planned(walk(rows), deliver).earlier is None
+
+
+@pytest.mark.parametrize("rows", [40, 44])
+def test_the_last_season_is_delivered_of_few_rows(rows):
+    """It may be longer than training windows are: nothing is fitted to it."""
+    series = walk(rows)
+    season = 10 * np.sin(np.arange(rows) * np.pi / 6)[:, np.newaxis]
+    plan = planned(replace(series, values=season + RNG.normal(size=(rows, 1))), "seasonal-naive")
+    weights = dict(zip([each.name for each in plan.candidates], plan.weights, strict=True))
+    assert weights["seasonal naive"] == 1
+    assert plan.data.shape.lookback == 12 > plan.data.borders.train - 12
+    assert all(len(plan.data.windows(part)) for part in ("train", "validation", "test"))

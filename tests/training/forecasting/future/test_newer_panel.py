@@ -78,6 +78,16 @@ def test_a_series_without_newer_values_is_named(forecaster, capsys):
     assert "no forecast for b: no value in the last" in capsys.readouterr().err
 
 
+def test_a_series_whose_last_value_is_old_is_named(forecaster, capsys):
+    frame = table()
+    last = frame["ds"].max()
+    ends = {"a": HORIZON - 1, "c": HORIZON}
+    kept = [row.ds <= last - pd.Timedelta(hours=ends.get(row.unique_id, 0))
+            for row in frame.itertuples()]  # fmt: skip
+    assert set(forecaster.predict(data=frame[kept])["unique_id"]) == {"a", "b", "c", "zero"}
+    assert f"no value just before the forecast: c ({HORIZON} steps);" in capsys.readouterr().err
+
+
 def test_a_new_series_is_forecast_by_what_the_others_share(forecaster, ahead, capsys):
     """On the scale of its own history: in other units the forecast is the same in these."""
     frame = table()

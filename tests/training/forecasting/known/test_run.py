@@ -53,6 +53,17 @@ def test_an_update_goes_on_with_the_inputs_that_were_known(runs, table):
     pd.testing.assert_frame_equal(given, expected)
 
 
+@pytest.mark.parametrize(("factor", "noted"), [(1, 0), (100, 1)])
+def test_inputs_in_another_unit_are_noted(runs, table, tmp_path, capsys, factor, noted):
+    run, path = runs["with"], tmp_path / "future.csv"
+    name = run.series.future_columns[0]
+    ahead = table[table["load"].isna()].drop(columns="load")
+    ahead.assign(**{name: factor * ahead[name]}).to_csv(path, index=False)
+    assert main(["forecast", str(run.path), "--future", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count(f"{name} is up to") == shown.count("both in the same unit?") == noted
+
+
 @pytest.mark.long
 def test_known_inputs_lower_the_error(runs):
     errors = {name: run.metrics["model"]["test"]["mse"] for name, run in runs.items()}

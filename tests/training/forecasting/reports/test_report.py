@@ -104,12 +104,15 @@ def test_it_begins_with_what_is_delivered_and_what_was_better(metrics):
 )
 def test_coverage_more_than_three_points_off_is_remarked(metrics, coverage, words):
     metrics["intervals"] = [{**metrics["intervals"][0], "nominal": 0.8, "coverage": coverage}]
+    metrics["data"]["rows"]["validation"] = 3 * metrics["data"]["horizon"]
     remarks = coverage_remarks(metrics)
     assert bool(remarks) == bool(words)
     if words:
         assert words in remarks[0]
         assert f"{metrics['model']['validation']['mse']:.4f}" in remarks[1]
         assert remarks[0] in write_markdown(metrics)
+    if "less" in (words or ""):  # a validation part of three horizons, whatever its windows
+        assert "validation part is 3.0 horizons long" in remarks[2]
 
 
 def test_column_names_do_not_break_the_table(metrics):
@@ -128,6 +131,15 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
     draw_residuals(
         data, Evaluation(errors, (), residuals, np.zeros((5, 6, 2))), tmp_path / "residuals.png"
     )
+    assert imread(tmp_path / "residuals.png").std() > 0.03
+
+
+def test_a_single_error_is_drawn(forecasting_run, tmp_path):
+    """Of a single test window, which has no autocorrelation and no entry in the legend."""
+    data = load_forecasting_data(forecasting_run.config.data)
+    errors = ForecastErrors(*np.zeros((3, 6, 2)), np.full((6, 2), 1), NO_WINDOWS)
+    test = Evaluation(errors, (), np.ones((1, 2), np.float32), np.zeros((5, 6, 2)))
+    draw_residuals(data, test, tmp_path / "residuals.png")
     assert imread(tmp_path / "residuals.png").std() > 0.03
 
 
