@@ -84,6 +84,15 @@ _LIBRARIES = {
 }
 
 
+def cannot_change(layer: Any, name: str, value: Any) -> AttributeError:
+    """Return the error for a setting that a made layer is given in vain."""
+    kind = type(layer).__name__
+    return AttributeError(
+        f"Argument `{name}` of a {kind} cannot be changed. Make another layer: "
+        f"{kind}.from_config({{**layer.get_config(), {name!r}: ...}}). Received: {name}={value!r}"
+    )
+
+
 def named_arguments(constructor: Callable[..., None]) -> list[str]:
     """List the arguments of a constructor that have a name of their own, without `self`."""
     parameters = list(inspect.signature(constructor).parameters.values())[1:]

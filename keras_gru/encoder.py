@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.arguments import configuration, dropout_rate, positive_integer
+from keras_gru.arguments import cannot_change, configuration, dropout_rate, positive_integer
 from keras_gru.initializers import with_seed
 from keras_gru.layer import GRU
 from keras_gru.quantization import Int8ByCell, plain_policy
@@ -17,6 +17,9 @@ Tensor = Any
 
 # Arguments of GRU that the encoder decides, or whose meaning a stack would change.
 EXCLUDED_OPTIONS = ("go_backwards", "stateful", "return_gates")
+LAYER_ATTRIBUTES = frozenset(
+    ("units", "num_layers", "bidirectional", "dropout", "return_sequences", "seed", "gru_options")
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -143,6 +146,12 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
         # tf.train.Checkpoint silently skips layers in Keras' lists.
         for index, layer in enumerate(self.layers):
             self._track_trackable(layer, name=f"layer_{index}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse the settings of layers that have been made: these would not follow."""
+        if name in LAYER_ATTRIBUTES and "layers" in vars(self):
+            raise cannot_change(self, name, value)
+        super().__setattr__(name, value)
 
     def _make_layer(self, index: int) -> Any:
         last = index == self.num_layers - 1

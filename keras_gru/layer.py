@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.arguments import check_choice, named_arguments
+from keras_gru.arguments import cannot_change, check_choice, named_arguments
 from keras_gru.cell import GRUCell, current_call
 from keras_gru.functional import Sequence, sequence
 from keras_gru.kernel.cudnn import cudnn_sequence, obstacle
@@ -191,11 +191,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what `CELL_ATTRIBUTES` names, as Keras' layer does: the cell would not follow."""
         if name in CELL_ATTRIBUTES:
-            raise AttributeError(
-                f"Argument `{name}` of a GRU cannot be changed. Make another layer: "
-                f"GRU.from_config({{**layer.get_config(), {name!r}: ...}}). "
-                f"Received: {name}={value!r}"
-            )
+            raise cannot_change(self, name, value)
         super().__setattr__(name, value)
 
     def build(

@@ -13,6 +13,12 @@ from keras_gru.initializers import recommended
 from tests.keras_gru.encoder.stacks import MASK, randomised, sequences
 
 
+@pytest.mark.parametrize("name", ["dropout", "return_sequences"])
+def test_settings_that_the_layers_would_not_follow_cannot_be_set(name):
+    with pytest.raises(AttributeError, match=rf"`{name}` of a GRUEncoder .*: {name}=True"):
+        setattr(GRUEncoder(4), name, True)
+
+
 @pytest.mark.parametrize("seed", [None, 3])
 def test_layers_and_directions_start_from_different_values(seed):
     """One initializer for all layers must not make them equal, and a seed must make runs equal."""
