@@ -198,8 +198,7 @@ class TextEstimator(RunEstimator):
         run = self._run()
         frame = as_frame(data)
         there = [] if frame is None else frame.columns
-        settings = run.config.data
-        known = run.given or {"text": settings.text_column, "label": settings.label_column}
+        known = run.given or {name: run.column_of(name) for name in ("text", "label")}
         of = known["label"] if isinstance(known["label"], list) else [known["label"]]
         return (
             text or (known["text"] if known["text"] in there else None),

@@ -342,8 +342,9 @@ def _read(
     found = problems if first else Problems(str(path), config.drop_bad)
     wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
     further = {meaning: column for meaning, column in wanted.items() if column is not None}
+    named = config.text_column, config.label_column
     rows, labels = read_text_file(
-        path, config.text_column, config.label_column, found, labels, further, config.text_format
+        path, *named, found, labels, further, config.text_format, problems.columns
     )
     rows = _with_tokens(rows, config, found)
     if config.time_column is not None:
@@ -366,6 +367,7 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
 
     for note in table.notes:
         problems.note(note)
+    problems.columns = {name: table.given[name] for name in ("text",) if table.given.get(name)}
     rows = usable(table.rows)
     held = {
         name: None if part is None else usable(part)
