@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,6 +137,31 @@ def test_measures_are_those_of_scikit_learn(fitted):
     of_truth = [answered[label].iloc[row] for row, label in enumerate(truth)]
     assert measured["log_loss"] == pytest.approx(-np.log(of_truth).mean(), rel=1e-5)
     assert measured["per_class"]["login"]["rows"] == 30
+
+
+def test_equal_numbers_are_the_same_class_whatever_their_type(fitted, tmp_path):
+    path = Path(shutil.copytree(fitted.run_.path, tmp_path / "run"))
+    config = json.loads((path / "config.json").read_text())
+    config["given"] |= {"labels": "integer", "dtype": "<i8"}
+    changed = {"config.json": config, "classes.json": ["0", "1"]}
+    sizes = json.loads((path / "manifest.json").read_text())
+    for name, values in changed.items():
+        (path / name).write_text(json.dumps(values))
+        sizes[name] = (path / name).stat().st_size
+    (path / "manifest.json").write_text(json.dumps(sizes))
+    numbered = TextClassifier.load(path)
+    assert numbered.classes_.tolist() == [0, 1]
+    frame = tickets(40, seed=5)
+    truth = (frame["category"] == "login").sample(frac=1, random_state=0).to_numpy()
+    expected = accuracy_score(truth, numbered.predict(frame["body"]))
+    assert 0 < expected < 1
+    for kind in (int, float, bool, "Int64"):
+        assert numbered.score(frame["body"], pd.Series(truth).astype(kind)) == expected
+        assert (
+            numbered.evaluate(frame["body"], pd.Series(truth, dtype=kind))["accuracy"] == expected
+        )
+    with pytest.raises(DataError, match="y: expected a label for each text, got a missing one"):
+        numbered.score(frame["body"], [None, *truth[1:]])
 
 
 @pytest.mark.long
