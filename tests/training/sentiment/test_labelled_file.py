@@ -94,6 +94,11 @@ def test_spellings_of_a_label_are_told_and_merged_when_asked(tmp_path):
     assert data.classes == ("a", "b")
     assert sum((part.labels == 0).sum() for part in data.parts().values()) == 13
     assert "labels read as 'a' (--merge-labels): 'a' (10 rows), 'A' (3 rows)" in notes_of(merged)
+    other = tmp_path / "other.csv"
+    other.write_text("text,label\none more,A \nand more,B\n")
+    held = load_sentiment_data(replace(merged, test=other), 0)
+    assert held.classes == ("a", "b")
+    assert held.test.labels.tolist() == [0, 1]
 
 
 def test_repeated_texts_are_told_and_dropped_when_asked(tmp_path):

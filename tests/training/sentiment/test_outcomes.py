@@ -83,7 +83,9 @@ def test_the_columns_of_the_training_are_read_though_others_have_usual_names(tin
     config = json.loads((run.path / "config.json").read_text())
     config["columns"] = {"text": "sentence", "label": "score"}
     (run.path / "config.json").write_text(json.dumps(config))
-    (run.path / "manifest.json").unlink()
+    sizes = json.loads((run.path / "manifest.json").read_text())
+    sizes["config.json"] = (run.path / "config.json").stat().st_size
+    (run.path / "manifest.json").write_text(json.dumps(sizes))
     rows = [(row.text, row.label) for row in run.test_predictions()]
     path = tmp_path / "rows.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
