@@ -23,6 +23,7 @@ from sklearn.model_selection import cross_val_score
 from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
+from gru_training.estimators.text_source import text_source
 from gru_training.sentiment.run import SentimentRun
 from tests.made_once import made_once
 from tests.training.cut_short import killed
@@ -327,6 +328,20 @@ def test_rows_that_cannot_be_used_can_be_dropped(fitted, tmp_path):
     assert "1 row dropped" in " ".join(dropping.run_.metrics["data"]["notes"])
     for one, two in zip(weights(tmp_path / "dropped"), weights(fitted.run_.path), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([1, None, 0], "integer"),
+        (pd.Series([1, None, 0], dtype="Int64"), "integer"),
+        (pd.Series([1, None, 0]), "number"),
+        ([True, None, False], "boolean"),
+        (["1", None, 0], "text"),
+    ],
+)
+def test_missing_labels_leave_the_others_their_type(labels, kind):
+    assert text_source(["a", "b", "c"], labels).table.given["labels"] == kind
 
 
 def test_saved_and_loaded(fitted, tmp_path):
