@@ -152,6 +152,14 @@ def test_a_row_without_a_number_for_its_time_is_told(tmp_path, missing):
     assert data.test.texts == ("text 27", "text 28", "text 29")
 
 
+def test_numbers_that_order_rows_are_told_as_numbers(tmp_path):
+    rows = [(f"text {i}", "ab"[i % 2], 2000 + i) for i in range(30)]
+    path = write(tmp_path / "a.csv", rows, ("text", "label", "year"))
+    data = load_sentiment_data(SentimentDataConfig(data=path, time_column="year"), 0)
+    expected = "training 2000 to 2023, validation 2024 to 2026, test 2027 to 2029"
+    assert data.notes == (f"split in the order of 'year': {expected}",)
+
+
 def test_rows_of_one_time_stay_together():
     rows = [Row(f"t{i}", 0, time=float(time)) for i, time in enumerate([1, 2, 2, 2, 3])]
     older, newer = newest(rows, 0.4)
