@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from sklearn.model_selection import cross_val_score
 from gru_training import TextClassifier
 from gru_training.__main__ import main
 from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
+from gru_training.estimators.text_source import text_source
 from gru_training.sentiment.run import SentimentRun
 from tests.made_once import made_once
 from tests.training.cut_short import killed
@@ -136,6 +138,31 @@ def test_measures_are_those_of_scikit_learn(fitted):
     of_truth = [answered[label].iloc[row] for row, label in enumerate(truth)]
     assert measured["log_loss"] == pytest.approx(-np.log(of_truth).mean(), rel=1e-5)
     assert measured["per_class"]["login"]["rows"] == 30
+
+
+def test_equal_numbers_are_the_same_class_whatever_their_type(fitted, tmp_path):
+    path = Path(shutil.copytree(fitted.run_.path, tmp_path / "run"))
+    config = json.loads((path / "config.json").read_text())
+    config["given"] |= {"labels": "integer", "dtype": "<i8"}
+    changed = {"config.json": config, "classes.json": ["0", "1"]}
+    sizes = json.loads((path / "manifest.json").read_text())
+    for name, values in changed.items():
+        (path / name).write_text(json.dumps(values))
+        sizes[name] = (path / name).stat().st_size
+    (path / "manifest.json").write_text(json.dumps(sizes))
+    numbered = TextClassifier.load(path)
+    assert numbered.classes_.tolist() == [0, 1]
+    frame = tickets(40, seed=5)
+    truth = (frame["category"] == "login").sample(frac=1, random_state=0).to_numpy()
+    expected = accuracy_score(truth, numbered.predict(frame["body"]))
+    assert 0 < expected < 1
+    for kind in (int, float, bool, "Int64"):
+        assert numbered.score(frame["body"], pd.Series(truth).astype(kind)) == expected
+        assert (
+            numbered.evaluate(frame["body"], pd.Series(truth, dtype=kind))["accuracy"] == expected
+        )
+    with pytest.raises(DataError, match="y: expected a label for each text, got a missing one"):
+        numbered.score(frame["body"], [None, *truth[1:]])
 
 
 @pytest.mark.long
@@ -301,6 +328,20 @@ def test_rows_that_cannot_be_used_can_be_dropped(fitted, tmp_path):
     assert "1 row dropped" in " ".join(dropping.run_.metrics["data"]["notes"])
     for one, two in zip(weights(tmp_path / "dropped"), weights(fitted.run_.path), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([1, None, 0], "integer"),
+        (pd.Series([1, None, 0], dtype="Int64"), "integer"),
+        (pd.Series([1, None, 0]), "number"),
+        ([True, None, False], "boolean"),
+        (["1", None, 0], "text"),
+    ],
+)
+def test_missing_labels_leave_the_others_their_type(labels, kind):
+    assert text_source(["a", "b", "c"], labels).table.given["labels"] == kind
 
 
 def test_saved_and_loaded(fitted, tmp_path):

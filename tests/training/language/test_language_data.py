@@ -71,6 +71,19 @@ def test_given_parts_are_kept_and_copies_are_told(tmp_path):
     assert data.train == tuple(LINES)
     assert data.validation == tuple(LINES[:2])
     assert data.notes == ("2 documents of validation also stand in train",)
+    drawn = load(data=tmp_path / "a.txt", validation=tmp_path / "b.txt", document="line")
+    assert drawn.notes == data.notes
+    whole = load(data=tmp_path / "a.txt", validation=tmp_path / "a.txt")
+    assert whole.notes == ("1 document of validation also stand in train",)
+
+
+def test_the_column_of_the_first_table_is_read_in_the_others(tmp_path):
+    (tmp_path / "a.csv").write_text("sentence\n" + "\n".join(LINES) + "\n")
+    (tmp_path / "b.csv").write_text("text,Sentence\nticket 1,a line\nticket 2,another one\n")
+    (tmp_path / "c.csv").write_text("text\nthe last line\n")
+    data = load(data=tmp_path / "a.csv", validation=tmp_path / "b.csv", test=tmp_path / "c.csv")
+    assert data.validation == ("a line", "another one")
+    assert data.test == ("the last line",)
 
 
 def test_what_comes_with_python_needs_no_download():

@@ -56,7 +56,11 @@ def test_a_file_gets_the_answers_of_the_model(tiny_run, tmp_path, texts, capsys)
 
 @pytest.mark.parametrize(
     "trained",
-    [{"data": {"data": "in.csv", "text_column": "Title"}}, {"given": {"text": "Title"}}],
+    [
+        {"data": {"data": "in.csv", "text_column": "Title"}},
+        {"given": {"text": "Title"}},
+        {"columns": {"text": "Title"}},
+    ],
 )
 def test_the_column_of_the_training_is_read_though_another_has_a_usual_name(
     tiny_run, tmp_path, trained

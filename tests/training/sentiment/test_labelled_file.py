@@ -5,8 +5,13 @@ import pytest
 
 from gru_training.data.problems import DataProblemsError
 from gru_training.errors import DataError
-from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
-from gru_training.sentiment.data import check_sentiment
+from gru_training.sentiment.config import (
+    PretrainingConfig,
+    SentimentConfig,
+    SentimentDataConfig,
+    SoftConfig,
+)
+from gru_training.sentiment.data import check_sentiment, load_data
 from tests.training.sentiment.reading import load_sentiment_data
 
 GOOD = [(f"text number {i}", "ab"[i % 2]) for i in range(20)]
@@ -89,6 +94,11 @@ def test_spellings_of_a_label_are_told_and_merged_when_asked(tmp_path):
     assert data.classes == ("a", "b")
     assert sum((part.labels == 0).sum() for part in data.parts().values()) == 13
     assert "labels read as 'a' (--merge-labels): 'a' (10 rows), 'A' (3 rows)" in notes_of(merged)
+    other = tmp_path / "other.csv"
+    other.write_text("text,label\none more,A \nand more,B\n")
+    held = load_sentiment_data(replace(merged, test=other), 0)
+    assert held.classes == ("a", "b")
+    assert held.test.labels.tolist() == [0, 1]
 
 
 def test_repeated_texts_are_told_and_dropped_when_asked(tmp_path):
@@ -201,3 +211,33 @@ def test_a_class_that_only_held_out_rows_have_names_their_file_and_lines(tmp_pat
     only = check_sentiment(SentimentConfig(data=config))
     assert "line 2: expected a class of the training rows" in only.errors[0]
     assert not only.remedies  # no row would be left
+
+
+@pytest.mark.parametrize("flag", ["validation", "test", "more_data"])
+def test_the_columns_of_the_first_file_are_read_in_the_others(tmp_path, flag):
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    lines = [f"{text},{n % 7}" for n, (text, _) in enumerate(GOOD)]
+    path.write_text("\n".join(["sentence,score", *lines]) + "\n")
+    other.write_text("text,Sentence,label,Score\nticket 1,a new text,1,70\nticket 2,another,0,80\n")
+    config = SentimentDataConfig(data=path, target_type="number")
+    data = load_sentiment_data(
+        replace(config, **{flag: (other,) if flag == "more_data" else other}), 0
+    )
+    found = {
+        text: number
+        for part in data.parts().values()
+        for text, number in zip(part.texts, part.labels, strict=True)
+    }
+    assert {"a new text": 70, "another": 80}.items() <= found.items()
+    assert data.columns == {"text": "sentence", "label": "score"}
+
+
+def test_the_text_column_of_the_data_is_read_in_soft_data(tmp_path):
+    soft = tmp_path / "soft.csv"
+    soft.write_text("text,sentence,a,b\nticket 1,a new text,0.2,0.8\n")
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "\n".join(["sentence,label", *(f"{text},{label}" for text, label in GOOD)]) + "\n"
+    )
+    config = SentimentConfig(data=SentimentDataConfig(data=path), soft=SoftConfig(soft_data=soft))
+    assert load_data(config).soft.texts == ("a new text",)

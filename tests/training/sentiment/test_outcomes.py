@@ -78,6 +78,29 @@ def test_unknown_labels_are_named(tiny_run, tmp_path):
         TASK.outcomes(tiny_run, path, tiny_run)
 
 
+def test_the_columns_of_the_training_are_read_though_others_have_usual_names(tiny_run, tmp_path):
+    run = SentimentRun.open(shutil.copytree(tiny_run.path, tmp_path / "run"))
+    config = json.loads((run.path / "config.json").read_text())
+    config["columns"] = {"text": "sentence", "label": "score"}
+    (run.path / "config.json").write_text(json.dumps(config))
+    sizes = json.loads((run.path / "manifest.json").read_text())
+    sizes["config.json"] = (run.path / "config.json").stat().st_size
+    (run.path / "manifest.json").write_text(json.dumps(sizes))
+    rows = [(row.text, row.label) for row in run.test_predictions()]
+    path = tmp_path / "rows.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(
+            [
+                ("text", "label", "sentence", "score"),
+                *((f"ticket {n}", rows[0][1], *row) for n, row in enumerate(rows)),
+            ]
+        )
+    found = TASK.outcomes(SentimentRun.open(run.path), path, tiny_run)
+    assert values(found.model) == pytest.approx(
+        values(held_out_outcomes(tiny_run, tiny_run).model), rel=1e-5
+    )
+
+
 def test_rows_that_stand_there_twice_have_keys_of_their_own(tiny_run, tmp_path):
     path = write_rows(tmp_path / "rows.csv", [("fine", "positive")] * 3 + [("fine", "negative")])
     keys = TASK.outcomes(tiny_run, path, tiny_run).keys

@@ -57,19 +57,18 @@ def test_three_classes_from_a_file(tmp_path):
             label = list(words)[i % 3]
             picked = [*rng.choice(words[label].split(), 3), str(i), *rng.choice(["a", "the"], 2)]
             text = " ".join(rng.permutation(picked))
-            file.write(json.dumps({"body": text, "kind": label}) + "\n")
+            file.write(json.dumps({"sentence": text, "class": label}) + "\n")
     config = tiny_config(tmp_path)
     run = train_sentiment(
         replace(
             config,
-            data=SentimentDataConfig(
-                data=path, text_column="body", label_column="kind", min_count=2
-            ),
+            data=SentimentDataConfig(data=path, min_count=2),
             training=SentimentTrainingConfig(epochs=15, batch_size=16, learning_rate=0.02),
             run=replace(config.run, ngram_baseline=True),
         )
     )
     assert run.classes == ("Food", "Sky", "Sports")
+    assert (run.column_of("text"), run.column_of("label")) == ("sentence", "class")
     assert run.metrics["model"]["test"]["accuracy"] >= 0.9
     assert set(run.metrics["baselines"]) == {
         "majority class",

@@ -132,8 +132,32 @@ def test_the_newest_rows_are_tested_on(tmp_path):
     assert data.notes[0].startswith("split in the order of 'created': training 2024-01-01")
     rows[4] = (*rows[4][:2], "yesterday")
     write(path, rows, ("text", "label", "created"))
-    with pytest.raises(DataError, match="line 6, column 'created': expected a time"):
+    with pytest.raises(DataError, match="expected a time, such as 2024-05-31 13:00, got") as caught:
         load_sentiment_data(SentimentDataConfig(data=path, time_column="created"), 0)
+    assert "line 6, column 'created'" in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["nan", "", "inf"])
+def test_a_row_without_a_number_for_its_time_is_told(tmp_path, missing):
+    rows = [(f"text {i}", "ab"[i % 2], missing if i == 7 else 1.5 + i) for i in range(30)]
+    path = write(tmp_path / "a.csv", rows, ("text", "label", "created"))
+    config = SentimentDataConfig(data=path, time_column="created")
+    message = (
+        f"line 9, column 'created': expected a time, such as 2024-05-31 13:00, got '{missing}'"
+    )
+    with pytest.raises(DataError, match=message):
+        load_sentiment_data(config, 0)
+    data = load_sentiment_data(replace(config, drop_bad=True), 0)
+    assert data.notes[0].startswith("1 row dropped (--drop-bad), line 9")
+    assert data.test.texts == ("text 27", "text 28", "text 29")
+
+
+def test_numbers_that_order_rows_are_told_as_numbers(tmp_path):
+    rows = [(f"text {i}", "ab"[i % 2], 2000 + i) for i in range(30)]
+    path = write(tmp_path / "a.csv", rows, ("text", "label", "year"))
+    data = load_sentiment_data(SentimentDataConfig(data=path, time_column="year"), 0)
+    expected = "training 2000 to 2023, validation 2024 to 2026, test 2027 to 2029"
+    assert data.notes == (f"split in the order of 'year': {expected}",)
 
 
 def test_rows_of_one_time_stay_together():

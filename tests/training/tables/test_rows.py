@@ -277,6 +277,12 @@ def test_the_remedies_work(tmp_path):
     )
     broken.write_bytes(done.stdout)
     assert texts(broken)[1:] == [["Ã¤", "1"], ["ä", "2"]]
+    japanese = tmp_path / "japanese.csv"
+    japanese.write_bytes("text,label\n素晴らしい,1\nあ,2\n".encode("shift_jis"))
+    with pytest.raises(DataError, match="with --encoding, such as shift_jis, ") as caught:
+        texts(japanese)
+    assert "cp1252, or" not in str(caught.value)
+    assert texts(japanese, given=TextFormat(encoding="shift_jis"))[1] == ["素晴らしい", "1"]
     returned = tmp_path / "return.csv"
     returned.write_bytes(b"text,label\na,1\nb\rc,2\n")
     with pytest.raises(DataError, match=r"`tr '\\r' ' '`"):

@@ -164,9 +164,12 @@ def listed_labels(label: Any) -> list[str] | None:
 
 
 def label_kind(labels: Sequence[Any]) -> str:
-    """Determine the common kind of labels, one of `LABEL_KINDS`; `text` if they differ."""
+    """Determine the common kind of labels, one of `LABEL_KINDS`; `text` if they differ.
+
+    Missing labels, of which `drop_bad` leaves the rows out, are of no kind.
+    """
     kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
-    found = {kinds.get(type(label), "text") for label in labels}
+    found = {kinds.get(type(label), "text") for label in labels if label is not None}
     return found.pop() if len(found) == 1 else "text"
 
 

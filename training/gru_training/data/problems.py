@@ -72,6 +72,8 @@ class Problems:
     """Notes for a reader; one line each."""
     reading: str = ""
     """Description of the columns that were read, such as `texts in 'body'`."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were read by input, such as `text`; they are looked for in further files."""
     _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:

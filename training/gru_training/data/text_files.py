@@ -22,6 +22,7 @@ from gru_training.tables.text_columns import (
     TEXT_COLUMNS,
     column_called,
     header_hint,
+    own_column,
 )
 
 _NAMES_SHOWN = 4
@@ -61,6 +62,7 @@ def read_text_file(
     labels: LabelCells = LabelCells(),  # noqa: B008  frozen
     further: Mapping[str, str] = MappingProxyType({}),
     given: TextFormat = DETECTED_FORMAT,
+    like: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[LabelledRow], LabelCells]:
     """Read all rows of a table that `gru_training.tables.rows.read_rows` reads.
 
@@ -75,6 +77,7 @@ def read_text_file(
         labels: Columns and format of the labels.
         further: Other columns to keep, by what they mean.
         given: Format of the text, as far as it is known.
+        like: Columns of an earlier file by input, which are preferred to the usual names.
 
     Returns:
         Rows, and how their labels turned out to be written.
@@ -86,7 +89,9 @@ def read_text_file(
     """
     if problems is None:
         raised = Problems(str(path))
-        result = read_text_file(path, text_column, label_column, raised, labels, further, given)
+        result = read_text_file(
+            path, text_column, label_column, raised, labels, further, given, like
+        )
         raised.close_rows()
         raised.raise_errors()
         return result
@@ -99,6 +104,8 @@ def read_text_file(
     first = list(islice(rest, _PROBE_ROWS))
     read = chain(first, rest)
     text_key = label_key = ""
+    text_column = text_column or own_column(like, "text", columns)
+    label_column = label_column or own_column(like, "label", columns)
     if columns:
         text_key = _find_text_column(path, columns, text_column, [cells for _, cells in first])
         unread = (cells for _, cells in read)
@@ -117,6 +124,7 @@ def read_text_file(
     labels = labels.settled([record[1:] for record in records], label_key)
     if text_key:
         problems.reading = _reading(text_key, label_key, labels)
+        problems.columns = {"text": text_key, **({"label": label_key} if label_key else {})}
     answered = answer and {cells.get(answer) for _, cells, _ in records} <= _ANSWERS
     for note in labels.notes([cells for _, cells, _ in records]):
         problems.note(note)

@@ -77,6 +77,8 @@ class TimeCells:
     """Line of each, for errors."""
     unit: str = "line"
     """Unit of the line numbers, see `gru_training.data.problems.Problems.unit`."""
+    way: str = " (see --time-format)"
+    """End of the description of what was expected, with the way out."""
 
     def error(self, row: int, problem: str) -> DataError:
         """Make an error that names file, line, column and cell."""
@@ -98,6 +100,7 @@ class TimeCells:
             [self.texts[row] for row in rows],
             [self.lines[row] for row in rows],
             self.unit,
+            self.way,
         )
 
 
@@ -184,7 +187,7 @@ def parse_times(
         expected = "a time with its year" if len(lacking) == len(best) else "a time"
         expected = f"a time like {time_format}" if time_format else expected
         for row in lacking:
-            cells.note(found, int(row), "time", f"expected {expected} (see --time-format)")
+            cells.note(found, int(row), "time", f"expected {expected}{cells.way}")
         if problems is None:
             found.close_rows()
             found.raise_errors()
@@ -306,7 +309,7 @@ def _more_even(first: np.ndarray, second: np.ndarray, cells: TimeCells) -> np.nd
         raise cells.error(
             row,
             f"expected times that can be read in one way only, not as {time_text(first[row])} or "
-            f"{time_text(second[row])} (see --time-format)",
+            f"{time_text(second[row])}{cells.way}",
         )
     return first if gaps[0] < gaps[1] else second
 

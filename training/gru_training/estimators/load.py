@@ -86,7 +86,7 @@ def _likelihoods(path: Path) -> "Callable[[Any], pd.DataFrame]":
     from gru_training.language.task import TASK
 
     run = TASK.open_run(path)
-    column, scorer = run.config.data.text_column, TASK.scorer(run)
+    column, scorer = run.column_of("text"), TASK.scorer(run)
 
     def answer(data: Any) -> "pd.DataFrame":
         frame = as_frame(data)

@@ -198,8 +198,7 @@ class TextEstimator(RunEstimator):
         run = self._run()
         frame = as_frame(data)
         there = [] if frame is None else frame.columns
-        settings = run.config.data
-        known = run.given or {"text": settings.text_column, "label": settings.label_column}
+        known = run.given or {name: run.column_of(name) for name in ("text", "label")}
         of = known["label"] if isinstance(known["label"], list) else [known["label"]]
         return (
             text or (known["text"] if known["text"] in there else None),
@@ -337,6 +336,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     classes_: np.ndarray
     _places: np.ndarray
     """Position of each of `classes_` in the run's own order, (C,)."""
+    _by_value: dict[Any, str]
+    """Name of each of `classes_` in the run."""
 
     def __init__(self, **settings: Any):
         if settings.get("target_type") == "number":
@@ -442,6 +443,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         # scikit-learn's measures assume this order; files of class names may have another one.
         self._places = np.argsort(found, kind="stable")
         self.classes_ = found[self._places]
+        self._by_value = dict(zip(self.classes_.tolist(), self._names_in_order(), strict=True))
 
     def _names_in_order(self) -> list[str]:
         """Return the run's names of the classes in the order of `classes_`."""
@@ -450,7 +452,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     def _answered(self, answers: Any) -> dict[str, Any]:
         columns = super()._answered(answers)
         if self._run().kind == "class":  # as they were in the table
-            original = dict(zip(self._names_in_order(), self.classes_.tolist(), strict=True))
+            original = {name: value for value, name in self._by_value.items()}
             columns["label"] = [original[name] for name in columns["label"]]
         return columns
 
@@ -468,10 +470,18 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return [(name,) for name in answers.column("label").to_pylist()]
 
     def _names(self, label: Any) -> tuple[str, ...]:
-        """Return the classes or labels of a row; an empty name for a missing class."""
+        """Return the classes or labels of a row; 1, 1.0 and True are one class, as in NumPy.
+
+        Raises:
+            DataError: The class is missing.
+        """
         if self._run().kind == "labels":
             return label_names(label, "labels")
-        return label_names(label) or ("",)
+        if isinstance(label, bool | int | float) and label in self._by_value:
+            return (self._by_value[label],)
+        if names := label_names(label):
+            return names
+        raise DataError("y: expected a label for each text, got a missing one")
 
 
 @takes(SETTINGS, target_type="number")

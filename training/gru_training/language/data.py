@@ -1,7 +1,7 @@
 """Documents, split into those to train, to validate and to test on."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from gru_training.errors import DataError, ForeignDataError
 from gru_training.language.config import LanguageConfig, LanguageDataConfig
 from gru_training.tables.file_form import read_text
 from gru_training.tables.rows import cell_text, read_rows
-from gru_training.tables.text_columns import TEXT_COLUMNS, column_called
+from gru_training.tables.text_columns import TEXT_COLUMNS, column_called, own_column
 
 BUILT_IN_CORPUS = "python-help"
 """Name of the documents that come with Python."""
@@ -40,13 +40,19 @@ def is_imdb(path: Path) -> bool:
     return path.is_dir() and all((path / name).is_file() for name in _IMDB)
 
 
-def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> list[str]:
+def read_documents(
+    path: Path,
+    config: LanguageDataConfig,
+    notes: list[str],
+    columns: dict[str, str] | None = None,
+) -> list[str]:
     """Read the documents of a file or folder, without empty ones.
 
     Args:
         path: File or folder, as for `--data`.
         config: The column of tables, and what a document is.
         notes: List that receives notes for a reader.
+        columns: Column of the first table by input, preferred in further ones; set where empty.
 
     Raises:
         ForeignDataError: A table has no column of texts.
@@ -61,7 +67,7 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     documents: list[str] = []
     empty = 0
     for file in files:
-        for text in _documents_of(file, config, notes):
+        for text in _documents_of(file, config, notes, {} if columns is None else columns):
             if text.strip():
                 documents.append(text)
             else:
@@ -73,7 +79,9 @@ def read_documents(path: Path, config: LanguageDataConfig, notes: list[str]) -> 
     return documents
 
 
-def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> Iterator[str]:
+def _documents_of(
+    path: Path, config: LanguageDataConfig, notes: list[str], like: dict[str, str]
+) -> Iterator[str]:
     if path.name.endswith(_TEXT):
         text, said = read_text(path, config.encoding)
         if said:
@@ -93,7 +101,9 @@ def _documents_of(path: Path, config: LanguageDataConfig, notes: list[str]) -> I
             f"of texts (see --text-column), got the column {columns[0]!r:.40} alone"
         )
     if columns:
-        column = find_column(path, columns, config.text_column, TEXT_COLUMNS, "text")
+        wanted = config.text_column or own_column(like, "text", columns)
+        column = find_column(path, columns, wanted, TEXT_COLUMNS, "text")
+        like.setdefault("text", column)
         for _, cells in rows:
             yield cell_text(cells.get(column)) or ""
 
@@ -112,6 +122,8 @@ class LanguageData:
     test: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """Notes for a reader of the report."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Column of the texts in tables, by input."""
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """Return the documents by part: train, validation, test."""
@@ -136,22 +148,24 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     Raises:
         DataError: The source cannot be used; the message says why.
     """
-    notes: list[str] = []
-    test = None if config.test is None else read_documents(config.test, config, notes)
-    validation = None
-    if config.validation is not None:
-        validation = read_documents(config.validation, config, notes)
+    notes, columns = list[str](), dict[str, str]()
+    test: Sequence[str] | None = None
     if config.data is None:
         name, documents = BUILT_IN_CORPUS, built_in_documents()
     elif is_imdb(config.data):
         name = "imdb"
         documents = imdb_unlabelled(config.data)  # none of which is a test review
-        test = imdb_test(config.data) if test is None else test
+        test = imdb_test(config.data) if config.test is None else None
     else:
         name = config.data.resolve().name.split(".")[0]
-        documents = read_documents(config.data, config, notes)
+        documents = read_documents(config.data, config, notes, columns)
     for path in config.more_data:
-        documents += read_documents(path, config, notes)
+        documents += read_documents(path, config, notes, columns)
+    validation: Sequence[str] | None = None
+    if config.validation is not None:
+        validation = read_documents(config.validation, config, notes, columns)
+    if config.test is not None:
+        test = read_documents(config.test, config, notes, columns)
     rng = np.random.default_rng(config.drawn_with(seed))
     drawn = [part for part, given in (("validation", validation), ("test", test)) if given is None]
     if drawn and len(documents) >= _MIN_DOCUMENTS:
@@ -160,9 +174,9 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     parts = _deal(documents, {part: shares[part] for part in drawn}, rng)
     validation = parts["validation"] if validation is None else validation
     test = parts["test"] if test is None else test
-    if not drawn or (test and "test" not in drawn):
-        _note_copies(parts["train"], {"validation": validation, "test": test}, notes)
     found = {"train": parts["train"], "validation": validation, "test": test}
+    given = {part: rows for part, rows in found.items() if part not in ("train", *drawn)}
+    _note_copies(documents, given, notes)
     for part, rows in found.items():
         if not rows:
             told = "".join(f" ({note})" for note in notes)
@@ -170,7 +184,9 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
                 f"{config.data or name}: expected at least one document for {part}, got none"
                 f"{told}; give more texts, or files with --validation and --test"
             )
-    return LanguageData(name, tuple(parts["train"]), tuple(validation), tuple(test), tuple(notes))
+    return LanguageData(
+        name, tuple(parts["train"]), tuple(validation), tuple(test), tuple(notes), columns
+    )
 
 
 def _distinct(documents: Sequence[str], notes: list[str]) -> list[str]:
@@ -183,12 +199,12 @@ def _distinct(documents: Sequence[str], notes: list[str]) -> list[str]:
 
 
 def _note_copies(
-    train: Sequence[str], held_out: dict[str, Sequence[str]], notes: list[str]
+    learned: Sequence[str], held_out: dict[str, Sequence[str]], notes: list[str]
 ) -> None:
-    """Note which documents of given parts are also trained on."""
-    trained = set(train)
+    """Note which documents of given parts are also among those to learn from."""
+    found = set(learned)
     for part, documents in held_out.items():
-        copies = sum(document in trained for document in documents)
+        copies = sum(document in found for document in documents)
         if copies:
             notes.append(f"{counted(copies, 'document')} of {part} also stand in train")
 

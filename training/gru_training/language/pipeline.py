@@ -63,6 +63,7 @@ def train_language(
         TrainingRunWriter(config, "language", name, resume) as writer,
     ):
         data, read, digest = _read(config, data, workers, console)
+        writer.write_settings(data.columns)
         sizes = {part: len(rows) for part, rows in data.parts().items()}
         trained = train_model(
             read,

@@ -76,6 +76,7 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
     values.pop("given", None)
+    values.pop("columns", None)
     if task not in config_types:
         raise RunDirectoryError(
             f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
@@ -183,11 +184,12 @@ class RunDirectory:
         return given if isinstance(given, dict) else None
 
     def column_of(self, name: str) -> str | None:
-        """Return the column that the training named for an input, such as `text`."""
-        data = self._settings.get("data")
+        """Return the column that the training read for an input, such as `text`."""
+        data, found = self._settings.get("data"), self._settings.get("columns")
         of_file = data.get(f"{name}_column") if isinstance(data, dict) else None
-        named = (self.given or {}).get(name) or of_file
-        return named if isinstance(named, str) else None
+        read = found.get(name) if isinstance(found, dict) else None
+        column = (self.given or {}).get(name) or of_file or read
+        return column if isinstance(column, str) else None
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

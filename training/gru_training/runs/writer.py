@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -100,8 +101,17 @@ class TrainingRunWriter(RunWriter):
             for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
                 shutil.rmtree(left, ignore_errors=True)
         super()._begin()
-        self.write_json("config.json", self._settings)
+        self.write_settings()
         self.write_text("settings.toml", toml_text(self._config))
+
+    def write_settings(self, columns: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Write the settings.
+
+        Args:
+            columns: Columns that were found in the data, by input, once these are read.
+        """
+        found = {"columns": dict(columns)} if columns else {}
+        self.write_json("config.json", {**self._settings, **found})
 
     def _clear(self) -> None:
         super()._clear()

@@ -1,8 +1,8 @@
 """Labelled texts: reading, checking and splitting, without TensorFlow."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 
@@ -63,6 +63,8 @@ class SentimentData:
     """Whether the rows are the user's own rather than a known data set."""
     soft: SoftTexts | None = None
     """Texts with probabilities in place of a label."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the texts and of the labels by input, where they were found by their names."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """Return the parts by name: train, validation, test."""
@@ -248,7 +250,16 @@ def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> Se
     )
     notes = tuple(problems.notes)
     return SentimentData(
-        name, classes, train, validation, test, notes, source.kind, source.made_up, source.own
+        name,
+        classes,
+        train,
+        validation,
+        test,
+        notes,
+        source.kind,
+        source.made_up,
+        source.own,
+        columns=problems.columns,
     )
 
 

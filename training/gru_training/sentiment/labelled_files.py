@@ -15,6 +15,7 @@ from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentDataConfig
 from gru_training.sentiment.corpora import holds_vectors
 from gru_training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
+from gru_training.tables.numbers import MISSING
 from gru_training.words.token_count import holds_words, may_be_empty, token_count
 
 _NAMES_SHOWN = 8
@@ -30,8 +31,6 @@ def _usable_rows(
     fewest: int,
 ) -> list[LabelledRow]:
     """Drop and merge rows as the settings ask; each class needs `fewest` of them."""
-    if kind != "number":
-        rows = _with_one_spelling(rows, config.merge_labels, problems)
     _note_texts(rows, config, problems)
     rows = _without_duplicates(rows, kind, config.drop_duplicates, problems)
     if kind == "number":
@@ -124,10 +123,15 @@ def class_order(labels: set[str]) -> tuple[str, ...]:
 
 
 def _with_one_spelling(
-    rows: list[LabelledRow], merge: bool, problems: Problems
-) -> list[LabelledRow]:
-    counts = label_counts(rows)
-    renamed = {}
+    rows: list[LabelledRow],
+    held: Mapping[str, list[LabelledRow] | None],
+    merge: bool,
+    problems: Problems,
+) -> tuple[list[LabelledRow], Mapping[str, list[LabelledRow] | None]]:
+    """Note labels that differ in spelling only, or merge them, in the held-out parts, too."""
+    parts = [rows, *(part for part in held.values() if merge and part)]
+    counts = label_counts([row for part in parts for row in part])
+    renamed: dict[str, str] = {}
     for first, *others in spellings(counts):
         seen = ", ".join(_with_rows(label, counts) for label in (first, *others))
         if merge:
@@ -139,11 +143,14 @@ def _with_one_spelling(
                 "--merge-labels makes one of them"
             )
     if not renamed:
-        return rows
-    return [
-        row._replace(labels=tuple(dict.fromkeys(renamed.get(name, name) for name in row.labels)))
-        for row in rows
-    ]
+        return rows, held
+
+    def merged(part: list[LabelledRow]) -> list[LabelledRow]:
+        names = ((renamed.get(name, name) for name in row.labels) for row in part)
+        pairs = zip(part, names, strict=True)
+        return [row._replace(labels=tuple(dict.fromkeys(labels))) for row, labels in pairs]
+
+    return merged(rows), {name: part and merged(part) for name, part in held.items()}
 
 
 def _with_rows(label: str, counts: Mapping[str, int]) -> str:
@@ -307,6 +314,7 @@ _PARTS = {
 _FEWEST_ROWS = 3
 """Fewest rows of a class: training, validation and test need one each."""
 _NUMBER = "number"
+_A_TIME = ", such as 2024-05-31 13:00"
 
 
 def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> SentimentRows:
@@ -342,8 +350,9 @@ def _read(
     found = problems if first else Problems(str(path), config.drop_bad)
     wanted = {"part": config.part_column, "group": config.group_column, "time": config.time_column}
     further = {meaning: column for meaning, column in wanted.items() if column is not None}
+    named = config.text_column, config.label_column
     rows, labels = read_text_file(
-        path, config.text_column, config.label_column, found, labels, further, config.text_format
+        path, *named, found, labels, further, config.text_format, problems.columns
     )
     rows = _with_tokens(rows, config, found)
     if config.time_column is not None:
@@ -366,6 +375,7 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
 
     for note in table.notes:
         problems.note(note)
+    problems.columns = {name: table.given[name] for name in ("text",) if table.given.get(name)}
     rows = usable(table.rows)
     held = {
         name: None if part is None else usable(part)
@@ -385,6 +395,8 @@ def _labelled(
 ) -> SentimentRows:
     """Convert the rows' labels to numbers of classes; `held` has the held-out rows, if any."""
     given = [part for part in held.values() if part is not None]
+    if kind != "number":
+        rows, held = _with_one_spelling(rows, held, config.merge_labels, problems)
     rows = _usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
     classes = (
         (config.label_column or _NUMBER,)
@@ -442,14 +454,18 @@ def _with_times(
     """Keep the rows with a readable time: the number in the cell, or else seconds since 1970."""
     cells = [(row.further.get("time") or "").strip() for row in rows]
     try:
-        numbers = np.array([float(cell) for cell in cells])
+        numbers = np.array([math.nan if cell.lower() in MISSING else float(cell) for cell in cells])
     except ValueError:
         lines = [row.line for row in rows]
         from gru_training.data.time_axis import TimeCells, parse_times
 
-        cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit)
+        cells_of_file = TimeCells(str(path), column, cells, lines, problems.unit, _A_TIME)
         times = parse_times(cells_of_file, None, problems, ordered=False).times
         numbers = np.where(np.isnat(times), np.nan, times.astype("M8[s]").astype(np.int64))
+    else:
+        for row in np.flatnonzero(~np.isfinite(numbers)):
+            problem = f"expected a time{_A_TIME}, got {cells[row]!r}"
+            problems.bad_row("time", rows[row].line, problem, column)
     return [
         row._replace(further={**row.further, "time": repr(float(number))})
         for row, number in zip(rows, numbers, strict=True)

@@ -62,10 +62,13 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun, scorer: Sco
     """
     order = _class_order(run, like)
     settings = run.config.data
-    columns = settings.text_column, settings.label_column
+    named = settings.text_column, settings.label_column
     problems = Problems(str(data))
     labels = LabelCells("class", settings.label_columns)
-    rows, _ = read_text_file(data, *columns, problems, labels, given=settings.text_format)
+    columns = {name: column for name in ("text", "label") if (column := run.column_of(name))}
+    rows, _ = read_text_file(
+        data, *named, problems, labels, given=settings.text_format, like=columns
+    )
     problems.close_rows()
     problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}

@@ -102,6 +102,7 @@ def train_sentiment(
         config, data, texts, target, rows, digest = read_rows(
             data, initial, workers, console, stages
         )
+        writer.write_settings(data.columns)
         begun = time.perf_counter()
         network, result = fit_network(
             rows,

@@ -16,6 +16,8 @@ from gru_training.sentiment.config import SentimentDataConfig
 
 Target = int | tuple[int, ...] | float
 """A class number, the numbers of labels, or a number to estimate."""
+_LEAST_SECONDS = 1e8
+"""Largest time, in seconds from 1970, below which all are numbers such as years; that is 1973."""
 _LEVELS = 10
 """Number of levels of a number to estimate; every part gets its share of each."""
 
@@ -338,13 +340,17 @@ def _note_dropped(
 def _time_note(column: str, *parts: Sequence[Row]) -> str:
     """State the first and last time of each part."""
     said = []
+    seconds = max(abs(row.time) for rows in parts for row in rows) >= _LEAST_SECONDS
     for name, rows in zip(("training", "validation", "test"), parts, strict=True):
         times = [row.time for row in rows]
-        said.append(f"{name} {_when(min(times))} to {_when(max(times))}")
+        said.append(f"{name} {_when(min(times), seconds)} to {_when(max(times), seconds)}")
     return f"split in the order of {column!r}: {', '.join(said)}"
 
 
-def _when(time: float) -> str:
+def _when(time: float, seconds: bool) -> str:
+    """Write a time in seconds since 1970, or a number such as 2024 or 20240531."""
+    if not seconds:
+        return f"{time:.15g}"
     try:
         return str(np.datetime64(int(time), "s")).replace("T", " ")
     except (ValueError, OverflowError):

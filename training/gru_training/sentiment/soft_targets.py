@@ -20,7 +20,7 @@ from gru_training.errors import DataError
 from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.rows import text_key
 from gru_training.tables.rows import cell_text, read_rows
-from gru_training.tables.text_columns import TEXT_COLUMNS
+from gru_training.tables.text_columns import TEXT_COLUMNS, own_column
 
 OBJECT_COLUMN = "probabilities"
 """Column of JSON objects unless the settings name another one."""
@@ -117,6 +117,7 @@ def read_soft(
         assert path is not None
         table = _open_soft(path, config, found)
     found.unit = table.unit
+    found.columns = problems.columns
     texts, values = _rows(table, config, tuple(classes), kind, found)
     found.close_rows(bool(texts))
     excluded = {text_key(text) for text in held_out}
@@ -142,7 +143,7 @@ def _rows(
     problems: Problems,
 ) -> tuple[list[str], np.ndarray]:
     """Read texts and probabilities (M, C) float32 of the rows that can be used."""
-    wanted = config.data.text_column if config.data.text_column in table.columns else None
+    wanted = own_column(problems.columns, "text", table.columns)
     text_column = find_column(table.name, table.columns, wanted, TEXT_COLUMNS, "text")
     columns = _probability_columns(table, config.soft.soft_column, classes)
     texts, values = list[str](), list[list[float]]()

@@ -125,11 +125,13 @@ def text_lines(
             text = decoder.decode(chunk or b"", final=chunk is None)
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode(encoding, "replace")
+            way = "shift_jis, big5 or gb18030"
+            if encoding != "cp1252":
+                way = "cp1252, or convert the file, as with `iconv -f latin1 -t utf-8`"
             raise DataError(
                 f"{name}, line {number + before.count(line_end)}: expected "
                 f"{spoken(encoding)} text, got byte 0x{error.object[error.start]:02x}; name the "
-                "encoding with --encoding, such as cp1252, or convert the file, as with "
-                "`iconv -f latin1 -t utf-8`"
+                f"encoding with --encoding, such as {way}"
             ) from error
         if (nul := text.find("\0")) >= 0:
             raise DataError(

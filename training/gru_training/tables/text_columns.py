@@ -1,6 +1,6 @@
 """Usual names of columns with texts and labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 TEXT_COLUMNS = (
     *("text", "sentence", "review", "content", "comment", "message", "document", "body"),
@@ -23,6 +23,11 @@ def column_called(names: Iterable[str], columns: Sequence[str]) -> str | None:
             if column.strip().lower() == name:
                 return column
     return None
+
+
+def own_column(like: Mapping[str, str], name: str, columns: Sequence[str]) -> str | None:
+    """Find the column that is called as that of an input in an earlier file, in any case."""
+    return column_called([like[name].strip().lower()], columns) if name in like else None
 
 
 def header_hint(columns: Iterable[str]) -> str:
