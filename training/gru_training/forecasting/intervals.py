@@ -113,7 +113,7 @@ def pooled_offsets(
     if not np.isfinite(residuals).any():
         raise ValueError("targets must hold a value, got none")
     middle = residuals.shape[-1] // 2
-    size = _sizes(residuals[..., middle])  # (H, K)
+    size = _sizes(residuals[..., middle], independent)  # (H, K)
     scaled = residuals / size[..., np.newaxis]
     offsets = np.zeros((*size.shape, len(levels)), np.float32)
     freedom = max(2.0, independent)
@@ -146,11 +146,11 @@ def _ranked(values: np.ndarray, share: float, level: float) -> float:
     return bound if rank <= len(ordered) else max(bound, abs(float(norm.ppf(level))))
 
 
-def _sizes(residuals: np.ndarray) -> np.ndarray:
+def _sizes(residuals: np.ndarray, independent: float) -> np.ndarray:
     """Estimate the typical size (H, K) of residuals (N, H, K): a factor per column and step.
 
     The sizes are roots of mean squares; those of a column with few values are drawn towards the
-    mean of all columns.
+    mean of all columns, and those of the steps, of few independent windows, towards each other.
     """
     counts = np.isfinite(residuals).sum(axis=(0, 1))
     overall = np.sqrt(np.nanmean(residuals**2)) or 1.0
@@ -159,7 +159,7 @@ def _sizes(residuals: np.ndarray) -> np.ndarray:
     of_column = np.sqrt((squares + few * overall**2) / (counts + few))  # (K,)
     by_step = (residuals / of_column) ** 2
     steps = np.nansum(by_step, axis=(0, 2)) / np.maximum(np.isfinite(by_step).sum(axis=(0, 2)), 1)
-    of_step = np.sqrt(np.where(steps > 0, steps, 1.0))  # (H,)
+    of_step = np.sqrt((independent * steps + 1) / (independent + 1))  # (H,)
     return np.asarray(of_step[:, np.newaxis] * of_column)
 
 

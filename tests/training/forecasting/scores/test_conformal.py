@@ -129,6 +129,19 @@ def test_pooled_intervals_cover_where_windows_are_few():
     assert np.mean(inside[0.95]) == pytest.approx(0.95, abs=0.03)
 
 
+def test_a_single_window_does_not_tell_which_steps_are_sure():
+    """A forecast that was right at a step by chance will not be as right there again."""
+    rng = np.random.default_rng(6)
+    least = []
+    for _ in range(100):
+        low, high = pooled_offsets(rng.normal(size=(1, 12, 1)), np.zeros((1, 12, 1, 1)), 1)[
+            ..., (1, 3)
+        ].T
+        new = rng.normal(size=(400, 12))
+        least.append(((low <= new) & (new <= high)).mean(axis=0).min())
+    assert np.mean(least) > 0.7, "of the 80 % interval at the step where it is narrowest"
+
+
 def test_pooled_intervals_are_wider_where_windows_overlap():
     rng = np.random.default_rng(4)
     truth, zero = rng.normal(size=(60, 3, 1)), np.zeros((60, 3, 1, 1))
