@@ -137,6 +137,7 @@ def test_labels_and_numbers_have_folds_too(tmp_path, labels, settings, strata, s
     data = load_sentiment_data(config, 0)
     assert [len(part) for part in data.parts().values()] == [160, 20, 20]
     assert strata(data.test.labels).tolist() == shares
+    assert strata(data.validation.labels).tolist() == shares
 
 
 def test_fold_of_an_official_split_is_refused():
