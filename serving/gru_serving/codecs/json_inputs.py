@@ -42,9 +42,7 @@ def _limits(name: str, strict: bool) -> tuple[int, int] | None:
     return _LIMITS.get(name)
 
 
-def fast_array(
-    value: Any, dtype: int, has_booleans: bool, strict: bool = False
-) -> np.ndarray | None:
+def fast_array(value: Any, dtype: int, has_booleans: bool, strict: bool) -> np.ndarray | None:
     """Convert a value or nested lists in one go.
 
     Args:

@@ -74,7 +74,7 @@ def test_every_way_equals_the_oracle(monkeypatch, how, masked, reset_after, upda
     np.testing.assert_allclose(final, wanted[:, -1], rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("reset_after", "update_gate", "how", "dropped"),
     covering(2, (True, False), ("keep", "replace"), RUNS[:4], (False, True)),

@@ -209,6 +209,11 @@ def test_one_output_may_stand_bare_or_under_its_name():
         np.testing.assert_array_equal(read["y"], np.float32([1.5]))
 
 
+def test_json_nested_too_deeply_for_python_is_none():
+    with pytest.raises(ValueError, match="nested too deeply"):
+        rest_codec.read_json("[" * 200_000)
+
+
 @pytest.mark.parametrize("body", [b"", b"no json", b'{"predictions": [1]}', b'{"outputs":{"z":1}}'])
 def test_client_refuses_other_answers(body):
     with pytest.raises(ServingError):

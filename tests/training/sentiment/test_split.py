@@ -165,6 +165,8 @@ def test_rows_of_one_time_stay_together():
     older, newer = newest(rows, 0.4)
     assert [row.time for row in older] == [1]
     assert [row.time for row in newer] == [2, 2, 2, 3]
+    older, newer = newest(rows[:0:-1], 0.5)  # of most, the time is the first
+    assert ([row.time for row in older], [row.time for row in newer]) == ([2, 2, 2], [3])
     with pytest.raises(DataError, match="one time for all"):
         newest([Row("a", 0), Row("b", 1)], 0.5)
 
@@ -191,7 +193,7 @@ def test_settings_for_files_are_refused_with_a_folder(tmp_path):
         load_sentiment_data(SentimentDataConfig(data=tmp_path, time_column="t"), 0)
 
 
-def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path):
+def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path, monkeypatch):
     body = "the app on my phone has crashed {} since the update of last week, please help"
     near = [(body.format("twice"), "a"), (body.format("twite"), "b")]
     config = SentimentDataConfig(
@@ -209,6 +211,10 @@ def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path):
     dropped = load_sentiment_data(replace(config, drop_near_duplicates=True), 0)
     assert dropped.train.texts == tuple(text for text, _ in texts(0, 20))
     assert dropped.notes[0].startswith("2 training rows dropped, almost the text of a row")
+    monkeypatch.setattr("gru_training.sentiment.rows._MOST_LETTERS", 100)
+    assert not load_sentiment_data(config, 0).notes
+    with pytest.raises(DataError, match="--drop-near-duplicates is for texts of at most 100 char"):
+        load_sentiment_data(replace(config, drop_near_duplicates=True), 0)
 
 
 @pytest.mark.parametrize("part", ["test", "validation"])

@@ -79,7 +79,7 @@ def strata(rows: Sequence[Row], kind: TargetKind) -> list[int]:
         inner = np.linspace(0, 1, _LEVELS + 1)[1:-1]
         edges = np.quantile(values, inner) if len(rows) else inner
         return [int(level) for level in np.searchsorted(edges, values)]
-    counts = np.bincount([k for row in rows for k in numbers_of(row)], minlength=1)
+    counts = np.bincount([k for row in rows for k in numbers_of(row)])
     return [min(numbers_of(row), key=lambda k: (counts[k], k), default=-1) for row in rows]
 
 
@@ -267,7 +267,7 @@ def newest(rows: Sequence[Row], fraction: float) -> tuple[list[Row], list[Row]]:
     later = int(np.searchsorted(times, times[border], side="left"))
     if later == 0:
         later = int(np.searchsorted(times, times[border], side="right"))
-    if not 0 < later < len(ordered):
+    if later == len(ordered):
         raise DataError("--time-column: expected rows of several times, got one time for all")
     return ordered[:later], ordered[later:]
 

@@ -229,8 +229,6 @@ class LongReader(Reader):
         """
         start = self._at
         window = bytes(self._text[start : min(start + PIECE, self._length)])
-        if (len(window) - len(window.rstrip(b"\\"))) % 2:
-            window = bytes(self._text[start : min(start + len(window) + 1, self._length)])
         structure = Structure.of(window)
         close = structure.close()
         end = structure.last_comma() if close is None else close

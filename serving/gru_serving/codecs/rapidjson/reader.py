@@ -32,7 +32,7 @@ class Structure(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes) -> Structure:
-        """Analyse a text that does not end within an escape."""
+        """Analyse a text, which may end within an escape or a string."""
         if b"\\" in text:  # quotes that end no string
             text = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
         codes = np.frombuffer(text, np.uint8)

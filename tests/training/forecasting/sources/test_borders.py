@@ -8,7 +8,7 @@ from gru_training.data.series import Series
 from gru_training.errors import DataError
 from gru_training.forecasting.config import SeriesConfig
 from gru_training.forecasting.data import prepare
-from gru_training.forecasting.sets import borders_of, steps_of
+from gru_training.forecasting.sets import Borders, borders_of, steps_of
 
 
 def series(rows, frequency="MS"):
@@ -52,6 +52,17 @@ def test_a_short_series_is_never_refused_by_default(frequency):
             assert all(len(data.windows(part)) for part in ("train", "validation", "test"))
     assert steps_of(series(157, "W-SUN"), SeriesConfig())[1:] == (39, 52)
     assert steps_of(series(44, "W-SUN"), SeriesConfig())[1:] == (11, 1)
+    assert steps_of(series(44, "YS"), SeriesConfig()) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("ETTh2", 1), ("ETTm1", 4)])
+def test_published_borders_are_months_of_thirty_days(name, steps):
+    columns = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
+    month = 30 * 24 * steps
+    whole = replace(series(20 * month + 5, "h"), name=name, columns=columns)
+    assert borders_of(whole, SeriesConfig()) == Borders(12 * month, 16 * month, 20 * month)
+    for other in (replace(whole, columns=columns[::-1]), replace(whole, name="own")):
+        assert borders_of(other, SeriesConfig()).test == len(other)
 
 
 def test_what_a_short_series_lacks_is_said():
