@@ -66,7 +66,7 @@ used.
 _SERIES_PER_WINDOW = 4
 """Rows of a batch of single series per window of `batch_size`."""
 _MOST_VALIDATION_ROWS = 4096
-_CONTINUED_EPOCHS, _CONTINUED_RATE = 0.25, 0.3
+_CONTINUED_EPOCHS, _CONTINUED_RATE = 0.5, 0.3
 """Shares of the epochs and of the learning rate with which trained networks learn further rows."""
 
 MakeCheckpoint = Callable[[Sequence[Any]], Checkpoint]

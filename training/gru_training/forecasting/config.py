@@ -195,7 +195,7 @@ class CombinationConfig:
     """Networks of each kind that are trained, with initial weights of their own, for a mean."""
 
     refit: bool = True
-    """Train further on all rows, for a quarter of the epochs that did best, for forecasts and
+    """Train further on all rows, for half of the epochs that did best, for forecasts and
     exports; the report measures the training before."""
 
     def __post_init__(self) -> None:
@@ -461,7 +461,7 @@ class BacktestConfig:
     """Train the run's model again for each fold, on all rows before it."""
     warm_start: bool = False
     """With --refit, begin with the networks of the fold before (the first fold with the run's),
-    and train them for a quarter of the epochs."""
+    and train them for half of the epochs."""
     gap: int = 0
     """Rows before each fold that no model is fitted on, as if they came too late for it; they are
     read for forecasts."""

@@ -244,7 +244,7 @@ def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch)
         for one, other in zip(before, start, strict=True):
             np.testing.assert_array_equal(one, other)
     assert len(ended) == 2
-    assert epochs == [math.ceil(forecasting_run.metrics["best_epoch"] / 4)] * 2
+    assert epochs == [math.ceil(forecasting_run.metrics["best_epoch"] / 2)] * 2
     assert "beginning with the weights of the fold before" in (folder / "backtest.md").read_text()
     with pytest.raises(ConfigError, match="--warm-start needs --refit"):
         BacktestConfig(forecasting_run.path, warm_start=True)

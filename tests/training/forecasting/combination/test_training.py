@@ -70,7 +70,7 @@ def test_errors_are_those_of_the_stored_model_in_raw_units(run):
 
 def test_the_forecast_is_that_of_the_model_trained_on_all_rows(run):
     rows = len(load_forecasting_data(run.config.data).series)
-    epochs = -(-run.metrics["best_epoch"] // 4)
+    epochs = -(-run.metrics["best_epoch"] // 2)
     assert run.metrics["refit"] == {"rows": rows, "epochs": epochs}
     delivered, measured = run.delivered_model(), run.load_model()
     table = forecast(run, recent_of_run(run))
