@@ -50,6 +50,10 @@ _FEWEST_TIMES = 4
 _YEAR = re.compile(r"(18|19|20|21)\d\d")
 _ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
 """Names, in small letters, of columns that may count the rows."""
+_INDEX = "__index_level_0__"
+"""Column of an index without a name in Parquet files of pandas."""
+_INDICES = ("", "unnamed: 0", _INDEX)
+"""Names of columns with the row numbers of an earlier table, some of whose rows may be gone."""
 
 
 def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
@@ -420,6 +424,12 @@ def _told_apart(rows: SeriesRows, words: Sequence[str], bad: Unread) -> Sequence
     return words[:1]
 
 
+def _counts_rows(name: str, column: np.ndarray) -> bool:
+    if name in _INDICES and not (column % 1).any():
+        return name == _INDEX or len(np.unique(column)) == len(column) > 1
+    return name in _ROW_NUMBERS and len(column) > 1 and bool((np.diff(column) == 1).all())
+
+
 def _without_unread(
     columns: Sequence[str], values: np.ndarray, words: Collection[str], required: Collection[str]
 ) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
@@ -427,7 +437,7 @@ def _without_unread(
     counts = [
         name
         for name, column in zip(columns, values.T, strict=True)
-        if name.strip().lower() in _ROW_NUMBERS and len(column) > 1 and (np.diff(column) == 1).all()
+        if _counts_rows(name.strip().lower(), column)
     ]
     if {*words, *counts} >= {*columns}:
         counts = []
