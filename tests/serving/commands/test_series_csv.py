@@ -10,6 +10,7 @@ from gru_serving.commands.files.series_csv import (
     Tick,
     Ticks,
     known_ticks,
+    require_order,
     stacked,
     uneven_times,
 )
@@ -162,6 +163,20 @@ def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, lef
     else:
         assert f" apart, {labels[left_out - 1]} and {labels[left_out]} are " in said
         assert "in all" not in said
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m", "%d/%m/%Y", "%b-%y", "%Y%m"])
+def test_rows_whose_newest_is_the_first_are_refused(form):
+    times = pd.date_range("2010-01-01", periods=60, freq="MS").strftime(form)
+    ticks = [Tick(label, np.zeros(1, np.float32)) for label in times]
+    require_order(ticks, "s.csv")
+    with pytest.raises(InvalidArgument, match=f"the newest last; got {times[-1]} in the first row"):
+        require_order(ticks[::-1], "s.csv")
+
+
+@pytest.mark.parametrize("labels", [(), ("3",), ("1", "0", "0", "1"), ("c", "b", "a")])
+def test_labels_that_tell_no_order_are_left(labels):
+    require_order([Tick(label, np.zeros(1, np.float32)) for label in labels], "s.csv")
 
 
 def test_times_that_go_back_are_uneven_and_labels_without_times_are_not():

@@ -80,6 +80,16 @@ def test_dates_are_the_times_wherever_they_stand_and_whatever_they_are_called(
     assert ("columns of row numbers that are not read: id" in series.notes) == ("id" in order)
 
 
+@pytest.mark.parametrize("left", [slice(5, None), [*range(10), *range(13, 30)]])
+def test_an_index_of_which_rows_are_gone_is_no_series(tmp_path, left):
+    """As pandas writes it after a filter, to Parquet and to CSV."""
+    table = DATED[["order_date", "sales"]].iloc[left]
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv")
+    for name in ("t.parquet", "t.csv"):
+        assert read_series(tmp_path / name).columns == ("sales",)
+
+
 def test_columns_that_do_not_count_the_rows_are_read_whatever_they_are_called(tmp_path):
     table = DATED[["order_date", "id"]].assign(id=DATED["id"] ** 2)
     assert both_ways(tmp_path, table).columns == ("id",)

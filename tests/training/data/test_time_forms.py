@@ -1,5 +1,6 @@
 """Tables as pandas, R, Excel and statistical offices write their times: all are one series."""
 
+import calendar
 from datetime import date
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gru_training.data.long_form import LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import people_read
 from gru_training.data.series_file import read_series
@@ -175,23 +177,67 @@ def test_times_in_several_columns(tmp_path, columns, frequency):
         assert any("times are made of the columns" in note for note in read.notes)
 
 
-@pytest.mark.parametrize("german", [False, True])
-def test_a_column_for_each_month(tmp_path, german):
-    """The last year is not over."""
-    months = pd.date_range("2000-01-01", periods=12, freq="MS").strftime("%b")
-    months = MONTHS if german else months
-    values = np.arange(120.0)
+ENGLISH = [calendar.month_abbr[month] for month in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    ("time", "form", "each", "names", "step"),
+    [
+        ("Year", "%Y", "YS", ENGLISH, "MS"),
+        ("Jahr", "%Y", "YS", MONTHS, "MS"),
+        ("year", "%Y", "YS", range(1, 13), "MS"),
+        ("Year", "%Y", "YS", [f"Q{n}" for n in range(1, 5)], "QS"),
+        ("Jahr", "%Y", "YS", [f"{n}. Quartal" for n in range(1, 5)], "QS"),
+        ("date", "%Y-%m-%d", "D", range(24), "h"),
+        ("Date", "%d/%m/%Y", "D", [f"h{n}" for n in range(1, 25)], "h"),
+        ("day", "%Y-%m-%d %H:%M:%S", "D", [f"{n:02}:00" for n in range(24)], "h"),
+    ],
+)
+@pytest.mark.parametrize("total", [False, True])
+def test_a_column_for_each_step_of_a_year_or_day(tmp_path, time, form, each, names, step, total):
+    """The last year or day is not over."""
+    values = np.arange(40.0 * len(names))
     values[-3:] = np.nan
-    frame = pd.DataFrame(values.reshape(10, 12), columns=months)
-    frame.insert(0, "Jahr" if german else "Year", range(2001, 2011))
-    frame["Total"] = np.nansum(frame[list(months)], axis=1)
+    frame = pd.DataFrame(values.reshape(40, -1), columns=names)
+    frame.insert(0, time, pd.date_range("2001-01-01", periods=40, freq=each).strftime(form))
+    if total:
+        frame["Total"] = np.nansum(frame[list(names)], axis=1)
     frame.to_csv(tmp_path / "s.csv", index=False)
     for read in (
         read_series(tmp_path / "s.csv"),
         series_of_frame(frame, None, None, Problems("table", unit="row")),
     ):
-        assert list(read.index) == list(pd.date_range("2001-01-01", periods=117, freq="MS"))
-        np.testing.assert_array_equal(read.values[:, 0], np.arange(117))
+        steps = len(values) - 3
+        assert list(read.index) == list(pd.date_range("2001-01-01", periods=steps, freq=step))
+        np.testing.assert_array_equal(read.values[:, 0], np.arange(steps))
+
+
+def test_a_pivoted_table_has_a_column_for_each_step():
+    times = pd.date_range("2001-01-01", periods=240, freq="MS")
+    long = pd.DataFrame({"year": times.year, "month": times.month, "y": np.arange(240.0)})
+    table = long.pivot(index="year", columns="month", values="y")
+    read = series_of_frame(table, None, None, Problems("table", unit="row"))
+    assert list(read.index) == list(times)
+    np.testing.assert_array_equal(read.values[:, 0], np.arange(240))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["Year", "5", "6", "7", "8"], ["Year", "Q1", "Q2", "Q3"], ["date", "Q1", "Q2", "Q3", "Q4"]],
+)
+def test_other_columns_are_series(names):
+    table = pd.DataFrame(np.arange(200.0).reshape(-1, 5)[:, : len(names)], columns=names)
+    table[names[0]] = pd.date_range("1960-01-01", periods=40, freq="YS").strftime("%Y-%m-%d")
+    read = series_of_frame(table, None, None, Problems("table", unit="row"))
+    assert read.columns == tuple(names[1:])
+
+
+def test_a_target_among_the_steps_makes_them_series():
+    table = pd.DataFrame(np.arange(200.0).reshape(-1, 5), columns=["Year", "Q1", "Q2", "Q3", "Q4"])
+    table["Year"] = range(1960, 2000)
+    long = LongColumns(targets=("Q2",))
+    read = series_of_frame(table, None, None, Problems("table", unit="row"), long=long)
+    assert read.columns == ("Q1", "Q2", "Q3", "Q4")
 
 
 @pytest.mark.parametrize("first", [0, 1, 7])

@@ -226,7 +226,7 @@ def test_steps_beyond_those_trained_are_refused(fitted):
         (lambda t: t.assign(up="high"), "column 'up': expected a finite number, got 'high'"),
         (lambda t: t.assign(up=np.nan), "column 'up': expected a value in the 24 steps"),
         (lambda t: t.assign(up=np.nan, down=np.nan), "expected values of up, down, got none"),
-        (lambda t: t.iloc[::-1], "sort the rows"),
+        (lambda t: t.iloc[::-1], "sort the rows$"),
         (lambda t: t.iloc[[0, 1, 1, 2]], "expected each time once"),
         (lambda t: t["up"].tolist(), "expected a table with a column of times"),
         (

@@ -37,8 +37,8 @@ time.
 """
 
 
-MONTHLY = "value"
-"""Column of values of a table with a column for each month."""
+STEPWISE = "value"
+"""Column of values of a table with a column for each month, quarter or hour."""
 _PARTS = ("year", "month", "day", "hour", "minute")
 _YEARS = ("year", "fiscal_year", "fiscal year", "fiscalyear", "fy")
 _PARTS_OF_YEARS = {"quarter": "Q", "qtr": "Q", "week": "W"}
@@ -50,6 +50,10 @@ _FEWEST_TIMES = 4
 _YEAR = re.compile(r"(18|19|20|21)\d\d")
 _ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
 """Names, in small letters, of columns that may count the rows."""
+_INDEX = "__index_level_0__"
+"""Column of an index without a name in Parquet files of pandas."""
+_INDICES = ("", "unnamed: 0", _INDEX)
+"""Names of columns with the row numbers of an earlier table, some of whose rows may be gone."""
 
 
 def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...]:
@@ -73,26 +77,51 @@ def _time_parts(names: Sequence[str], time_column: str | None) -> tuple[str, ...
 
 
 _OF_YEARS = ("year", "years", "jahr", "jaar", "année", "annee", "año", "ano", "anno")
-_OF_WHOLE_YEARS = ("total", "sum", "annual", "average", "mean", "gesamt", "summe")
+_OF_DAYS = ("date", "day", "datum", "tag", "fecha", "data")
+_OF_WHOLE = ("total", "sum", "annual", "average", "mean", "gesamt", "summe")
+_STEP_COLUMNS = (
+    (_OF_YEARS, 12, ("", "m", "month")),
+    (_OF_YEARS, 4, ("", "q", "qtr", "quarter", "quartal", "trimestre", "t")),
+    (_OF_DAYS, 24, ("", "h", "hr", "hour", "he", "stunde", "hora")),
+)
+"""Names of columns of times, number of columns beside them, and the words in these columns' names
+where they are numbered.
+"""
 
 
-def _month_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Find year and months of a table with a row for each year; () for any other table.
+def _step_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Find the times and steps of a table with a row for each year or day; () for any other table.
 
-    A column of their total or mean is none of them.
+    The steps are months or quarters, or hours. A column of their total or mean is none of them.
     """
-    parts = [name for name in names if name.strip().lower() not in _OF_WHOLE_YEARS]
-    months = {month_of(name.strip()): name for name in parts}
-    year = months.pop(None, "")
-    if len(parts) != 13 or len(months) != 12 or year.strip().lower() not in _OF_YEARS:
-        return ()
-    return year, *(months[number] for number in range(1, 13))
+    parts = [name for name in names if name.strip().lower() not in _OF_WHOLE]
+    for times, count, words in _STEP_COLUMNS:
+        steps = {_step_of(name.strip().lower(), words): name for name in parts}
+        time = steps.pop(-1, "")
+        first = min(steps, default=0)
+        ordered = [steps.get(number, "") for number in range(first, first + count)]
+        whole = (
+            len(parts) == count + 1 and all(ordered) and (first == 1 or (first, count) == (0, 24))
+        )
+        if whole and time.strip().lower() in times:
+            return time, *ordered
+    return ()
 
 
-def by_month(year: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
-    """Yield the months of a row of such a table, as `2005-01`, with their cells."""
-    for number, cell in enumerate(cells, 1):
-        yield f"{year.strip().removesuffix('.0')}-{number:02}", cell
+def _step_of(name: str, words: Collection[str]) -> int:
+    """Return the number in a name of one of the words, or that of a month; -1 for others."""
+    numbers = re.findall(r"\d+", name.removesuffix(":00"))
+    if len(numbers) == 1 and re.sub(r"[\W\d_]", "", name) in words:
+        return int(numbers[0])
+    return (month_of(name) if "month" in words else None) or -1
+
+
+def by_step(time: str, cells: Sequence[object]) -> Iterator[tuple[str, object]]:
+    """Yield the steps of a row of such a table, as `2005-01`, with their cells."""
+    form, first = {12: ("{}-{:02}", 1), 4: ("{}-Q{}", 1), 24: ("{} {:02}:00", 0)}[len(cells)]
+    time = re.sub(r"(\.0|[ T]00:00(:00)?)$", "", time.strip())
+    for number, cell in enumerate(cells, first):
+        yield form.format(time, number), cell
 
 
 def joined_time(names: Sequence[str], parts: Sequence[str]) -> str:
@@ -215,8 +244,8 @@ def read_series(
 class SeriesColumns(NamedTuple):
     """The columns of a table of series by their meaning."""
 
-    months: tuple[str, ...] = ()
-    """Columns of year and months of a table with a row for each year."""
+    steps: tuple[str, ...] = ()
+    """Columns of times and steps of a table with a row for each year or day."""
     parts: tuple[str, ...] = ()
     """Columns that hold the parts of a time."""
     time: str = ""
@@ -251,11 +280,17 @@ def find_series_columns(
         DataError: Several columns hold times, or the names of the columns are times, or a row;
             names them.
     """
-    if months := _month_columns(names):
-        unread = [name for name in names if name not in months]
+    steps = _step_columns(names)
+    if not {*long.targets, *(expected.columns if expected else ())}.isdisjoint(steps):
+        steps = ()
+    if steps:
+        unread = [name for name in names if name not in steps]
         notes += [f"columns that are not read: {', '.join(unread)}"] if unread else []
-        time_column, names = months[0], [months[0], MONTHLY]
-        notes.append("the columns of months are the steps of one series")
+        time_column, names = steps[0], [steps[0], STEPWISE]
+        notes.append(
+            f"the columns {steps[1]} to {steps[-1]} are the steps of one series (--target names "
+            "those that are series)"
+        )
     if parts := _time_parts(names, time_column):
         time_column = " ".join(parts)
         notes.append(f"times are made of the columns {', '.join(parts)} (see --time-column)")
@@ -281,7 +316,7 @@ def find_series_columns(
         raise ForeignDataError(
             f"{source}: expected columns of numbers beside the times {time!r}, got none"
         )
-    return SeriesColumns(months, parts, time, numbers, name)
+    return SeriesColumns(steps, parts, time, numbers, name)
 
 
 Unread = dict[str, list[tuple[int, str]]]
@@ -389,6 +424,12 @@ def _told_apart(rows: SeriesRows, words: Sequence[str], bad: Unread) -> Sequence
     return words[:1]
 
 
+def _counts_rows(name: str, column: np.ndarray) -> bool:
+    if name in _INDICES and not (column % 1).any():
+        return name == _INDEX or len(np.unique(column)) == len(column) > 1
+    return name in _ROW_NUMBERS and len(column) > 1 and bool((np.diff(column) == 1).all())
+
+
 def _without_unread(
     columns: Sequence[str], values: np.ndarray, words: Collection[str], required: Collection[str]
 ) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
@@ -396,7 +437,7 @@ def _without_unread(
     counts = [
         name
         for name, column in zip(columns, values.T, strict=True)
-        if name.strip().lower() in _ROW_NUMBERS and len(column) > 1 and (np.diff(column) == 1).all()
+        if _counts_rows(name.strip().lower(), column)
     ]
     if {*words, *counts} >= {*columns}:
         counts = []
@@ -430,8 +471,8 @@ def _read_cells(
     found, source = SeriesColumns(), problems.source
     if names:
         found = find_series_columns(source, names, time_column, expected, long, notes, first)
-    if found.months:
-        rows = _each_month(rows, found.months)
+    if found.steps:
+        rows = _each_step(rows, found.steps)
     texts, lines, numbers, ids = list[str](), array("q"), array("d"), list[str]()
     bad: Unread = {name: [] for name in found.numbers}
     read = Numbers(table.form.separator)
@@ -453,16 +494,16 @@ def _read_cells(
     return rows_read, None if found.id is None else ids, bad
 
 
-def _each_month(
+def _each_step(
     rows: Iterable[tuple[int, Mapping[str, Any]]], columns: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Convert a table with a row for each year to a row for each month."""
-    year, *months = columns
+    """Convert a table with a row for each year or day to a row for each step."""
+    name, *steps = columns
     for place, cells in rows:
-        of_year = cell_text(cells.get(year)) or ""
-        for time, cell in by_month(of_year, [cells.get(month) for month in months]):
+        whole = cell_text(cells.get(name)) or ""
+        for time, cell in by_step(whole, [cells.get(step) for step in steps]):
             if (cell_text(cell) or "").strip().lower() not in MISSING:
-                yield place, {year: time, MONTHLY: cell}
+                yield place, {name: time, STEPWISE: cell}
 
 
 def _wide_columns(

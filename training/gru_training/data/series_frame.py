@@ -12,11 +12,11 @@ from gru_training.data.long_form import BY_NAME, ID_COLUMNS, LongColumns
 from gru_training.data.problems import Problems
 from gru_training.data.series import Series
 from gru_training.data.series_file import (
-    MONTHLY,
     PROBE_ROWS,
+    STEPWISE,
     TIME_COLUMNS,
     Unread,
-    by_month,
+    by_step,
     find_series_columns,
     in_wide_form,
     joined_time,
@@ -58,11 +58,13 @@ def series_of_frame(
         problems.source, list(table.columns), time_column, expected, long, notes,
         lambda name: _texts(table[name].head(PROBE_ROWS)),
     )  # fmt: skip
-    if found.months:
-        year, *of_year = found.months
-        years = zip(_texts(table[year]), table[of_year].to_numpy().tolist(), strict=True)
-        cells = [pair for text, row in years for pair in by_month(text, row) if pd.notna(pair[1])]
-        table = pd.DataFrame(cells, columns=[year, MONTHLY])
+    if found.steps:
+        name, *steps = found.steps
+        rows_read = zip(_texts(table[name]), table[steps].to_numpy().tolist(), strict=True)
+        cells = [
+            pair for text, row in rows_read for pair in by_step(text, row) if pd.notna(pair[1])
+        ]
+        table = pd.DataFrame(cells, columns=[name, STEPWISE])
     texts, zone = _texts(table[(found.parts or (found.time,))[0]]), None
     if found.parts:
         parts = [texts, *(_texts(table[part]) for part in found.parts[1:])]
@@ -103,7 +105,8 @@ def _pandas(data: Any) -> pd.DataFrame:
     names = {str(name).strip().lower() for name in table.columns}
     numbers = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
     if numbers and names.isdisjoint((*TIME_COLUMNS, *ID_COLUMNS)) and not _counts(table):
-        return table.reset_index(names="ds")
+        known = str(index.name).strip().lower() in TIME_COLUMNS
+        return table.reset_index(names=index.name if known else "ds")
     return table.copy(deep=False)
 
 

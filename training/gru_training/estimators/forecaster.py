@@ -366,14 +366,19 @@ def _trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
     from gru_training.forecasting.sets import as_wanted
 
     problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
-    return as_wanted(_read(table, times, settings, problems), settings)
+    series = _read(table, times, settings, problems)
+    problems.raise_errors()
+    return as_wanted(series, settings)
 
 
 def _newer(run: "ForecastingRun", name: str, table: Any, *expected: Any) -> Series:
     """Read newer rows of the series of a run, or its known inputs, from a table."""
     settings = run.config.data
     problems = Problems(name, settings.drop_bad, settings.sort_rows, unit="row")
-    return _read(table, Times.of_run(run.given), settings, problems, *expected)
+    series = _read(table, Times.of_run(run.given), settings, problems, *expected)
+    problems.remedies.clear()  # which are settings of a training
+    problems.raise_errors()
+    return series
 
 
 def _newer_rows(run: "ForecastingRun", name: str, data: Any) -> Series:
@@ -432,9 +437,7 @@ def _read(
     long: LongColumns | None = None,
 ) -> Series:
     long = long or settings.long
-    series = series_of_frame(table, *times, problems, expected, long, settings.times)
-    problems.raise_errors()
-    return series
+    return series_of_frame(table, *times, problems, expected, long, settings.times)
 
 
 def _listed(target: Any) -> Any:

@@ -361,15 +361,17 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
 
 
 def _other_inputs(run: ForecastingRun, recent: Recent) -> list[str]:
-    """Write notes on known inputs whose size ahead is not that of the steps before.
+    """Write notes on known inputs that are missing ahead, or of another size than before.
 
     Args:
         run: Complete run.
         recent: Steps before a forecast, and the inputs after them.
     """
-    notes = list[str]()
+    notes, lacking = list[str](), list[str]()
     for name, ahead in zip(run.series.future_columns, recent.future.T, strict=False):
         column = run.columns.index(name)
+        if count := int(np.isnan(ahead[: run.shape.horizon]).sum()):
+            lacking.append(f"{name} ({counted(count, 'step')})")
         sizes = (np.abs(recent.values[:, column]), np.abs(ahead[: run.shape.horizon]))
         before, after = (size[np.isfinite(size)] for size in sizes)
         if not len(before) or not len(after) or not before.any():
@@ -381,6 +383,12 @@ def _other_inputs(run: ForecastingRun, recent: Recent) -> list[str]:
                 f"{name} is up to {largest:g} in the steps to forecast, and {most:g} before: are "
                 "both in the same unit?"
             )
+    if lacking:
+        notes.insert(
+            0,
+            f"not known in the steps to forecast: {first_names(lacking, _MOST_NAMED)}; the last "
+            "value before stands in",
+        )
     return notes[:_MOST_NAMED]
 
 

@@ -187,6 +187,32 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
     return np.stack(values)[np.newaxis]
 
 
+def require_order(ticks: Sequence[Tick], name: str) -> None:
+    """Raise InvalidArgument if most rows are older than the one before.
+
+    A model takes the last row for the newest.
+
+    Args:
+        ticks: The rows, with times in any form that training reads.
+        name: Name of the file, for messages.
+    """
+    from gru_training.data.time_axis import TimeCells, parse_times
+    from gru_training.errors import TrainingError
+
+    labels = [tick.label for tick in ticks]
+    if len(labels) < 2:
+        return
+    try:
+        times = parse_times(TimeCells(name, "", labels, range(len(labels)))).times
+    except (ImportError, TrainingError):  # without pandas, or no times
+        return
+    if 2 * (times[1:] < times[:-1]).sum() > len(times[1:]):
+        raise InvalidArgument(
+            f"{name}: expected rows in the order of time, the newest last; got {labels[0]} in the "
+            f"first row and {labels[-1]} in the last; sort the rows"
+        )
+
+
 def uneven_times(ticks: Sequence[Tick]) -> str | None:
     """Return a note on a series whose rows are not evenly spaced, as where some were left out.
 
@@ -327,13 +353,14 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
     """Return all rows of `--csv`, and notes on them.
 
     Raises:
-        InvalidArgument: A column is missing; names it.
+        InvalidArgument: A column is missing, or the newest row is the first; names it.
     """
     columns = model_columns(client, arguments, target)
     names = arguments.columns or (columns.names if columns else ())
     optional = columns.optional if columns else ()
     read = Ticks(arguments.csv, names, optional, text_format(arguments))
     ticks: Sequence[Tick] = list(read)
+    require_order(ticks, read.name)
     uneven = uneven_times(ticks)
     notes, ahead = [*read.notes(), *([uneven] if uneven else [])], list[Tick]()
     if columns is not None:
@@ -344,17 +371,18 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
             ahead = list(every[len(ticks) :])
             while ahead and np.isnan(ahead[-1].values[known]).all():
                 ahead.pop()
-            left_out = _short(ahead, columns)
+            left_out = _lacking(ahead, columns, known)
         notes += [left_out] if left_out else []
     return SeriesRows(ticks, ahead, columns, notes)
 
 
-def _short(ahead: Sequence[Tick], columns: SeriesColumns) -> str | None:
+def _lacking(ahead: Sequence[Tick], columns: SeriesColumns, known: Sequence[int]) -> str | None:
     """Return a note if known inputs are given for only some of the steps ahead."""
-    if not 0 < len(ahead) < columns.horizon:
+    rows = ahead[: columns.horizon]
+    count = sum(not np.isnan(tick.values[known]).any() for tick in rows)
+    if not rows or count == columns.horizon:
         return None
     return (
-        f"{', '.join(columns.future)} are known of {len(ahead)} of the {columns.horizon} steps "
-        f"that the model forecasts; those after {ahead[-1].label} are forecast as if "
-        "nothing changed"
+        f"{', '.join(columns.future)} are known of {count} of the {columns.horizon} steps that the "
+        "model forecasts; the last value before stands in for one that is missing"
     )

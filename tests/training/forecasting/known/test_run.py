@@ -64,6 +64,24 @@ def test_inputs_in_another_unit_are_noted(runs, table, tmp_path, capsys, factor,
     assert shown.count(f"{name} is up to") == shown.count("both in the same unit?") == noted
 
 
+@pytest.mark.parametrize("lacking", [0, 2])
+def test_inputs_that_stand_in_for_missing_ones_are_noted(runs, table, tmp_path, capsys, lacking):
+    run, paths = runs["with"], [tmp_path / "future.csv", tmp_path / "filled.csv"]
+    name = run.series.future_columns[0]
+    ahead = table[table["load"].isna()].drop(columns="load").reset_index(drop=True)
+    ahead.loc[1:lacking, name] = np.nan
+    ahead.to_csv(paths[0], index=False)
+    ahead.ffill().to_csv(paths[1], index=False)
+    for path in paths:
+        assert (
+            main(["forecast", str(run.path), "--future", str(path), "--output", f"{path}.csv"]) == 0
+        )
+        shown = " ".join(capsys.readouterr().out.split())
+        said = f"not known in the steps to forecast: {name} ({lacking} steps)"
+        assert (said in shown) == (lacking > 0 and path == paths[0])
+    pd.testing.assert_frame_equal(*(pd.read_csv(f"{path}.csv") for path in paths))
+
+
 @pytest.mark.long
 def test_known_inputs_lower_the_error(runs):
     errors = {name: run.metrics["model"]["test"]["mse"] for name, run in runs.items()}
