@@ -73,8 +73,10 @@ def _is_rest(url: str) -> bool:
     """Tell whether a URL is for REST.
 
     Raises:
-        ValueError: The URL is that of a request, not of a server.
+        ValueError: The URL is that of a request, not of a server, or no text.
     """
+    if not isinstance(url, str):
+        raise ValueError(f"url: expected text such as 'http://localhost:8501'; got {url!r}")
     scheme, _, rest = url.partition("://")
     if scheme not in ("http", "https") or not rest:
         return False

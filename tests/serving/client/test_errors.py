@@ -312,3 +312,9 @@ def test_options_that_cannot_work(options, said):
         for made in (connect, connect_async):
             with pytest.raises(ValueError, match=said):
                 made(url, **options)
+
+
+@pytest.mark.parametrize("made", [connect, connect_async])
+def test_an_address_that_is_not_set(made):
+    with pytest.raises(ValueError, match=r"url: expected text such as .*; got None"):
+        made(None)
