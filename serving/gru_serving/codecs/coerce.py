@@ -44,8 +44,8 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
     dtype = by_number(number)
     if np.ma.is_masked(value):
         raise InvalidArgument(
-            f"input {name}: expected values without a mask; got {np.ma.count_masked(value)} that "
-            "are masked; give them a value with .filled(...)"
+            f"input {name}: expected values without a mask; got some that are masked; give them a "
+            "value with .filled(...)"
         )
     try:
         array = np.asarray(value)
