@@ -95,10 +95,12 @@ def _grpc_address(url: str) -> tuple[str, bool]:
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("grpc", "grpcs") and rest:
         return rest, scheme == "grpcs"
+    if scheme == "unix" and rest.startswith("/"):
+        return f"unix:{rest}", False
     host, colon, port = url.rpartition(":")
     if not separator and colon and (host == "unix" or port.isdecimal()):
         return url, False
     raise ValueError(
-        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
-        f"host:port (gRPC); got {url!r}"
+        "url: expected http://host:port or https://host:port (REST), grpc://host:port, host:port "
+        f"or unix:/path (gRPC); got {url!r}"
     )

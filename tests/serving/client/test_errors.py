@@ -228,7 +228,8 @@ def certificates(situation, server, transport, tmp_path):
 def no_tls(_, server, transport, tmp_path):
     key, cert = certificate(tmp_path)
     with secure(transport, key, cert, False) as url:
-        ask(url.replace("https://", "http://").replace("grpcs://", "grpc://"))
+        plain = url.replace("https://", "http://").replace("grpcs://", "grpc://")
+        ask(plain, cert_file=str(cert), key_file=str(key))
 
 
 @produces("state of a version that is gone")
