@@ -236,6 +236,8 @@ class GRU(Int8ByCell, keras.layers.RNN):
         if mask is not None:
             mask = self._checked_mask(mask, sequences)
         h0 = self._checked_state(initial_state, sequences)
+        if self.stateful and sequences.shape[0] is None:  # the last batch may be a short one
+            sequences = tf.ensure_shape(sequences, (*h0.shape[:1], None, None), "stateful_batch")
         if path == "loop":
             self.last_path = "loop"
             sequences = without_masked(sequences, mask)

@@ -73,8 +73,10 @@ def _is_rest(url: str) -> bool:
     """Tell whether a URL is for REST.
 
     Raises:
-        ValueError: The URL is that of a request, not of a server.
+        ValueError: The URL is that of a request, not of a server, or no text.
     """
+    if not isinstance(url, str):
+        raise ValueError(f"url: expected text such as 'http://localhost:8501'; got {url!r}")
     scheme, _, rest = url.partition("://")
     if scheme not in ("http", "https") or not rest:
         return False
@@ -93,10 +95,12 @@ def _grpc_address(url: str) -> tuple[str, bool]:
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("grpc", "grpcs") and rest:
         return rest, scheme == "grpcs"
+    if scheme == "unix" and rest.startswith("/"):
+        return f"unix:{rest}", False
     host, colon, port = url.rpartition(":")
     if not separator and colon and (host == "unix" or port.isdecimal()):
         return url, False
     raise ValueError(
-        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
-        f"host:port (gRPC); got {url!r}"
+        "url: expected http://host:port or https://host:port (REST), grpc://host:port, host:port "
+        f"or unix:/path (gRPC); got {url!r}"
     )

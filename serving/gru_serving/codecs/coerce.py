@@ -42,6 +42,11 @@ def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, n
 
 def _convert(name: str, value: Any, number: int) -> np.ndarray:
     dtype = by_number(number)
+    if np.ma.is_masked(value):
+        raise InvalidArgument(
+            f"input {name}: expected values without a mask; got some that are masked; give them a "
+            "value with .filled(...)"
+        )
     try:
         array = np.asarray(value)
     except UnicodeDecodeError:  # text and bytes mixed: NumPy takes bytes for ASCII

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,6 +68,8 @@ def _plain(name: str, value: Any) -> Value:
     if isinstance(value, bytes):
         return bytes(value)
     if isinstance(value, int | np.bool_ | np.integer):
+        if abs(int(value)) > sys.float_info.max:
+            raise InvalidArgument(f"examples: feature {name!r}: got an integer beyond a double")
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)

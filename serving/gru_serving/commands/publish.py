@@ -79,6 +79,8 @@ def _publish(arguments: argparse.Namespace) -> int:
     source = find_version(arguments.version)
     if arguments.number is not None and arguments.number < 1:
         raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
+    if arguments.keep is not None and arguments.keep < 1:
+        raise ValueError(f"--keep: expected at least 1; got {arguments.keep}")
     signer = signer_of(arguments)
     with publisher(arguments.to) as aside:
         _copy(source, aside)

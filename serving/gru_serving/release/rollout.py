@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gru_serving.client import Client
+from gru_serving.client import Client, VersionState
 from gru_serving.config.files import ServedModel, served_models
 from gru_serving.config.model_config_edit import (
     RolloutError,
@@ -126,9 +126,11 @@ class Rollout:
         old = dict(find_entry(original, self.model).version_labels)
         new = {**old, **labels}
         moves = [Move(label, old.get(label), to) for label, to in labels.items()]
-        moves = [move for move in moves if move.before != move.after]
-        if not moves:
+        if all(move.before == move.after for move in moves):
+            if self.server is not None:  # it may have refused the file
+                self._apply(original, lambda: self._labelled(moves), "labelling")
             return []
+        moves = [move for move in moves if move.before != move.after]
         wanted = {version for version in new.values() if version is not None}
         self._check_on_disk(original, wanted)
         loading = self._serving(original, wanted | set(old.values()))
@@ -156,7 +158,9 @@ class Rollout:
             )
         else:
             try:
-                self._apply(loading, lambda: self._available(wanted), "loading")
+                # A label that the server refuses may be in the file, to be corrected by this move.
+                if not wanted <= self._serving_now():
+                    self._apply(loading, lambda: self._available(wanted), "loading")
                 self.check(moves)
                 self._apply(final, lambda: self._labelled(moves), "labelling")
             except BaseException:
@@ -184,12 +188,18 @@ class Rollout:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def _available(self, wanted: set[int]) -> bool:
+    def _states(self) -> dict[int, VersionState]:
         assert self.server is not None
         try:
-            states = {state.version: state for state in self.server.status(self.model)}
+            return {state.version: state for state in self.server.status(self.model)}
         except NotFound:
-            return False
+            return {}
+
+    def _serving_now(self) -> set[int]:
+        return {version for version, one in self._states().items() if one.state == "AVAILABLE"}
+
+    def _available(self, wanted: set[int]) -> bool:
+        states = self._states()
         for version in wanted & states.keys():
             state = states[version]
             if state.state == "END" and state.error_code != "OK":
@@ -197,8 +207,7 @@ class Rollout:
                     f"version {version} of model {self.model} does not load: "
                     f"{state.error_message}. Publish a repaired one under a higher number"
                 )
-        missing = {v for v in wanted if v not in states or states[v].state != "AVAILABLE"}
-        return not missing
+        return all(v in states and states[v].state == "AVAILABLE" for v in wanted)
 
     def _labelled(self, moves: Sequence[Move]) -> bool:
         assert self.server is not None

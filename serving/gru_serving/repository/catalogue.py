@@ -91,13 +91,13 @@ class Version:
         self.changed = contents != self.tried and contents == self.seen
         self.seen = contents
 
-    def altered(self) -> list[str]:
-        """Return the files that differ from those of the load, once for each change."""
+    def altered(self, path: Path) -> list[str]:
+        """Return the files in `path` that differ from those of the load, once for each change."""
         if not self.changed:
             return []
         before, now = (files or frozenset() for files in (self.tried, self.seen))
         self.tried, self.changed = self.seen, False
-        return altered_files(self.path, self.listed, sorted({name for name, _ in before ^ now}))
+        return altered_files(path, self.listed, sorted({name for name, _ in before ^ now}))
 
     def is_refused(self) -> bool:
         """Tell whether the version must not be loaded with its present files."""

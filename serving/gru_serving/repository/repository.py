@@ -312,10 +312,11 @@ class VersionChanges:
 def _say_altered(model: str, serving: Sequence[Version], wanted: Mapping[int, Path]) -> None:
     """Log the serving versions whose files differ from those that were loaded."""
     for version in serving:
-        if version.number not in wanted:
+        path = wanted.get(version.number)  # under another base path since it was loaded, perhaps
+        if path is None:
             continue
-        version.look(contents_of(version.path))
-        if names := version.altered():
+        version.look(contents_of(path))
+        if names := version.altered(path):
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             log.warning(
                 "Version %d of servable %s was altered after it was loaded (%s%s): this server "
@@ -323,7 +324,7 @@ def _say_altered(model: str, serving: Sequence[Version], wanted: Mapping[int, Pa
                 "replica does; publish changes as a new version",
                 version.number,
                 model,
-                names[0],
+                names[0] if path == version.path else path / names[0],
                 more,
             )
 

@@ -85,6 +85,23 @@ def port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
     )
 
 
+def refuse_taken_socket(path: str) -> None:
+    """Check that no server listens on a UNIX socket: gRPC would take its place, and remove it.
+
+    Raises:
+        Unavailable: Another server listens there.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(path)
+    except (OSError, AttributeError):  # Windows has none
+        return
+    raise Unavailable(
+        f"cannot listen on unix:{path}: another server does. Choose another path with "
+        "--grpc_socket_path, or stop that server."
+    )
+
+
 def host_port(host: str, port: int) -> str:
     """Join host and port; IPv6 addresses are in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

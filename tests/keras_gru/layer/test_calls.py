@@ -73,6 +73,8 @@ def test_a_stateful_layer_names_itself_and_its_batch():
     layer(np.zeros((5, 3, 2), "float32"))
     with pytest.raises(ValueError, match=r"'memory' is stateful.*batch size of 5.*\(2, 3, 2\)"):
         layer(np.zeros((2, 3, 2), "float32"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"memory\w*/stateful_batch"):
+        traced(layer)(np.zeros((2, 3, 2), "float32"))
 
 
 @pytest.mark.slow_cases

@@ -228,7 +228,8 @@ def certificates(situation, server, transport, tmp_path):
 def no_tls(_, server, transport, tmp_path):
     key, cert = certificate(tmp_path)
     with secure(transport, key, cert, False) as url:
-        ask(url.replace("https://", "http://").replace("grpcs://", "grpc://"))
+        plain = url.replace("https://", "http://").replace("grpcs://", "grpc://")
+        ask(plain, cert_file=str(cert), key_file=str(key))
 
 
 @produces("state of a version that is gone")
@@ -312,3 +313,9 @@ def test_options_that_cannot_work(options, said):
         for made in (connect, connect_async):
             with pytest.raises(ValueError, match=said):
                 made(url, **options)
+
+
+@pytest.mark.parametrize("made", [connect, connect_async])
+def test_an_address_that_is_not_set(made):
+    with pytest.raises(ValueError, match=r"url: expected text such as .*; got None"):
+        made(None)

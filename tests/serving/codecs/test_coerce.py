@@ -70,6 +70,7 @@ def test_numbers(value, dtype, expected):
         ([5.0], "string", "expected text; got float64"),
         ([[1], [2, 3]], "float32", "expected rows of equal length; got ragged lists"),
         ([["a"], ["b", "c"]], "string", "expected rows of equal length; got ragged lists"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), "float32", "without a mask; got some"),
     ],
 )
 def test_what_would_change_is_refused(value, dtype, said):

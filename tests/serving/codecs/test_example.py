@@ -88,3 +88,8 @@ def test_refusals_are_those_of_the_server(value, said):
         with pytest.raises(InvalidArgument) as caught:
             call()
         assert caught.value.message == said
+
+
+def test_integers_beyond_doubles_are_refused_by_name():
+    with pytest.raises(InvalidArgument, match="feature 'x': got an integer beyond a double"):
+        example_values([{"x": [1, -(10**400)]}])

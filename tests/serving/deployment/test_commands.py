@@ -189,6 +189,7 @@ def test_publish_and_prune(exports, tmp_path, capsys):
     assert main(["publish", source, "--to", str(target), "--as", "7", "--unverified"]) == 0
     assert main(["publish", source, "--to", str(target), "--as", "7", "--unverified"]) == 2
     assert "exists already" in capsys.readouterr().err
+    assert main(["publish", source, "--to", str(target), "--unverified", "--keep", "0"]) == 2
     assert main(["publish", source, "--to", str(target), "--unverified", "--keep", "2"]) == 0
     assert sorted(child.name for child in target.iterdir()) == ["7", "8"]
     assert main(["verify", str(target)]) == 0

@@ -43,6 +43,21 @@ def test_a_config_that_asks_for_prediction_logs(bases, tmp_path, capsys):
     assert "m: stable 2 -> 1" in capsys.readouterr().out
 
 
+def test_a_file_that_the_server_has_refused(bases, tmp_path, capsys):
+    """It is told rather than taken for done, and a version that serves is a way out."""
+    config = write(tmp_path / "models.config", bases)
+    with running(tmp_path / "log", f"--model_config_file={config}") as server:
+        file = ["--config", str(config), "--model", "m"]
+        asked = [*file, "--url", server.grpc]
+        assert main(["label", *asked, "stable=1"]) == 0
+        assert main(["label", *file, "--offline", "stable=2"]) == 0
+        assert main(["promote", *asked, "--to", "2"]) == 1
+        assert "version 2 of model m, which is not currently available" in capsys.readouterr().err
+        assert main(["label", *asked, "stable=1"]) == 0
+        assert main(["promote", *asked, "--to", "2"]) == 0
+        assert answer(server.rest, "stable") == 2
+
+
 @pytest.mark.slow
 def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     server, config, url = site

@@ -126,6 +126,21 @@ def test_the_last_version_stays_where_versions_are_always_present(
         wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
 
 
+def test_another_base_path_with_the_number_that_serves_is_said(
+    models, base, opened, polled, caplog
+):
+    publish(models, base, 1)
+    other = base.parent / "other"
+    publish(models, other, 1, source=3)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    repository.reconfigure([ServedModel("m", other)])
+    wait_until(lambda: f"altered after it was loaded ({other / '1'}/" in caplog.text)
+    polled()
+    assert caplog.text.count("altered") == 1
+    assert ask(repository) == (1, 1.0)
+
+
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_version_altered_in_place_is_said_once(models, base, opened, polled, caplog, listed):
     publish(models, base, 1)

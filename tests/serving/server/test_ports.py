@@ -89,6 +89,15 @@ def test_a_port_is_held_while_models_load(models, flag, tmp_path):
             assert client.status("affine")
 
 
+def test_no_other_server_gets_the_socket(tmp_path):
+    path = tmp_path / "grpc.sock"
+    with socket.socket(socket.AF_UNIX) as first:
+        first.bind(str(path))
+        first.listen()
+        out = failure(f"--model_base_path={tmp_path}", f"--grpc_socket_path={path}", "--port=0")
+    assert f"cannot listen on unix:{path}: another server does. Choose another path with" in out
+
+
 def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
     """Connections left over from before do not keep the server from taking it."""
     flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")

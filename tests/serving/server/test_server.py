@@ -67,7 +67,7 @@ def test_life(models, tmp_path):
         assert cors.headers["access-control-allow-headers"] == "Content-Type"
 
         one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
-        with connect(f"unix:{tmp_path}/grpc.sock") as client:
+        with connect(f"unix://{tmp_path}/grpc.sock") as client:
             np.testing.assert_array_equal(client.predict(one, "affine")["y"], [[9, 12]])
         assert content_is_raw(server)
 

@@ -82,7 +82,7 @@ class _Channel:
 
     def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
         self._address, self._url = address, grpc_url(address, tls)
-        self._has_cert = options.cert_file is not None
+        self._has_cert = tls and options.cert_file is not None
         self._metadata: tuple[tuple[str, str], ...] = ()
         if options.token is not None:
             self._metadata = (("authorization", f"Bearer {options.token}"),)

@@ -228,7 +228,7 @@ class Http:
         self.context = options.ssl_context() if url.startswith("https://") else None
         self._most = options.max_answer_bytes
         self._has_token = options.token is not None
-        self._has_cert = options.cert_file is not None
+        self._has_cert = self.context is not None and options.cert_file is not None
 
     def unreachable(
         self, error: Exception, said: object, *, broken: bool, closed: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,17 +75,13 @@ PIECE = 1 << 19
 _WHITESPACE = b" \t\n\r"
 _NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
 _CONSTANT = re.compile(rb"(-?)(?:(NaN)|Inf(inity)?)")
-_PLAIN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
-_ESCAPES = {
-    ord('"'): b'"',
-    ord("\\"): b"\\",
-    ord("/"): b"/",
-    ord("b"): b"\b",
-    ord("f"): b"\f",
-    ord("n"): b"\n",
-    ord("r"): b"\r",
-    ord("t"): b"\t",
-}
+# Bounded, as each repetition takes memory.
+_STRING = re.compile(
+    rb'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|'
+    rb"(?![dD][89abAB])[0-9a-fA-F]{2})[0-9a-fA-F]{2})){0,4096}"
+)
+_HEX = re.compile(rb"[0-9a-fA-F]{4}")
+_ESCAPE = re.compile(rb"(\\u[dD][89abAB]..\\u....|\\u....|\\.)")
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _MOST_DIGITS = 308
 _MAX_EXPONENT = 308
@@ -241,49 +238,31 @@ class Reader:
         self._at += 1
         parts = []
         while True:
-            plain = _PLAIN_STRING.match(self._body, self._at, self._at + PIECE)
-            assert plain is not None
-            parts.append(plain.group())
-            self._at = plain.end()
-            if len(parts[-1]) == PIECE:
-                continue
-            byte = self._body[self._at]
-            if byte == ord('"'):
-                self._at += 1
-                return b"".join(parts).decode("utf-8", "surrogateescape")
-            if byte == 0:
-                raise self._error("Missing a closing quotation mark in string.")
-            if byte < 0x20:
-                raise self._error("Invalid escape character in string.")
-            parts.append(self._escape())
-
-    def _escape(self) -> bytes:
-        start = self._at
-        byte = self._body[start + 1]
-        if byte in _ESCAPES:
-            self._at += 2
-            return _ESCAPES[byte]
-        if byte != ord("u"):
+            match = _STRING.match(self._body, self._at, self._at + PIECE)
+            assert match is not None
+            if match.end() == self._at:
+                break
+            pieces = _ESCAPE.split(match.group())
+            pieces[1::2] = map(_unescaped, pieces[1::2])
+            parts.append(b"".join(pieces))
+            self._at = match.end()
+        byte = self._body[self._at]
+        if byte == ord("\\"):
+            raise self._wrong_escape()
+        if byte == 0:
+            raise self._error("Missing a closing quotation mark in string.")
+        if byte < 0x20:
             raise self._error("Invalid escape character in string.")
-        code = self._hex(start, start + 2)
-        self._at = start + 6
-        if 0xD800 <= code < 0xDC00:
-            wrong = "The surrogate pair in string is invalid."
-            if self._body[self._at : self._at + 2] != b"\\u":
-                raise self._error(wrong, start)
-            low = self._hex(start, self._at + 2)
-            if not 0xDC00 <= low <= 0xDFFF:
-                raise self._error(wrong, start)
-            self._at += 6
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-        # A lone low surrogate passes, as three bytes that are not UTF-8.
-        return chr(code).encode("utf-8", "surrogatepass")
+        self._at += 1
+        return b"".join(parts).decode("utf-8", "surrogateescape")
 
-    def _hex(self, start: int, at: int) -> int:
-        digits = self._body[at : at + 4]
-        if re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:
-            raise self._error("Incorrect hex digit after \\u escape in string.", start)
-        return int(digits, 16)
+    def _wrong_escape(self) -> InvalidArgument:
+        if self._body[self._at + 1] != ord("u"):
+            return self._error("Invalid escape character in string.")
+        pair = self._body[self._at : self._at + 12]
+        if not _HEX.match(pair, 2) or (pair[6:8] == b"\\u" and not _HEX.match(pair, 8)):
+            return self._error("Incorrect hex digit after \\u escape in string.")
+        return self._error("The surrogate pair in string is invalid.")
 
     def _skip(self) -> None:
         while self._body[self._at] in _WHITESPACE:
@@ -297,6 +276,13 @@ class Reader:
     def _error(self, text: str, offset: int | None = None) -> InvalidArgument:
         where = self._at if offset is None else offset
         return InvalidArgument(f"JSON Parse error: {text} at offset: {self._base + where}")
+
+
+@lru_cache(1 << 16)
+def _unescaped(escape: bytes) -> bytes:
+    # A lone low surrogate passes, as three bytes that are not UTF-8.
+    text: str = json.loads(f'"{escape.decode()}"')
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _is_too_big(number: re.Match[bytes]) -> bool:

@@ -25,7 +25,14 @@ from gru_serving.protos.ssl_config_pb2 import SSLConfig
 from gru_serving.server.additions import Additions
 from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.grpc.services import ModelService, PredictionService, refuse
-from gru_serving.server.listening import STOPPING, QuietPeriod, bind, host_port, tls_context
+from gru_serving.server.listening import (
+    STOPPING,
+    QuietPeriod,
+    bind,
+    host_port,
+    refuse_taken_socket,
+    tls_context,
+)
 from gru_serving.server.tokens import REFUSAL, Tokens
 from gru_serving.telemetry.metrics import Gauge, Metrics
 from gru_serving.telemetry.refusals import Reason, Refusals
@@ -61,6 +68,8 @@ class GrpcListener:
         self._server: Any = None
         self._health: Any = None
         self._gate: DrainGate | None = None
+        if flags.grpc_socket_path:
+            refuse_taken_socket(flags.grpc_socket_path)
         self._held = (
             bind(flags.bind_address, flags.port, "port", flags.workers > 1) if flags.port else None
         )

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -175,6 +176,25 @@ def test_half_a_surrogate_pair_passes_as_bytes():
     """A lone low surrogate; RapidJSON 1.1.0 looks only for the other half of high ones."""
     value = read('{"a":"\\udc00"}')["a"]
     assert value.encode("utf-8", "surrogateescape") == b"\xed\xb0\x80"
+
+
+def test_many_escapes_take_few_steps():
+    """They took a step of Python each, which is seconds in a request of the size allowed."""
+    text = '\n"\u00e9\U0001f600' * 30000
+    calls = 0
+
+    def count(*_):
+        nonlocal calls
+        calls += 1
+
+    body = json.dumps({"instances": [text]}).encode()
+    sys.setprofile(count)
+    try:
+        value = Reader(body).read()
+    finally:
+        sys.setprofile(None)
+    assert value == {"instances": [text]}
+    assert calls < 2000
 
 
 def test_long_values_are_cut_in_messages():
