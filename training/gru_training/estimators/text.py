@@ -532,8 +532,9 @@ class TextRegressor(RegressorMixin, TextEstimator):
     score = TextEstimator.score  # not that of RegressorMixin
 
     def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
+        numbers = _numbers(labels)
         values = self._answers(texts).column("value").to_numpy()
-        return float(r2_score(np.array(labels, np.float64), values, sample_weight=weights))
+        return float(r2_score(numbers, values, sample_weight=weights))
 
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
@@ -548,7 +549,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
 
         with in_python():
             texts, numbers = labelled(data, y, *self._columns(data, text, label))
-        values = np.array(numbers, np.float64)
+            values = _numbers(numbers)
         answers = self._answers(texts)
         low95, low80, high80, high95 = (answers.column(k).to_numpy() for k in range(1, 5))
         return {
@@ -558,3 +559,14 @@ class TextRegressor(RegressorMixin, TextEstimator):
             "inside_95": float(np.mean((values >= low95) & (values <= high95))),
         }
 
+
+def _numbers(labels: list[Any]) -> np.ndarray:
+    """Return the numbers (N,) float64 of texts.
+
+    Raises:
+        DataError: A number is missing, or is none.
+    """
+    for row, label in enumerate(labels):
+        if not label_names(label, "number"):
+            raise DataError(f"row {row}: expected a number for each text, got a missing one")
+    return np.array(labels, np.float64)
