@@ -222,10 +222,7 @@ def _of_training(trained: TrainedClassifier) -> list[str]:
     best = next(record for record in result.epochs if record.epoch == result.best_epoch)
     found = []
     if last.epoch == result.best_epoch == settings.epochs and not result.interrupted:
-        found.append(
-            f"The last of {settings.epochs} epochs was the best: try `--epochs "
-            f"{2 * settings.epochs}`."
-        )
+        found.append(f"The last epoch was the best: try `--epochs {2 * settings.epochs}`.")
     gap = best.train["accuracy"] - best.validation["accuracy"]
     if gap > _GAP:
         found.append(
