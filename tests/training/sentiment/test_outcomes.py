@@ -88,6 +88,12 @@ def test_unknown_labels_are_named(tiny_run, tmp_path):
         TASK.outcomes(tiny_run, path, tiny_run)
 
 
+def test_rows_without_a_label_are_named_without_a_flag_that_compare_lacks(tiny_run, tmp_path):
+    path = write_rows(tmp_path / "rows.csv", [("fine", "positive"), ("so so", "")])
+    with pytest.raises(DataError, match=r"line 3: the label is missing \(column 'label'\)$"):
+        TASK.outcomes(tiny_run, path, tiny_run)
+
+
 def test_the_columns_of_the_training_are_read_though_others_have_usual_names(tiny_run, tmp_path):
     run = SentimentRun.open(shutil.copytree(tiny_run.path, tmp_path / "run"))
     config = json.loads((run.path / "config.json").read_text())

@@ -70,7 +70,7 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun, scorer: Sco
     rows, _ = read_text_file(
         data, *named, problems, labels, given=settings.text_format, like=columns
     )
-    problems.close_rows()
+    problems.close_rows(some_left=False)  # a comparison has no --drop-bad
     problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}
     class_of = classes_of({row.labels[0] for row in rows}, like.classes)
