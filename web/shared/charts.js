@@ -76,7 +76,7 @@ export class Chart {
       padding: [10, 12, 0, 0],
       scales: { x: { time: false }, y: this.range ? { range: (u, low, high) => this.range(low, high, this.x) } : {} },
       axes: [
-        { ...axis, space: 70, size: 30, values: (u, ticks) => ticks.map((x) => (Number.isInteger(x) ? this.xLabel(x) : "")) },
+        { ...axis, space: 70, size: 30, values: (u, ticks) => ticks.map((x) => (Number.isInteger(x) && x >= this.x[0] && x <= this.x.at(-1) ? this.xLabel(x) : "")) },
         { ...axis, size: 58, values: (u, ticks) => ticks.map((y) => this.format(y, 3)) },
       ],
       cursor: { y: false, drag: { x: true, y: false }, points: { size: 7, fill: (u, i) => (i ? paint(this.series[i - 1], i - 1) : "transparent"), stroke: () => colour("card") } },

@@ -400,7 +400,9 @@ def test_one_label_in_each_row_of_columns_is_told(tmp_path):
     frame.to_csv(path, index=False)
     config = SentimentDataConfig(data=path, label_columns=NAMES)
     notes = load_sentiment_data(config, 0).notes
-    assert any(note.startswith("each row has one of --label-columns; --target-") for note in notes)
+    (told,) = (each for each in notes if each.startswith("each row has one of --label-columns; "))
+    assert text_source(frame["text"], frame[list(NAMES)]).table.notes == [told]
+    assert not text_source(frame["text"], frame[list(NAMES)], config_of("class")).table.notes
     frame.loc[4, list(NAMES)] = [True, True, False]
     frame.to_csv(path, index=False)
     assert not any("each row has one" in each for each in load_sentiment_data(config, 0).notes)

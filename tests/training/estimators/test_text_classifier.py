@@ -140,17 +140,37 @@ def test_measures_are_those_of_scikit_learn(fitted):
     assert measured["per_class"]["login"]["rows"] == 30
 
 
-def test_equal_numbers_are_the_same_class_whatever_their_type(fitted, tmp_path):
-    path = Path(shutil.copytree(fitted.run_.path, tmp_path / "run"))
-    config = json.loads((path / "config.json").read_text())
-    config["given"] |= {"labels": "integer", "dtype": "<i8"}
-    changed = {"config.json": config, "classes.json": ["0", "1"]}
+def with_config(classifier, path, change, **files):
+    """A copy of a fitted estimator, with other settings and files in its run."""
+    shutil.copytree(classifier.run_.path, path)
+    files["config"] = json.loads((path / "config.json").read_text())
+    change(files["config"])
     sizes = json.loads((path / "manifest.json").read_text())
-    for name, values in changed.items():
-        (path / name).write_text(json.dumps(values))
-        sizes[name] = (path / name).stat().st_size
+    for name, values in files.items():
+        (path / f"{name}.json").write_text(json.dumps(values))
+        sizes[f"{name}.json"] = (path / f"{name}.json").stat().st_size
     (path / "manifest.json").write_text(json.dumps(sizes))
-    numbered = TextClassifier.load(path)
+    return TextClassifier.load(path)
+
+
+def test_merged_labels_are_right_in_any_spelling(fitted, tmp_path):
+    frame = tickets(40, seed=5)
+    frame["category"] = frame["category"].sample(frac=1, random_state=0).to_numpy()
+    shouted = frame.assign(category=" " + frame["category"].str.upper())
+    assert fitted.score(shouted) == 0
+    merged = with_config(
+        fitted, tmp_path / "run", lambda config: config["data"].update(merge_labels=True)
+    )
+    assert 0 < merged.score(shouted) == fitted.score(frame) < 1
+    assert merged.evaluate(shouted) == fitted.evaluate(frame)
+    assert merged.score(shouted.assign(category="shipping")) == 0
+
+
+def test_equal_numbers_are_the_same_class_whatever_their_type(fitted, tmp_path):
+    kinds = {"labels": "integer", "dtype": "<i8"}
+    numbered = with_config(
+        fitted, tmp_path / "run", lambda config: config["given"].update(kinds), classes=["0", "1"]
+    )
     assert numbered.classes_.tolist() == [0, 1]
     frame = tickets(40, seed=5)
     truth = (frame["category"] == "login").sample(frac=1, random_state=0).to_numpy()
@@ -263,6 +283,12 @@ FRAME = tickets(40)
         ({}, {"data": FRAME.assign(body=" ")}, DataError, "row 0: the text is empty .and 39 more"),
         ({}, {"data": FRAME.assign(category=pd.NA)}, DataError, "row 0: the label is missing"),
         ({}, {"data": FRAME.assign(category=[{"a": "b"}] * 40)}, DataError, "expected labels"),
+        (
+            {},
+            {"data": FRAME.assign(category=b"a")},
+            DataError,
+            r"got bytes b'a'; numpy.char.decode",
+        ),
         ({}, {"data": ["a", "b"]}, ConfigError, "got list alone"),
         ({}, {"data": FRAME["body"], "y": ["a"]}, DataError, "label for each of 40 texts, got 1"),
         ({}, {"data": 3, "y": [1]}, DataError, "expected a table, or a list or column, got int"),

@@ -70,11 +70,11 @@ def test_given_parts_are_kept_and_copies_are_told(tmp_path):
                 document="line")  # fmt: skip
     assert data.train == tuple(LINES)
     assert data.validation == tuple(LINES[:2])
-    assert data.notes == ("2 documents of validation also stand in train",)
+    assert data.notes == ("2 documents of validation found in train, too",)
     drawn = load(data=tmp_path / "a.txt", validation=tmp_path / "b.txt", document="line")
     assert drawn.notes == data.notes
     whole = load(data=tmp_path / "a.txt", validation=tmp_path / "a.txt")
-    assert whole.notes == ("1 document of validation also stand in train",)
+    assert whole.notes == ("1 document of validation found in train, too",)
 
 
 def test_the_column_of_the_first_table_is_read_in_the_others(tmp_path):

@@ -87,7 +87,7 @@ def test_uci_takes_the_last_tab(tmp_path):
     [
         (
             lambda folder: (folder / "empty").mkdir(),
-            "no known data set; expected rt-polarity.pos.*found empty",
+            "no known data set; expected rt-polarity.pos.*found empty. Texts of your own",
         ),
         (lambda folder: (folder / "x.bin").touch(), r"found x\.bin"),
         (lambda folder: write_mr(folder, [b"a", b""], [b"b"]), "neg, line 2: the text is empty"),

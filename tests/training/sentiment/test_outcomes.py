@@ -72,9 +72,25 @@ def test_other_classes_are_refused(tiny_run, tmp_path):
         held_out_outcomes(other, tiny_run)
 
 
+def test_labels_of_a_file_may_be_spelled_otherwise(tiny_run, tmp_path):
+    rows = [(row.text, row.label) for row in tiny_run.test_predictions()]
+    shouted = [(text, f"{label.upper()} ") for text, label in rows]
+    one, other = (
+        TASK.outcomes(tiny_run, write_rows(tmp_path / f"{name}.csv", of), tiny_run).model
+        for name, of in (("rows", rows), ("shouted", shouted))
+    )
+    assert values(one) == values(other)
+
+
 def test_unknown_labels_are_named(tiny_run, tmp_path):
     path = write_rows(tmp_path / "rows.csv", [("fine", "positive"), ("so so", "neutral")])
     with pytest.raises(DataError, match=r"expected the labels negative, positive of .*'neutral'"):
+        TASK.outcomes(tiny_run, path, tiny_run)
+
+
+def test_rows_without_a_label_are_named_without_a_flag_that_compare_lacks(tiny_run, tmp_path):
+    path = write_rows(tmp_path / "rows.csv", [("fine", "positive"), ("so so", "")])
+    with pytest.raises(DataError, match=r"line 3: the label is missing \(column 'label'\)$"):
         TASK.outcomes(tiny_run, path, tiny_run)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from sklearn.metrics import f1_score
 
 from gru_training import TextClassifier, TextRegressor
-from gru_training.errors import ConfigError
+from gru_training.errors import ConfigError, DataError
 from gru_training.runs.report_page import page_data
 from gru_training.scoring.engine import score_table
 from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
@@ -187,6 +187,15 @@ def test_the_report_of_labels_says_why(labels_run):
     assert {each["answer"].split()[0] for each in page} <= {name for _, name in wrong}
     html = (labels_run.path / "report.html").read_text("utf-8")
     assert 'data-picture="report.html"' in html
+
+
+def test_what_is_not_a_number_is_not_compared(number_run):
+    regressor = TextRegressor.load(number_run.path)
+    for compare in (regressor.evaluate, regressor.score):
+        with pytest.raises(DataError, match=r"row 1: expected a number .*, got a missing one"):
+            compare(["good", "bad"], [1, np.nan])
+        with pytest.raises(DataError, match="expected a number for each text, got '1,5'"):
+            compare(["good", "bad"], ["1,5", "2"])
 
 
 @pytest.mark.long

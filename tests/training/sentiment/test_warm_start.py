@@ -94,7 +94,9 @@ def test_new_words_and_classes_come_behind_those_that_are_known(old, tmp_path):
     assert after["logits/1"][3] == pytest.approx(np.log(rows[0] / (rows[1] - rows[0])), abs=0.1)
     start = warm.metrics["warm_start"]
     assert (start["new_words"], start["new_classes"]) == (len(table) - known, ["login"])
-    assert "1 new: login" in (warm.path / "report.md").read_text("utf-8")
+    report = (warm.path / "report.md").read_text("utf-8")
+    assert "1 new: login" in report
+    assert "subwords=yes" not in report  # a training with --warm-start refuses it
 
 
 @pytest.mark.slow

@@ -27,8 +27,11 @@ _PARTS = {
 }
 
 
-def workbook(path, *sheets):
-    """A workbook of Excel, of which each sheet is a list of rows; None is an empty cell."""
+def workbook(path, *sheets, hidden=()):
+    """A workbook of Excel, of which each sheet is a list of rows; None is an empty cell.
+
+    The sheets are called S1, S2 ..., and those whose numbers are in `hidden` are hidden.
+    """
     numbers = range(1, len(sheets) + 1)
     filled = {
         "types": "".join(
@@ -36,7 +39,11 @@ def workbook(path, *sheets):
             'openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
             for n in numbers
         ),
-        "sheets": "".join(f'<sheet name="S{n}" sheetId="{n}" r:id="rId{n}"/>' for n in numbers),
+        "sheets": "".join(
+            f'<sheet name="S{n}" sheetId="{n}" r:id="rId{n}"'
+            f' state="{"hidden" if n in hidden else "visible"}"/>'
+            for n in numbers
+        ),
         "relations": "".join(
             f'<Relationship Id="rId{n}" Type="http://schemas.openxmlformats.org/officeDocument/2006'
             f'/relationships/worksheet" Target="worksheets/sheet{n}.xml"/>'

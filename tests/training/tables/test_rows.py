@@ -312,15 +312,18 @@ def test_files_of_old_macs_end_lines_with_a_carriage_return(tmp_path):
     assert [place for place, _ in read_rows(path)] == [2, 3]
 
 
-def test_a_workbook_is_read_by_its_first_sheet(tmp_path):
+def test_a_workbook_is_read_by_its_first_sheet_that_is_shown(tmp_path):
     path = workbook(
         tmp_path / "t.xlsx",
+        [["text", "n"], ["of last year", 3]],
         [[None, None], ["text", "n"], ["a", 1], [None, None], ["b", 2.5]],
         [["text"]],
+        hidden=[1],
     )
     table = read_rows(path)
     assert list(table) == [(3, {"text": "a", "n": 1}), (5, {"text": "b", "n": 2.5})]
-    assert table.form.notes == ("the sheet 'S1' is read, not 'S2'",)
+    assert table.form.notes == ("the sheet 'S2' is read, not 'S3', 'S1'",)
+    assert open_table(path).form.notes == table.form.notes
     beside = workbook(tmp_path / "b.xlsx", [["text"], ["a", "over"]])
     with pytest.raises(DataError, match=r"row 2: expected cells below the header .* got 'over'"):
         texts(beside)

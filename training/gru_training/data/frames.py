@@ -126,6 +126,11 @@ def label_names(
         DataError: The label is of another kind.
     """
     missing, names = _is_missing(label), listed_labels(label)
+    if isinstance(label, bytes):
+        raise DataError(
+            f"expected texts or numbers as labels, got bytes {label!r:.40}; "
+            "numpy.char.decode(labels) makes texts of them"
+        )
     if kind == "labels":
         if names is None and isinstance(label, str) and separator is not None:
             names = label.split(separator)

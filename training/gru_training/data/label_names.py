@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 _MOST_LABELS = 300
 """Number of labels above which comparing all pairs takes too long."""
@@ -29,6 +29,21 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
         groups[_key(label)].append(label)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def classes_of(labels: Iterable[str], classes: Collection[str]) -> dict[str, str]:
+    """Map labels to the classes that differ from them in spelling only.
+
+    Args:
+        labels: The different labels. One that is a class, or that no class or several are spelled
+            like, is mapped to itself.
+        classes: Names of the classes.
+    """
+    spelled = defaultdict(list)
+    for name in classes:
+        spelled[_key(name)].append(name)
+    found = {label: spelled.get(_key(label), ()) for label in labels}
+    return {label: names[0] if len(names) == 1 else label for label, names in found.items()}
 
 
 def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from gru_training.data.frames import LABEL_KINDS, as_frame, frame_like, label_names, texts_of
+from gru_training.data.label_names import classes_of
 from gru_training.data.text_files import TextTable
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
@@ -376,8 +377,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     score = TextEstimator.score  # not that of ClassifierMixin
 
     def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
-        pairs = zip(self._named(texts), labels, strict=True)
-        right = [set(said) == set(self._names(label)) for said, label in pairs]
+        pairs = zip(self._named(texts), self._names(labels), strict=True)
+        right = [set(said) == set(names) for said, names in pairs]
         return float(np.average(right, weights=weights))
 
     def evaluate(
@@ -405,7 +406,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         classes = self._run().classes
         with in_python():
             texts, labels = labelled(data, y, *self._columns(data, text, label))
-        names = [self._names(label) for label in labels]
+        names = self._names(labels)
         unknown = sorted({name for row in names for name in row} - set(classes))
         if unknown or not names:
             raise DataError(
@@ -469,13 +470,22 @@ class TextClassifier(ClassifierMixin, TextEstimator):
             return [tuple(names) for names in answers.column("labels").to_pylist()]
         return [(name,) for name in answers.column("label").to_pylist()]
 
-    def _names(self, label: Any) -> tuple[str, ...]:
-        """Return the classes or labels of a row; 1, 1.0 and True are one class, as in NumPy.
+    def _names(self, labels: list[Any]) -> list[tuple[str, ...]]:
+        """Return the classes or labels of each row, of any spelling if the training merged them.
 
         Raises:
-            DataError: The class is missing.
+            DataError: A class is missing.
         """
-        if self._run().kind == "labels":
+        run = self._run()
+        rows = [self._names_of(label, run.kind) for label in labels]
+        if not run.config.data.merge_labels:
+            return rows
+        class_of = classes_of({name for names in rows for name in names}, run.classes)
+        return [tuple(dict.fromkeys(class_of[name] for name in names)) for names in rows]
+
+    def _names_of(self, label: Any, kind: str) -> tuple[str, ...]:
+        """Return the names of a row; 1, 1.0 and True are one class, as in NumPy."""
+        if kind == "labels":
             return label_names(label, "labels")
         if isinstance(label, bool | int | float) and label in self._by_value:
             return (self._by_value[label],)
@@ -522,8 +532,9 @@ class TextRegressor(RegressorMixin, TextEstimator):
     score = TextEstimator.score  # not that of RegressorMixin
 
     def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
+        numbers = _numbers(labels)
         values = self._answers(texts).column("value").to_numpy()
-        return float(r2_score(np.array(labels, np.float64), values, sample_weight=weights))
+        return float(r2_score(numbers, values, sample_weight=weights))
 
     def evaluate(
         self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
@@ -538,7 +549,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
 
         with in_python():
             texts, numbers = labelled(data, y, *self._columns(data, text, label))
-        values = np.array(numbers, np.float64)
+            values = _numbers(numbers)
         answers = self._answers(texts)
         low95, low80, high80, high95 = (answers.column(k).to_numpy() for k in range(1, 5))
         return {
@@ -547,3 +558,15 @@ class TextRegressor(RegressorMixin, TextEstimator):
             "inside_80": float(np.mean((values >= low80) & (values <= high80))),
             "inside_95": float(np.mean((values >= low95) & (values <= high95))),
         }
+
+
+def _numbers(labels: list[Any]) -> np.ndarray:
+    """Return the numbers (N,) float64 of texts.
+
+    Raises:
+        DataError: A number is missing, or is none.
+    """
+    for row, label in enumerate(labels):
+        if not label_names(label, "number"):
+            raise DataError(f"row {row}: expected a number for each text, got a missing one")
+    return np.array(labels, np.float64)

@@ -155,7 +155,7 @@ def labelled(
     texts = texts_of(data, text)
     if y is None:
         return texts, _label_values(frame, label, "data").values
-    values = _values_of(y, "y")
+    values = _values_of(y, "y").values
     _require_pairs(texts, values, "y")
     return texts, values
 
@@ -167,11 +167,11 @@ def _require_pairs(texts: Sequence[str], labels: Sequence[Any], what: str) -> No
         )
 
 
-def _values_of(labels: Any, what: str) -> list[Any]:
+def _values_of(labels: Any, what: str, kind: TargetKind | None = None) -> "_Labels":
     """Read labels given separately: a column, a list, or a table with a column for each label."""
     frame = as_frame(labels)
     if frame is not None and len(frame.columns) > 1:
-        return _label_values(frame, list(frame.columns), what).values
+        return _label_values(frame, list(frame.columns), what, kind)
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: "
@@ -179,7 +179,7 @@ def _values_of(labels: Any, what: str) -> list[Any]:
             DataConversionWarning,
             stacklevel=4,
         )
-    return as_values(labels, what)
+    return _Labels(as_values(labels, what), None)
 
 
 def _weighted(rows: Sequence[LabelledRow], weights: np.ndarray) -> list[LabelledRow]:
@@ -249,11 +249,9 @@ def _table(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
             f"{type(data).__name__} alone"
         )
-    values = _values_of(labels, f"labels of {what}")
-    given = as_frame(labels)
-    several = isinstance(label_of, list) or (given is not None and len(given.columns) > 1)
-    kind, remarks = _target(values, settings, several)
-    notes += remarks
+    values, columns, said = _values_of(labels, f"labels of {what}", settings.target_type)
+    kind, remarks = _target(values, settings, isinstance(columns or label_of, list))
+    notes += [*said, *remarks]
     if kind == "class":
         _require_classes(values, what)
     texts, separator = texts_of(data, column, what), settings.label_separator
@@ -262,8 +260,8 @@ def _table(
         LabelledRow(text, label_names(value, kind, separator), row)
         for row, (text, value) in enumerate(zip(texts, values, strict=True))
     ]
-    columns = {"group": settings.group_column, "time": settings.time_column}
-    if further := {meaning: name for meaning, name in columns.items() if name is not None}:
+    beside = {"group": settings.group_column, "time": settings.time_column}
+    if further := {meaning: name for meaning, name in beside.items() if name is not None}:
         rows = _with_cells(rows, frame, further, what)
     known = {
         "text": column,

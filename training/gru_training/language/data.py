@@ -206,7 +206,7 @@ def _note_copies(
     for part, documents in held_out.items():
         copies = sum(document in found for document in documents)
         if copies:
-            notes.append(f"{counted(copies, 'document')} of {part} also stand in train")
+            notes.append(f"{counted(copies, 'document')} of {part} found in train, too")
 
 
 def _deal(

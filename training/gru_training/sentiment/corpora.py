@@ -65,7 +65,10 @@ def read_corpus(folder: Path, phrases: bool = False) -> SentimentRows:
             return replace(corpus, notes=corpus.notes + _digest_notes(folder, used))
     layouts = "; ".join(" + ".join(files) for files, _ in _READERS)
     shown = ", ".join(found[:5]) + (" ..." if len(found) > 5 else "") or "nothing"
-    raise DataError(f"{folder} holds no known data set; expected {layouts}; found {shown}")
+    raise DataError(
+        f"{folder} holds no known data set; expected {layouts}; found {shown}. Texts of your own "
+        "are read from a table, such as a CSV file with the columns text and label"
+    )
 
 
 def _read_mr(folder: Path) -> SentimentRows:

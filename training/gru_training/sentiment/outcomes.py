@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gru_training.data.digest import data_digest
 from gru_training.data.label_cells import LabelCells
+from gru_training.data.label_names import classes_of
 from gru_training.data.problems import Problems
 from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError, RunDirectoryError
@@ -69,16 +70,17 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun, scorer: Sco
     rows, _ = read_text_file(
         data, *named, problems, labels, given=settings.text_format, like=columns
     )
-    problems.close_rows()
+    problems.close_rows(some_left=False)  # a comparison has no --drop-bad
     problems.raise_errors()
     numbers = {name: number for number, name in enumerate(like.classes)}
-    unknown = sorted({row.labels[0] for row in rows} - set(numbers))
+    class_of = classes_of({row.labels[0] for row in rows}, like.classes)
+    unknown = sorted(set(class_of.values()) - set(numbers))
     if unknown:
         raise DataError(
             f"{data}: expected the labels {', '.join(like.classes)} of {run.path}, got "
             f"{unknown[0]!r}"
         )
-    truth = np.array([numbers[row.labels[0]] for row in rows])
+    truth = np.array([numbers[class_of[row.labels[0]]] for row in rows])
     texts = pa.table({scorer.inputs[0]: [row.text for row in rows]})
     answers = score_table(scorer, texts)
     scores = np.column_stack([answers.columns[2 + number].to_numpy() for number in order])

@@ -259,9 +259,9 @@ def _skip_blanks(text: str, place: int) -> int:
 
 
 def _excel_rows(path: Path, form: FileForm) -> Rows:
-    """Yield the rows of the first sheet, numbered as in spreadsheets."""
+    """Yield the rows of the first sheet that is not hidden, numbered as in spreadsheets."""
     try:
-        from python_calamine import CalamineError, CalamineWorkbook
+        from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
     except ModuleNotFoundError:
         raise DataError(
             f"{path} is a workbook of Excel or OpenDocument, for which python-calamine is missing; "
@@ -269,7 +269,9 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
         ) from None
     try:
         book = CalamineWorkbook.from_path(str(path))
-        sheet = book.get_sheet_by_index(0)
+        sheets = book.sheets_metadata
+        sheets.sort(key=lambda each: each.visible != SheetVisibleEnum.Visible)
+        sheet = book.get_sheet_by_name(sheets[0].name)
         table = [[_excel_cell(cell) for cell in row] for row in sheet.to_python(False)]
     except (CalamineError, OSError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
@@ -294,8 +296,8 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
                 f"{path}, row {row}: expected cells below the header alone, got {beside[0]!r:.40} "
                 f"beside it; {way}"
             )
-    if len(book.sheet_names) > 1:
-        others = ", ".join(map(repr, book.sheet_names[1:4]))
+    if len(sheets) > 1:
+        others = ", ".join(repr(each.name) for each in sheets[1:4])
         note = f"the sheet {sheet.name!r} is read, not {others}"
         form = form._replace(notes=(*form.notes, note))
     return Rows(

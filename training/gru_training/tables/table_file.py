@@ -170,7 +170,7 @@ def _open_rows(path: Path, form: FileForm, progress: Progress) -> TableFile:
     if form.kind == "csv":
         kinds = {name: {"texts": 0} if "texts" in known else known for name, known in kinds.items()}
     schema = pa.schema([_field(name, known, form) for name, known in kinds.items()])
-    return _RowTable(path, form, schema, count)
+    return _RowTable(path, opened.form, schema, count)
 
 
 def _note_kinds(

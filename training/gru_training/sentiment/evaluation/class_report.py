@@ -196,6 +196,8 @@ def advice(
         )
     found += _of_classes(trained, validation)
     found += _of_training(trained)
+    if trained.config.training.warm_start is not None:  # words and their reading are the run's
+        return found
     return found + _of_texts(trained)
 
 
@@ -222,17 +224,17 @@ def _of_training(trained: TrainedClassifier) -> list[str]:
     best = next(record for record in result.epochs if record.epoch == result.best_epoch)
     found = []
     if last.epoch == result.best_epoch == settings.epochs and not result.interrupted:
-        found.append(
-            f"The last of {settings.epochs} epochs was the best: try `--epochs "
-            f"{2 * settings.epochs}`."
-        )
+        found.append(f"The last epoch was the best: try `--epochs {2 * settings.epochs}`.")
     gap = best.train["accuracy"] - best.validation["accuracy"]
     if gap > _GAP:
+        further = (
+            "; `--unlabelled` learns from texts without labels, and `--set subwords=yes` from "
+        )
+        further += "parts of words"
         found.append(
             f"The network gets {best.train['accuracy']:.1%} of the training rows right but "
             f"{best.validation['accuracy']:.1%} of the validation rows: more labelled texts would "
-            "help; `--unlabelled` learns from texts without labels, and `--set subwords=yes` from "
-            "parts of words."
+            f"help{further if settings.warm_start is None else ''}."
         )
     return found
 
