@@ -83,7 +83,7 @@ def write_load(path, rows):
 @pytest.mark.long
 def test_networks_of_a_combination_and_its_refit(tmp_path):
     paths = {rows: write_load(tmp_path / f"{rows}.csv", rows) for rows in (696, 740)}
-    small = f"--epochs 1 --horizon 24 --runs-dir {tmp_path}"
+    small = f"--epochs 1 --horizon 24 --deliver network --runs-dir {tmp_path}"
     assert main(f"forecasting --data {paths[696]} --units 4 --name old {small}".split()) == 0
     old = ForecastingRun.open(tmp_path / "old")
     command = f"forecasting --data {paths[740]} --warm-start {old.path} --learning-rate {STILL}"
