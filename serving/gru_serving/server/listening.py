@@ -93,7 +93,10 @@ def refuse_taken_socket(path: str) -> None:
     """
     try:
         with socket.socket(socket.AF_UNIX) as other:
+            other.setblocking(False)
             other.connect(path)
+    except BlockingIOError:  # many clients wait there already
+        pass
     except (OSError, AttributeError):  # Windows has none
         return
     raise Unavailable(

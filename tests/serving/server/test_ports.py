@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -89,11 +90,17 @@ def test_a_port_is_held_while_models_load(models, flag, tmp_path):
             assert client.status("affine")
 
 
-def test_no_other_server_gets_the_socket(tmp_path):
+@pytest.mark.parametrize("waiting", [0, 1], ids=["free", "with no room for another client"])
+def test_no_other_server_gets_the_socket(tmp_path, waiting):
     path = tmp_path / "grpc.sock"
-    with socket.socket(socket.AF_UNIX) as first:
+    with ExitStack() as sockets:
+        first, *clients = (
+            sockets.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(1 + waiting)
+        )
         first.bind(str(path))
-        first.listen()
+        first.listen(0)
+        for client in clients:
+            client.connect(str(path))
         out = failure(f"--model_base_path={tmp_path}", f"--grpc_socket_path={path}", "--port=0")
     assert f"cannot listen on unix:{path}: another server does. Choose another path with" in out
 
