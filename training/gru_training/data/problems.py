@@ -30,16 +30,14 @@ class DataProblemsError(DataError):
         super().__init__(text)
 
 
-_WRITTEN = "; write ", "decimal"
-"""Parts of messages on cells with a value in another form, which is not to be left out."""
-
-
 @dataclass
 class _BadRows:
     """Rows with the same problem."""
 
     message: str
     what: str = "row"
+    droppable: bool = True
+    """Whether leaving them out is a remedy."""
     lines: list[int] = field(default_factory=list)
 
     def error(self, place: str, unit: str) -> str:
@@ -102,10 +100,11 @@ class Problems:
         """
         self._bad.setdefault((kind, column), _BadRows(message)).lines.append(line)
 
-    def bad_cell(self, line: int, column: str, message: str) -> None:
-        """Add a cell that cannot be used, in a row that can."""
-        kind = "written" if any(part in message for part in _WRITTEN) else "cell"
-        self._bad.setdefault((kind, column), _BadRows(message, "cell")).lines.append(line)
+    def bad_cell(self, line: int, column: str, message: str, droppable: bool = True) -> None:
+        """Add a cell that cannot be used, in a row that can; say whether to drop it is a remedy."""
+        kind = "cell" if droppable else "kept cell"
+        bad = self._bad.setdefault((kind, column), _BadRows(message, "cell", droppable))
+        bad.lines.append(line)
 
     @property
     def bad_rows(self) -> int:
@@ -118,7 +117,7 @@ class Problems:
         Args:
             some_left: Whether dropping them would leave any row; else that is no remedy.
         """
-        for (kind, column), bad in self._bad.items():
+        for (_, column), bad in self._bad.items():
             place = f", column {column!r}" if column else ""
             if self.drop_bad:
                 done = "dropped" if bad.what == "row" else "read as missing"
@@ -127,7 +126,7 @@ class Problems:
                     f"{lines_shown(bad.lines, self.unit)}{place}: {bad.message}"
                 )
             else:
-                remedy = "--drop-bad" if some_left and kind != "written" else None
+                remedy = "--drop-bad" if some_left and bad.droppable else None
                 self.error(f"{self.source}, {bad.error(place, self.unit)}", remedy)
         self._bad.clear()
 

@@ -27,7 +27,7 @@ from gru_training.data.time_forms import month_of
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
-from gru_training.tables.numbers import MISSING, Numbers
+from gru_training.tables.numbers import MISSING, Numbers, OtherFormError
 from gru_training.tables.rows import Rows, cell_text, read_rows
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
@@ -319,8 +319,17 @@ def find_series_columns(
     return SeriesColumns(steps, parts, time, numbers, name)
 
 
-Unread = dict[str, list[tuple[int, str]]]
-"""Place and problem of the cells that are no numbers, by column."""
+class UnreadCell(NamedTuple):
+    """A cell that is no number."""
+
+    place: int
+    problem: str
+    of_other_form: bool = False
+    """Whether it holds a value in a form that is not read."""
+
+
+Unread = dict[str, list[UnreadCell]]
+"""Cells that are no numbers, by column."""
 
 
 def in_wide_form(
@@ -360,14 +369,13 @@ def in_wide_form(
         raise DataError(f"{source}: expected at least {fewest} rows, got {len(texts)}")
     empty = np.isnan(values).all(axis=0)
     words = [name for name, lacks in zip(columns, empty, strict=True) if lacks and bad[name]]
-    repeated = options.duplicates == "error" and options.resample == "none"
-    repeated = repeated and len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts)
+    repeated = len(set(texts)) < _MAX_DISTINCT_SHARE * len(texts) and not options.combines_rows
     if expected is None and ids is None and not repeated and len(words) < len(columns):
         columns, values, notes = _without_unread(columns, values, words, required)
         bad = {name: wrong for name, wrong in bad.items() if name in columns}
     for name, wrong in bad.items():
-        for place, message in wrong:
-            problems.bad_cell(place, name, message)
+        for cell in wrong:
+            problems.bad_cell(cell.place, name, cell.problem, not cell.of_other_form)
     if any(bad.values()) and np.isnan(values).all():
         problems.drop_bad = False
         problems.close_rows()
@@ -383,7 +391,7 @@ def in_wide_form(
             [ids[row] for row in kept],
             values[kept],
             problems,
-            options.duplicates != "error" or options.resample != "none",
+            options.combines_rows,
         )
         if expected is None and long.valued:
             long.require_targets(source, named, columns[0])
@@ -414,7 +422,7 @@ def _told_apart(rows: SeriesRows, words: Sequence[str], bad: Unread) -> Sequence
     cells = dict[str, list[Any]]()
     for name, column in zip(rows.columns, rows.values.T, strict=True):
         if name in words:
-            texts = dict(bad[name])
+            texts = {cell.place: cell.problem for cell in bad[name]}
             cells[name] = [texts.get(line) for line in rows.lines]
         elif (column % 1 == 0).all() and 1 < len(np.unique(column)) <= len(column) / 2:
             cells[name] = column.tolist()
@@ -486,7 +494,8 @@ def _read_cells(
             try:
                 numbers.append(read.read(cells.get(name)))
             except ValueError as error:
-                bad[name].append((place, str(error)))
+                other = isinstance(error, OtherFormError)
+                bad[name].append(UnreadCell(place, str(error), other))
                 numbers.append(math.nan)
     notes += [note] if (note := read.note()) else []
     values = np.array(numbers).reshape(len(texts), len(found.numbers))

@@ -16,6 +16,7 @@ from gru_training.data.series_file import (
     STEPWISE,
     TIME_COLUMNS,
     Unread,
+    UnreadCell,
     by_step,
     find_series_columns,
     in_wide_form,
@@ -131,12 +132,12 @@ def _zone(times: pd.Series) -> str | None:
     return str(times.dt.tz).removeprefix("UTC") or "UTC"  # +05:30 of UTC+05:30
 
 
-def _numbers(column: pd.Series, bad: list[tuple[int, str]]) -> np.ndarray:
+def _numbers(column: pd.Series, bad: list[UnreadCell]) -> np.ndarray:
     """Return the values as float64, with NaN for missing ones and those in `bad`."""
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
     for row in np.flatnonzero(wrong).tolist():
-        bad.append((row, f"expected a finite number, got {column.iloc[row]!r:.40}"))
+        bad.append(UnreadCell(row, f"expected a finite number, got {column.iloc[row]!r:.40}"))
     values = np.array(numbers.to_numpy(np.float64, na_value=np.nan))
     values[np.asarray(wrong)] = np.nan
     return values

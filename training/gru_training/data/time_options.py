@@ -57,6 +57,11 @@ class TimeOptions:
         return self.frequency is not None or self.duplicates != "error"
 
     @property
+    def combines_rows(self) -> bool:
+        """True if a time may be repeated, as its rows are combined."""
+        return self.duplicates != "error" or self.resample != "none"
+
+    @property
     def combines_days(self) -> bool:
         """True if rows are combined to steps of days or longer, which follow clock time."""
         return self.resample != "none" and str(self.frequency).lstrip("0123456789") not in UNITS

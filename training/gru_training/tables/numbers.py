@@ -27,6 +27,10 @@ _YES_AND_NO = ("yes", "no", "y", "n", "ja", "nein", "oui", "non")
 """Words of people for yes and no, in small letters."""
 
 
+class OtherFormError(ValueError):
+    """A value in a form that is not read: it can be written otherwise, and is not to be lost."""
+
+
 class Numbers:
     """Reads the numbers of a table, all with the same decimal mark.
 
@@ -61,7 +65,7 @@ class Numbers:
             return self._with_comma(text)
         if "." in text:
             if self._comma:
-                raise ValueError(
+                raise OtherFormError(
                     f"expected a decimal comma as in {self._comma!r} before, got {text!r:.40}"
                 )
             self._count_point(text)
@@ -96,14 +100,14 @@ class Numbers:
 
     def _with_comma(self, text: str) -> float:
         if not _DECIMAL_COMMA.fullmatch(text):
-            raise ValueError(_no_number(text))
+            raise _no_number(text)
         if self._separator in ("", ","):
-            raise ValueError(
+            raise OtherFormError(
                 f"expected a number with a decimal point, got {text!r:.40}; decimal commas are "
                 "read where semicolons or tabs separate columns"
             )
         if self._point:
-            raise ValueError(
+            raise OtherFormError(
                 f"expected a decimal point as in {self._point!r} before, got {text!r:.40}"
             )
         self._comma = self._comma or text
@@ -117,12 +121,12 @@ class Numbers:
     @staticmethod
     def _finite(value: float, cell: Any) -> float:
         if not math.isfinite(value):
-            raise ValueError(_no_number(cell))
+            raise _no_number(cell)
         return value
 
 
-def _no_number(cell: Any) -> str:
-    """Write the error about a cell that is neither a number nor empty."""
+def _no_number(cell: Any) -> ValueError:
+    """Make the error about a cell that is neither a number nor empty."""
     hint = ""
     if isinstance(cell, str) and _DECORATED.search(cell):
         hint = "; write numbers without units or percent signs, and negative ones with a minus sign"
@@ -130,4 +134,5 @@ def _no_number(cell: Any) -> str:
         hint = "; write numbers without separators between thousands"
     elif str(cell).lower() in _YES_AND_NO:
         hint = "; write 1 for yes and 0 for no"
-    return f"expected a number or an empty cell, got {cell!r:.40}{hint}"
+    kind = OtherFormError if hint else ValueError
+    return kind(f"expected a number or an empty cell, got {cell!r:.40}{hint}")
