@@ -111,7 +111,7 @@ def _step_columns(names: Sequence[str]) -> tuple[str, ...]:
 def _step_of(name: str, words: Collection[str]) -> int:
     """Return the number in a name of one of the words, or that of a month; -1 for others."""
     numbers = re.findall(r"\d+", name.removesuffix(":00"))
-    if len(numbers) == 1 and re.sub(r"[\W\d_]", "", name) in words:
+    if len(numbers) == 1 and len(numbers[0]) < 3 and re.sub(r"[\W\d_]", "", name) in words:
         return int(numbers[0])
     return (month_of(name) if "month" in words else None) or -1
 
