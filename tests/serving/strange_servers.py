@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import re
 import socket
 import ssl
 import threading
@@ -48,9 +49,21 @@ def web(status, body, kind, seconds=0.0):
             thread.join()
 
 
+def unread(request):
+    """How many bytes to read of a request that begins like this; None at its end."""
+    head, blank, body = bytes(request).partition(b"\r\n\r\n")
+    if not blank:
+        return 1 << 16
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    return int(length[1]) - len(body) or None if length else None
+
+
 @contextmanager
 def bare(answer):
-    """A server that passes each connection, after reading its first request, to a function."""
+    """A server that passes each connection, after reading its first request, to a function.
+
+    The request is read to its end: closed with bytes unread, a connection would be reset.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -63,8 +76,12 @@ def bare(answer):
 
     def talk(connection):
         with connection, contextlib.suppress(OSError):
-            if connection.recv(65536):
-                answer(connection)
+            read = bytearray()
+            while (left := unread(read)) is not None:
+                if not (chunk := connection.recv(left)):
+                    return
+                read += chunk
+            answer(connection)
 
     thread = threading.Thread(target=serve)
     thread.start()
