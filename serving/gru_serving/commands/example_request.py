@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--rest",
         default="http://localhost:8501",
-        metavar="URL",
+        metavar="[http://]HOST:PORT",
         help="REST address of the server (default: %(default)s)",
     )
     parser.add_argument(
@@ -125,13 +125,14 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
         request: Request that `example_request` returns.
         model: Name on the server.
         label: Version label; empty for the highest version.
-        rest: URL of the REST API.
+        rest: URL of the REST API, or its `host:port`.
         grpc: `host:port` of the gRPC API.
     """
     method, signature = request.get("method", "predict"), request["signature_name"]
     body: dict[str, Any] = {"signature_name": signature}
     body.update({key: request[key] for key in ("inputs", "examples") if key in request})
-    path = f"{rest.rstrip('/')}/v1/models/{quote(model, safe='')}"
+    site = rest.rstrip("/") if "://" in rest else f"http://{rest.rstrip('/')}"
+    path = f"{site}/v1/models/{quote(model, safe='')}"
     path += f"/labels/{quote(label, safe='')}:{method}" if label else f":{method}"
     if kind == "curl":
         text = safe_json(json.dumps(body, ensure_ascii=False))

@@ -326,7 +326,8 @@ def check(flags: Flags) -> None:
             raise InvalidArgument(
                 f"--{name} must be between 0 and 65535; got {getattr(flags, name)}"
             )
-    for name, least in (("drain_seconds", 0), ("rest_keep_alive_seconds", 1)):
+    least_of = {"drain_seconds": 0, "load_timeout_seconds": 0, "rest_keep_alive_seconds": 1}
+    for name, least in least_of.items():
         if getattr(flags, name) < least:
             raise InvalidArgument(f"--{name} must be at least {least}; got {getattr(flags, name)}")
     _check_workers(flags)

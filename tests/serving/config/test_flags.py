@@ -209,6 +209,7 @@ BASE = "--model_base_path=/m"
          "--rest_api_port must be between 0 and 65535; got 70000"),
         ([BASE, "--port=65536"], "--port must be between 0 and 65535; got 65536"),
         ([BASE, "--rest_api_port=-1"], "--rest_api_port must be between 0 and 65535; got -1"),
+        ([BASE, "--load_timeout_seconds=-1"], "--load_timeout_seconds must be at least 0; got -1"),
         ([BASE, "--workers=0"], "--workers must be between 1 and 256; got 0"),
         ([BASE, "--workers=2", "--grpc_socket_path=/s"],
          "--grpc_socket_path needs --workers=1: a UNIX socket has one process behind it; got "

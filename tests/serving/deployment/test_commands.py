@@ -101,7 +101,8 @@ def without(kind):
 def test_example_requests_work(kind, deployed, exports, tmp_path, capsys):
     """Each in its own shell or interpreter, as if pasted by a user."""
     for signature in ("serving_default", "classify") if kind != "client" else ("step",):
-        arguments = ["--signature", signature, "--only", kind, "--rest", deployed.rest]
+        address = deployed.rest.removeprefix("http://")  # which is added
+        arguments = ["--signature", signature, "--only", kind, "--rest", address]
         arguments += ["--grpc", deployed.grpc, str(exports.root / "one")]
         assert main(["example-request", *arguments]) == 0
         lines = capsys.readouterr().out.replace("-D 10", "-D 1")
