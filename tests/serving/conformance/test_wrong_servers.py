@@ -75,7 +75,7 @@ def test_slow_servers():
     with web(200, RIGHT, JSON, seconds=3) as (site, url):
         site.handle_error = lambda *_: None  # the kit has left when the answer comes
         assert verdict(ROWS, url, timeout=0.3) == (kit.DEVIATES, "no answer within 0.3 s")
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 3
     with bytes_over_grpc(b"", seconds=3) as url:
         assert verdict(PREDICT, grpc=url, timeout=0.3)[1].startswith(
             "code: expected OK; got DEADLINE"
