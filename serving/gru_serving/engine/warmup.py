@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,8 @@ from gru_serving.protos.inference_pb2 import MultiInferenceRequest
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.prediction_log_pb2 import PredictionLog
 from gru_serving.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_RECORDS = 1000
@@ -112,7 +115,7 @@ def replay(
             _note(metrics, directory, "OK", started, count)
             return count
         if count not in primed:
-            _replay(predictor, _parsed(record, path), iterations, metrics, left)
+            _replay(predictor, path, _parsed(record, path), iterations, metrics, left)
         count += 1
         if count > MAX_RECORDS:
             raise InvalidArgument(
@@ -146,7 +149,7 @@ def _prime(
         return frozenset()
     with ThreadPoolExecutor(cores, thread_name_prefix="warmup") as pool:
         runs = [
-            pool.submit(_replay, predictor, log, iterations, metrics, left)
+            pool.submit(_replay, predictor, path, log, iterations, metrics, left)
             for _, log in first.values()
         ]
         try:
@@ -180,6 +183,7 @@ def _parsed(record: bytes, path: Path) -> PredictionLog:
 
 def _replay(
     predictor: Predictor,
+    path: Path,
     log: PredictionLog,
     iterations: int,
     metrics: Metrics,
@@ -187,8 +191,13 @@ def _replay(
 ) -> None:
     if any((name or DEFAULT_SIGNATURE) in left for name in _signatures(log)[1:]):
         return
-    for _ in range(iterations):
-        _run(predictor, log, metrics)
+    try:
+        for _ in range(iterations):
+            _run(predictor, log, metrics)
+    except ServingError as error:
+        # The text of the error is TF Serving's and says nothing of warmup.
+        logger.error("A warmup request of %s fails: %s", path, error.status)
+        raise
 
 
 def _records(path: Path) -> Iterator[bytes]:

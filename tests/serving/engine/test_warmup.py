@@ -55,9 +55,10 @@ def test_first_records_of_signatures_run_side_by_side(version, calls, monkeypatc
     assert sorted(calls) == ["", "", "", "total"]
 
 
-def test_any_signature_that_fails_fails_the_load(version):
-    write_records(version, [predict_record(ONE), predict_record({}, "total")])
+def test_any_signature_that_fails_fails_the_load(version, caplog):
+    path = write_records(version, [predict_record(ONE), predict_record({}, "total")])
     assert str(failure(version)).startswith("input size does not match signature: 0!=1")
+    assert f"A warmup request of {path} fails: INVALID_ARGUMENT: input size" in caplog.text
 
 
 def test_upstream_reads_our_records(version):
