@@ -26,7 +26,7 @@ FAILURE_STATUS = 255
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until SIGTERM, SIGINT or SIGHUP.
 
     Args:
         argv: Flags of TF Serving (`gru_serving.config.flags`).

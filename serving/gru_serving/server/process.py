@@ -217,7 +217,7 @@ class Server:
         self._stuck = False
 
     async def run(self) -> None:
-        """Load, serve, drain; returns after SIGTERM or SIGINT.
+        """Load, serve, drain; returns after SIGTERM, SIGINT or SIGHUP.
 
         Raises:
             ServingError: The server could not start.
@@ -248,8 +248,10 @@ class Server:
 
     def _obey_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            loop.add_signal_handler(signal.SIGHUP, self._stop.set)
 
     async def _close(self, repository: Catalogue) -> None:
         """Free the models without waiting for calls that cannot be interrupted."""

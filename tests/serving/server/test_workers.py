@@ -295,14 +295,14 @@ def test_no_other_server_gets_the_ports(server, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stop_lets_requests_finish_in_all_workers(tmp_path, number):
     with fresh(tmp_path) as server:
         workers = children(server.process.pid)
         with load(server, retries=0) as (seen, failures):
             wait_until(lambda: len(seen) > 50, server, 30)
-            # Ctrl-C reaches all processes of a terminal.
-            for pid in (*(workers if number == signal.SIGINT else ()), server.process.pid):
+            # Ctrl-C and a terminal's end reach all of its processes.
+            for pid in (*(workers if number != signal.SIGTERM else ()), server.process.pid):
                 os.kill(pid, number)
             wait_until(lambda: failures)
         assert server.process.wait(60) == 0

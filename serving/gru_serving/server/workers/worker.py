@@ -119,8 +119,9 @@ class Worker(Server):
         self._serving.result()
 
     def _obey_signals(self) -> None:
-        # Ctrl-C reaches all processes of a terminal, and is for the owner to obey.
+        # Ctrl-C and a terminal's end reach all of its processes, and are for the owner to obey.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop.set)
 
     def _models(self, known: Collection[str] = ()) -> list[ServedModel] | None:  # noqa: ARG002
