@@ -147,6 +147,11 @@ def _once(arguments: argparse.Namespace) -> int:
     with waiting(f"reading {arguments.logs}"):
         for file in log_files(arguments.logs):
             watch.add(read_log(file), since)
+    if arguments.model and watch.models and arguments.model not in watch.models:
+        raise NotFound(
+            f"--model: expected one of {sorted(watch.models)}, which {arguments.logs} has; "
+            f"got {arguments.model!r}"
+        )
     report = watch.report()
     if arguments.metrics:
         model = arguments.model or version.parent.name
@@ -206,7 +211,7 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     if report.golden:
         say(f"left out: {report.golden:,} golden requests, as gru-serve verify sends them")
     if not report.findings:
-        say("Nothing to compare: none of these requests has texts or series.")
+        say("Nothing to compare: no logged request has this version's texts or series.")
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("quantity", "held-out rows", "requests"):

@@ -106,6 +106,9 @@ class Watch:
         most: Texts to name for labelling, of each kind.
         model: Name of the model whose requests count; None if the logs are of one model.
 
+    Attributes:
+        models: Names of all models in the logs.
+
     Raises:
         ServingError: The version has no reference, or its files cannot be read.
     """
@@ -125,7 +128,7 @@ class Watch:
         self._names: dict[str, list[str]] = {}
         self._seen = _Seen()
         self._rows = 0
-        self._model, self._models = model, set[str]()
+        self._model, self.models = model, set[str]()
         self._golden = _golden_inputs(version)
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
@@ -136,9 +139,11 @@ class Watch:
             since: Time before which requests are left out, in seconds since 1970.
         """
         for request in requests:
-            if request.seconds < since or self._model not in (None, request.model):
+            if request.seconds < since:
                 continue
-            self._models.add(request.model)
+            self.models.add(request.model)
+            if self._model not in (None, request.model):
+                continue
             if self._number is not None and request.version not in (0, self._number):
                 self._seen.others[request.version] += 1
                 continue
@@ -173,9 +178,9 @@ class Watch:
         Raises:
             InvalidArgument: The requests are of several models, and none was chosen.
         """
-        if len(self._models) > 1:
+        if self._model is None and len(self.models) > 1:
             raise InvalidArgument(
-                f"expected requests of one model, got those of {', '.join(sorted(self._models))}; "
+                f"expected requests of one model, got those of {', '.join(sorted(self.models))}; "
                 "choose one with --model"
             )
         findings = [

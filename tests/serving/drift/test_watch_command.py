@@ -211,6 +211,8 @@ def test_wrong_arguments(exports, logged, tmp_path, capsys):
 
 def test_other_models_and_old_requests_are_left_out(exports, logged, capsys):
     asked = [logged / "usual", "--version", exports.version("one"), "--json"]
-    for more in (["--model", "another"], ["--hours", "0.0000001"]):
-        status, said = watch(capsys, *asked, *more)
-        assert (status, json.loads(said.out)["rows"]) == (0, 0)
+    status, said = watch(capsys, *asked, "--hours", "0.0000001")
+    assert (status, json.loads(said.out)["rows"]) == (0, 0)
+    status, said = watch(capsys, *asked, "--model", "another")
+    assert status == 2
+    assert "--model: expected one of ['one']" in said.err
