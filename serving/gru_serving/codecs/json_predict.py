@@ -117,7 +117,12 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
         if by_number(signature.inputs[alias].dtype).name == "string":
             text = json.dumps(string_json(array.tolist()))
         else:
-            text = json_writer.compact(alias, array)
+            try:
+                text = json_writer.compact(alias, array)
+            except InvalidArgument:
+                raise InvalidArgument(
+                    f"input {alias}: JSON has no form for {array.dtype}; send it over gRPC"
+                ) from None
         columns.append(f"{json.dumps(alias)}: {text}")
     head = f'"signature_name": {json.dumps(name)}, ' if name else ""
     return f'{{{head}"inputs": {{{", ".join(columns)}}}}}'.encode()

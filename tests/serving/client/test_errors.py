@@ -240,6 +240,16 @@ def gone(_, server, transport, tmp_path):
         StreamingSession.resume(client, saved).feed([1.0, 2.0, 3.0])
 
 
+def test_a_certificate_of_another_name_is_told_by_that(tmp_path, transport):
+    key, cert = certificate(tmp_path, "DNS:other.example")
+    with (
+        secure(transport, key, cert, False) as url,
+        pytest.raises(ServingError, match="no secure connection") as caught,
+    ):
+        ask(url, same=False, ca_file=str(cert))
+    assert caught.value.code.name == "UNAUTHENTICATED"
+
+
 def test_tls_with_the_right_files_reaches_the_server(tmp_path, transport):
     key, cert = certificate(tmp_path)
     for client_verify in (False, True):

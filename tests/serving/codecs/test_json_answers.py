@@ -12,7 +12,7 @@ from gru_serving.codecs import json_inputs
 from gru_serving.codecs import json_predict as rest_codec
 from gru_serving.codecs.rapidjson import writer as json_writer
 from gru_serving.codecs.rapidjson.parser import parse
-from gru_serving.errors import Code, ServingError
+from gru_serving.errors import Code, InvalidArgument, ServingError
 from tests.serving.codecs.signatures import signature
 
 
@@ -183,6 +183,11 @@ def test_client_request_reads_back():
     assert not row
     np.testing.assert_array_equal(back["x"], inputs["x"])
     assert back["s"].tolist() == inputs["s"].tolist()
+
+
+def test_client_request_of_a_type_without_json():
+    with pytest.raises(InvalidArgument, match=r"input x: JSON has no form for float16; .*gRPC"):
+        rest_codec.encode_request({"x": np.float16([1])}, signature(x="half"))
 
 
 @pytest.mark.parametrize("names", [["x"], ["s_bytes"], ["b"], ["x", "s_bytes", "b"]])

@@ -52,6 +52,7 @@ from gru_serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, Stub
 
 _CODES = {status: Code[status.name] for status in grpc.StatusCode}
 _ROUND_ROBIN = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
+_TLS_FAILURES = ("ssl", "handshak", "certif", "verification")
 # gRPC's text for an answer above the client's size limit; a server's own text begins with SERVER.
 _TOO_LARGE = re.compile(r"(CLIENT: Received|Decompressed) message larger than max")
 PREDICTION, MODELS = "prediction", "models"
@@ -123,7 +124,7 @@ class _Channel:
     def _translate(self, error: Any, timeout: float) -> ServingError:
         code, details = _CODES[error.code()], error.details() or ""
         said = details.lower()
-        if code is Code.UNAVAILABLE and ("ssl" in said or "handshak" in said or "certif" in said):
+        if code is Code.UNAVAILABLE and any(word in said for word in _TLS_FAILURES):
             return refused_certificate(self._url, details)
         if "http1.x server" in said or "http/1" in said or "missing :te header" in said:
             return unexpected_answer(self._url, f"HTTP/1, not gRPC ({details})")
