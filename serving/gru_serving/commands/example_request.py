@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--grpc",
         default="localhost:8500",
-        metavar="HOST:PORT",
+        metavar="[grpc://]HOST:PORT",
         help="gRPC address of the server (default: %(default)s)",
     )
     return run_command(parser, argv, _print, errors=(VerificationError,))
@@ -126,7 +126,7 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
         model: Name on the server.
         label: Version label; empty for the highest version.
         rest: URL of the REST API, or its `host:port`.
-        grpc: `host:port` of the gRPC API.
+        grpc: `host:port` of the gRPC API, also after `grpc://`, or after `grpcs://` for TLS.
     """
     method, signature = request.get("method", "predict"), request["signature_name"]
     body: dict[str, Any] = {"signature_name": signature}
@@ -134,6 +134,7 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
     site = rest.rstrip("/") if "://" in rest else f"http://{rest.rstrip('/')}"
     path = f"{site}/v1/models/{quote(model, safe='')}"
     path += f"/labels/{quote(label, safe='')}:{method}" if label else f":{method}"
+    address = grpc if "://" in grpc else f"grpc://{grpc}"
     if kind == "curl":
         text = safe_json(json.dumps(body, ensure_ascii=False))
         return f"curl -sS -d {shlex.quote(text)} {shlex.quote(path)}"
@@ -149,12 +150,12 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
         which = f", label={label!r}" if label else ""
         return (
             "from gru_serving.client import connect\n\n"
-            f"with connect({'grpc://' + grpc!r}) as client:\n"
+            f"with connect({address!r}) as client:\n"
             f"    print(client.{method}({argument}, {model!r}, signature={signature!r}{which}))"
         )
     if kind == "h2load":
-        return _load(request, method, model, label, json.dumps(body), path, grpc)
-    return _stock_grpc(request, method, model, label, grpc)
+        return _load(request, method, model, label, json.dumps(body), path, address)
+    return _stock_grpc(request, method, model, label, address)
 
 
 def _load(
@@ -189,7 +190,8 @@ def _load(
     # The frame of gRPC over HTTP/2: a byte for "not compressed", then the length.
     frame = base64.b64encode(b"\0" + len(payload).to_bytes(4, "big") + payload).decode()
     clients = "-c 4 -t 1 -m 1 -D 10 --warm-up-time 1"
-    url = f"http://{grpc}/tensorflow.serving.PredictionService/{method.capitalize()}"
+    site = grpc.replace("grpc", "http", 1)
+    url = f"{site}/tensorflow.serving.PredictionService/{method.capitalize()}"
     return "\n".join(
         [
             f"printf %s {shlex.quote(body)} > body.json",
@@ -220,6 +222,10 @@ def _stock_grpc(request: dict[str, Any], method: str, model: str, label: str, gr
                 field = "bytes_list" if isinstance(value, str) else "float_list"
                 shown = repr(value.encode()) if isinstance(value, str) else repr(value)
                 fill.append(f"example.features.feature[{name!r}].{field}.value.append({shown})")
+    scheme, _, address = grpc.partition("://")
+    channel = f"insecure_channel({address!r})"
+    if scheme == "grpcs":
+        channel = f"secure_channel({address!r}, grpc.ssl_channel_credentials())"
     spec = [f"request.model_spec.version_label = {label!r}"] if label else []
     lines = [
         "import grpc",
@@ -231,7 +237,7 @@ def _stock_grpc(request: dict[str, Any], method: str, model: str, label: str, gr
         f"request.model_spec.signature_name = {request['signature_name']!r}",
         *spec,
         *fill,
-        f"channel = grpc.insecure_channel({grpc!r})",
+        f"channel = grpc.{channel}",
         "stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)",
         f"print(stub.{method.capitalize()}(request, 30.0))",
     ]

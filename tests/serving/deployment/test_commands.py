@@ -138,6 +138,17 @@ def test_the_served_classifier_is_as_accurate_as_its_run(url, exports, capsys):
     assert "nix" in capsys.readouterr().err
 
 
+def test_example_requests_take_the_addresses_of_other_commands(exports, capsys):
+    for scheme, lines in (
+        ("grpc", ("connect('grpc://h:1')", "grpc.insecure_channel('h:1')", " http://h:1/")),
+        ("grpcs", ("connect('grpcs://h:1')", "grpc.secure_channel('h:1', ", " https://h:1/")),
+    ):
+        address = f"{scheme}://h:1"
+        assert main(["example-request", str(exports.root / "one"), "--grpc", address]) == 0
+        said = capsys.readouterr().out
+        assert [line for line in lines if line not in said] == []
+
+
 @pytest.mark.parametrize("signature", ["serving_default", "classify"])
 def test_the_frame_for_h2load_is_a_request(signature, deployed, exports, capsys):
     """Its five bytes of prefix are gRPC's, and the rest is a message that the server answers."""
