@@ -270,6 +270,8 @@ def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
     numbered = pd.DataFrame({"t": range(0, 40, 2), "a": np.arange(20.0)})
     with pytest.raises(DataError, match=r"expected rows every step, .* got rows every 2 steps"):
         both(numbered, ExpectedSeries(("a",), "ns", numbered=True))
+    with pytest.raises(DataError, match="expected the number of a step, as in the training, got"):
+        both(table, ExpectedSeries(("a",), "ns", numbered=True))
     for kept in ([0, 1, 3, 5, 7], [0, 2, 5, 9, 12], [0, 7, 14]):  # gaps, or too few rows to tell
         assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1
 

@@ -141,7 +141,7 @@ def evenly_spaced(
     fewest = 1 if expected else FEWEST_ROWS
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     if expected is not None and expected.numbered:
-        time_format = STEPS
+        time_format, cells = STEPS, replace(cells, way=", as in the training")
     parsed = parse_times(cells, time_format, found, not rows.panel)
     readable = np.flatnonzero(~np.isnat(parsed.times))
     values, cells = rows.values[readable], cells.chosen(readable)
