@@ -127,8 +127,13 @@ def print_answers(
     console.print(table)
 
 
-def print_forecasts(forecasts: Sequence[Forecast]) -> None:
-    """Print a line per step ahead with the forecast and widest interval of each column."""
+def print_forecasts(forecasts: Sequence[Forecast], names: Sequence[str]) -> None:
+    """Print a line per step ahead with the forecast and widest interval of each column.
+
+    Args:
+        forecasts: Forecasts of one or more series.
+        names: Names of the columns; empty where they are not known.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -139,9 +144,10 @@ def print_forecasts(forecasts: Sequence[Forecast]) -> None:
             table.title = f"series {number}"
         columns = forecast.values.shape[1]
         table.add_column("step", justify="right", no_wrap=True)
-        for column in range(1, columns + 1):
-            name = "forecast" if columns == 1 else f"forecast {column}"
-            table.add_column(name, justify="right", no_wrap=True)
+        for column in range(columns):
+            name = "forecast" if columns == 1 else f"forecast {column + 1}"
+            name = safe_text(names[column]) if columns > 1 and names else name
+            table.add_column(Text(name), justify="right", no_wrap=True)
             table.add_column("interval", no_wrap=True)
         for step, (values, quantiles) in enumerate(
             zip(forecast.values, forecast.quantiles, strict=True), 1
@@ -287,7 +293,7 @@ def _predict(arguments: argparse.Namespace) -> int:
 
         with connect_as_told(arguments) as client:
             return score_file(arguments, client)
-    raw = b""
+    raw, names = b"", tuple[str, ...]()
     if arguments.json:
         from_stdin = arguments.json == "-"
         raw = sys.stdin.buffer.read() if from_stdin else Path(arguments.json).read_bytes()
@@ -298,7 +304,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         if arguments.json:
             inputs = _json_inputs(raw, signature, arguments.json)
         elif arguments.csv:
-            inputs = _csv_inputs(client, arguments, signature, target)
+            inputs, names = _csv_inputs(client, arguments, signature, target)
         else:
             inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
@@ -308,7 +314,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
-        print_forecasts(Forecast.from_outputs(outputs))
+        print_forecasts(Forecast.from_outputs(outputs), names)
     else:
         print_answers(inputs, outputs, classes)
     return 0
@@ -340,7 +346,8 @@ def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.nd
 
 def _csv_inputs(
     client: Client, arguments: argparse.Namespace, signature: Signature, target: Any
-) -> dict[str, np.ndarray]:
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Return the inputs of a forecaster from `--csv`, and the names of what it forecasts."""
     if not {"history"} <= set(signature.inputs) <= {"history", "future", "timestamp"}:
         raise InvalidArgument(
             f"--csv: expected a forecaster, with the input history; the model takes "
@@ -354,7 +361,7 @@ def _csv_inputs(
         inputs["future"] = rows.future(arguments.csv)
     if "timestamp" in signature.inputs:
         inputs["timestamp"] = rows.timestamp()
-    return inputs
+    return inputs, () if rows.columns is None else rows.columns.forecast
 
 
 def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:

@@ -10,7 +10,6 @@ from gru_serving.commands.files.series_csv import (
     Tick,
     Ticks,
     known_ticks,
-    require_order,
     stacked,
     uneven_times,
 )
@@ -79,6 +78,7 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_header():
     ("text", "columns", "message"),
     [
         (TEXT, ["rain"], "s.csv: expected a header with the column rain; got 'time,load,wind'"),
+        ("ds,id,y\n1,a,2\n", ["a", "b"], "a, b; got 'ds,id,y'; make a column of each series, or"),
         ("", [], "s.csv is empty; expected a header line"),
         ("time\n1\n", [], "expected a header with a time and columns of numbers; got 'time'"),
         (TEXT + "4,5\n", [], "s.csv, line 5: expected 3 cells as in the header, got 2"),
@@ -157,7 +157,7 @@ def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, lef
     path.write_text("\n".join(["time,a", *lines, ""]))
     added = len(read_series(path)) - len(labels)
     assert added == (left_out is not None)
-    said = uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+    said = uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels], "s.csv")
     if not added:
         assert said is None
     else:
@@ -169,22 +169,22 @@ def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, lef
 def test_rows_whose_newest_is_the_first_are_refused(form):
     times = pd.date_range("2010-01-01", periods=60, freq="MS").strftime(form)
     ticks = [Tick(label, np.zeros(1, np.float32)) for label in times]
-    require_order(ticks, "s.csv")
+    assert uneven_times(ticks, "s.csv") is None
+    assert f"{times[8]} and {times[10]} are " in uneven_times(ticks[:9] + ticks[10:], "s.csv")
     with pytest.raises(InvalidArgument, match=f"the newest last; got {times[-1]} in the first row"):
-        require_order(ticks[::-1], "s.csv")
+        uneven_times(ticks[::-1], "s.csv")
 
 
 @pytest.mark.parametrize("labels", [(), ("3",), ("1", "0", "0", "1"), ("c", "b", "a")])
 def test_labels_that_tell_no_order_are_left(labels):
-    require_order([Tick(label, np.zeros(1, np.float32)) for label in labels], "s.csv")
+    uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels], "s.csv")
 
 
 def test_times_that_go_back_are_uneven_and_labels_without_times_are_not():
     def said(*labels):
-        return uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+        return uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels], "s.csv")
 
     days = [f"2024-01-{day:02}" for day in (1, 2, 3, 3, 4, 5, 6, 5)]
     assert "2024-01-03 and 2024-01-03 are 0:00:00; uneven steps in all: 2." in said(*days)
     for labels in ((), ("2024-01-01",), ("a", "b", "d"), ("1", "2", "9"), ("2024-01-01", "", "x")):
         assert said(*labels) is None
-    assert said("2024-01-01T00:00+01:00", "2024-01-02", "2024-01-09") is None

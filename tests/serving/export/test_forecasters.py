@@ -269,7 +269,7 @@ def test_predict_from_a_csv_file(fleet, url, capsys):
     asked = ["predict", "--url", url, "--model", "segment", "--csv", str(root / "series.csv")]
     assert main(asked) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[0].split() == ["step", "forecast", "1", "interval", "forecast", "2", "interval"]
+    assert table[0].split() == ["step", "load", "interval", "heat", "interval"]
     assert len(table) == 1 + HORIZON
     assert main([*asked, "--output", "json"]) == 0
     forecast = json.loads(capsys.readouterr().out)["predictions"][0]["forecast"]

@@ -270,8 +270,27 @@ def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
     numbered = pd.DataFrame({"t": range(0, 40, 2), "a": np.arange(20.0)})
     with pytest.raises(DataError, match=r"expected rows every step, .* got rows every 2 steps"):
         both(numbered, ExpectedSeries(("a",), "ns", numbered=True))
+    with pytest.raises(DataError, match="expected the number of a step, as in the training, got"):
+        both(table, ExpectedSeries(("a",), "ns", numbered=True))
     for kept in ([0, 1, 3, 5, 7], [0, 2, 5, 9, 12], [0, 7, 14]):  # gaps, or too few rows to tell
         assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1
+
+
+def test_columns_that_newer_rows_may_lack_are_no_missing_values():
+    table = pd.DataFrame({"date": pd.date_range("2022-01-03", periods=3), "a": [1, np.nan, 3]})
+    expected = ExpectedSeries(("a", "b"), "D", optional=("b",))
+    series = series_of_frame(table, None, None, Problems("t"), expected)
+    assert series.notes == ("1 cell of the file is a missing value",)
+
+
+@pytest.mark.parametrize("index", [slice(None), slice(1392, 1440)])
+def test_newer_rows_without_times_do_not_continue_a_series_with_times(index):
+    untimed = pd.DataFrame({"a": np.arange(1500.0)})[index]
+    with pytest.raises(DataError, match=r"expected a column or an index of times, .* got a and an"):
+        series_of_frame(untimed, None, None, Problems("t"), ExpectedSeries(("a",), "D"))
+    years = untimed[:48].set_axis(range(1970, 2018))
+    series = series_of_frame(years, None, None, Problems("t"), ExpectedSeries(("a",), "YS-JAN"))
+    assert (series.times.astype("M8[Y]").astype(int) == range(48)).all()
 
 
 @pytest.mark.parametrize("column", ["note", "date"])

@@ -152,6 +152,11 @@ def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_
     assert note.endswith("--future and their names")
 
 
+def test_a_known_input_of_words_is_not_helped_by_dropping_its_cells(tmp_path):
+    path = write(tmp_path / "s.csv", table().assign(sky="cloud"))
+    assert check_forecasting(config(path, target=("a",), future=("sky",))).remedies == ()
+
+
 def test_days_of_the_week_without_a_value_are_noted(tmp_path):
     frame = table(100)
     frame.index = pd.date_range("2024-01-01", periods=100).map(str)

@@ -141,7 +141,7 @@ def evenly_spaced(
     fewest = 1 if expected else FEWEST_ROWS
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     if expected is not None and expected.numbered:
-        time_format = STEPS
+        time_format, cells = STEPS, replace(cells, way=", as in the training")
     parsed = parse_times(cells, time_format, found, not rows.panel)
     readable = np.flatnonzero(~np.isnat(parsed.times))
     values, cells = rows.values[readable], cells.chosen(readable)
@@ -191,7 +191,9 @@ def evenly_spaced(
     fits = axis.places >= 0
     table = np.full((len(axis.times), len(rows.columns)), np.nan)
     table[axis.places[fits]] = values[fits]
-    missing = int(np.isnan(values[fits]).sum())
+    unread = () if expected is None else expected.optional
+    read = [name not in unread for name in rows.columns]
+    missing = int(np.isnan(values[fits][:, read]).sum())
     most_fit = 2 * fits.sum() > len(rows.texts) or options.merges
     found.close_rows(some_left=most_fit)
     if not most_fit:

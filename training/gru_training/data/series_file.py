@@ -375,7 +375,8 @@ def in_wide_form(
         bad = {name: wrong for name, wrong in bad.items() if name in columns}
     for name, wrong in bad.items():
         for cell in wrong:
-            problems.bad_cell(cell.place, name, cell.problem, not cell.of_other_form)
+            droppable = not cell.of_other_form and name not in words
+            problems.bad_cell(cell.place, name, cell.problem, droppable)
     if any(bad.values()) and np.isnan(values).all():
         problems.drop_bad = False
         problems.close_rows()

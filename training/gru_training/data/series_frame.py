@@ -53,7 +53,7 @@ def series_of_frame(
     Raises:
         DataError: The table is not like this; names the column.
     """
-    table, notes = _pandas(data), list[str]()
+    table, notes = _pandas(data, problems.source, expected), list[str]()
     table.columns = pd.Index([str(name) for name in table.columns])
     found = find_series_columns(
         problems.source, list(table.columns), time_column, expected, long, notes,
@@ -82,7 +82,7 @@ def series_of_frame(
     return replace(series, notes=(*notes, *more, *series.notes))
 
 
-def _pandas(data: Any) -> pd.DataFrame:
+def _pandas(data: Any, source: str, expected: ExpectedSeries | None) -> pd.DataFrame:
     """Convert the table to pandas, with the times of its index, or row numbers, as a column."""
     if isinstance(data, pd.Series):
         data = data.to_frame(data.name or "y")
@@ -107,6 +107,12 @@ def _pandas(data: Any) -> pd.DataFrame:
     numbers = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
     if numbers and names.isdisjoint((*TIME_COLUMNS, *ID_COLUMNS)) and not _counts(table):
         known = str(index.name).strip().lower() in TIME_COLUMNS
+        timed = expected is not None and not expected.numbered and "Y" not in expected.frequency
+        if timed and isinstance(index, pd.RangeIndex):
+            raise DataError(
+                f"{source}: expected a column or an index of times, as in the training; got "
+                f"{', '.join(table.columns.map(str))} and an index of row numbers"
+            )
         return table.reset_index(names=index.name if known else "ds")
     return table.copy(deep=False)
 

@@ -186,6 +186,7 @@ def parse_times(
         found = problems or Problems(cells.source)
         expected = "a time with its year" if len(lacking) == len(best) else "a time"
         expected = f"a time like {time_format}" if time_format else expected
+        expected = "the number of a step" if time_format == STEPS else expected
         for row in lacking:
             cells.note(found, int(row), "time", f"expected {expected}{cells.way}")
         if problems is None:

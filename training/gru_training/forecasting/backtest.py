@@ -29,6 +29,7 @@ from gru_training.forecasting.evaluation import (
     measure,
     weighted_mean,
 )
+from gru_training.forecasting.future import recent_of_run
 from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING
 from gru_training.forecasting.preprocessor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
@@ -131,6 +132,8 @@ def fold_table(
 
 
 NETWORK = "GRU"
+MAX_REVISION = 0.5
+"""Greatest correction of most values that leaves a series the same, in standard deviations."""
 _DELIVERED = "#0b63b5"
 """Colour of the run's model."""
 _COLOURS = {
@@ -385,7 +388,8 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
         data: The series, prepared with the settings of the run.
 
     Raises:
-        RunDirectoryError: The series has other columns, or does not begin as the run's.
+        RunDirectoryError: The series has other columns, another spacing or other values than the
+            run's, or does not begin as it.
     """
     if data.series.columns != run.columns:
         raise RunDirectoryError(
@@ -400,6 +404,17 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
             f"{data.series.source}: expected at least the {run.series.borders[2]:,} rows of the "
             f"run from {run.series.first_time}, got {len(data.series):,} from "
             f"{data.series.index[0]}"
+        )
+    known, targets = recent_of_run(run), list(run.shape.targets)
+    times = data.series.index  # a published series has a time twice
+    places = np.minimum(times.searchsorted(known.times), len(times) - 1)
+    apart = np.abs(data.series.values[places] - known.values)[:, targets]
+    others = (apart > MAX_REVISION * run.deviations[targets]).sum() > np.isfinite(apart).sum() / 2
+    if (times[places] != known.times).any() or others:
+        begin, end = run.people_read(known.times[[0, -1]])
+        raise RunDirectoryError(
+            f"{data.series.source}: expected the series that {run.path} was trained on, got other "
+            f"values from {begin} to {end}; train a run on this series to backtest it"
         )
     return replace(
         data,

@@ -103,8 +103,10 @@ class Ticks:
             what = (
                 f"the {named} {', '.join(missing)}" if missing else "a time and columns of numbers"
             )
+            long = len(missing) == len(wanted) > 1
+            way = "; make a column of each series, or use gru-train forecast RUN --data" * long
             raise InvalidArgument(
-                f"{self.name}: expected a header with {what}; got {','.join(header)!r}"
+                f"{self.name}: expected a header with {what}; got {','.join(header)!r}{way}"
             )
 
     def _number(self, cell: Any, where: str, column: str) -> float:
@@ -187,53 +189,44 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
     return np.stack(values)[np.newaxis]
 
 
-def require_order(ticks: Sequence[Tick], name: str) -> None:
-    """Raise InvalidArgument if most rows are older than the one before.
-
-    A model takes the last row for the newest.
-
-    Args:
-        ticks: The rows, with times in any form that training reads.
-        name: Name of the file, for messages.
-    """
-    from gru_training.data.time_axis import TimeCells, parse_times
-    from gru_training.errors import TrainingError
-
-    labels = [tick.label for tick in ticks]
-    if len(labels) < 2:
-        return
-    try:
-        times = parse_times(TimeCells(name, "", labels, range(len(labels)))).times
-    except (ImportError, TrainingError):  # without pandas, or no times
-        return
-    if 2 * (times[1:] < times[:-1]).sum() > len(times[1:]):
-        raise InvalidArgument(
-            f"{name}: expected rows in the order of time, the newest last; got {labels[0]} in the "
-            f"first row and {labels[-1]} in the last; sort the rows"
-        )
-
-
-def uneven_times(ticks: Sequence[Tick]) -> str | None:
+def uneven_times(ticks: Sequence[Tick], name: str) -> str | None:
     """Return a note on a series whose rows are not evenly spaced, as where some were left out.
 
     Training fills times that were left out with missing values; a server gets rows without their
     times.
 
     Args:
-        ticks: The rows.
+        ticks: The rows, with times in any form that training reads.
+        name: Name of the file, for messages.
 
     Returns:
         None if the times are even, apart from the lengths of months, or if the labels are not
-        times in the form of ISO 8601.
+        times.
+
+    Raises:
+        InvalidArgument: Most rows are older than the one before; a model takes the last row for
+            the newest.
     """
+    from gru_training.data.time_axis import TimeCells, parse_times
+    from gru_training.errors import TrainingError
+
+    labels = [tick.label for tick in ticks]
+    if len(labels) < 2:
+        return None
     try:
-        times = [datetime.fromisoformat(tick.label.strip()) for tick in ticks]
-        steps = [after - before for before, after in itertools.pairwise(times)]
-    except (ValueError, TypeError):  # also where only some have an offset from UTC
+        read = parse_times(TimeCells(name, "", labels, range(len(labels)))).times
+    except (ImportError, TrainingError):  # without pandas, or no times
         return None
-    if not steps:
-        return None
+    if 2 * (read[1:] < read[:-1]).sum() > len(read[1:]):
+        raise InvalidArgument(
+            f"{name}: expected rows in the order of time, the newest last; got {labels[0]} in the "
+            f"first row and {labels[-1]} in the last; sort the rows"
+        )
+    times: list[datetime] = read.astype("M8[us]").tolist()
+    steps = [after - before for before, after in itertools.pairwise(times)]
     usual = Counter(steps).most_common(1)[0][0]
+    if not usual:  # numbers of steps
+        return None
     working_days = usual == _DAY and all(time.weekday() < _SATURDAY for time in times)
     uneven = [
         place
@@ -360,8 +353,7 @@ def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> S
     optional = columns.optional if columns else ()
     read = Ticks(arguments.csv, names, optional, text_format(arguments))
     ticks: Sequence[Tick] = list(read)
-    require_order(ticks, read.name)
-    uneven = uneven_times(ticks)
+    uneven = uneven_times(ticks, read.name)
     notes, ahead = [*read.notes(), *([uneven] if uneven else [])], list[Tick]()
     if columns is not None:
         places = [columns.names.index(name) for name in columns.forecast]

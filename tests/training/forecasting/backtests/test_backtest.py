@@ -115,6 +115,13 @@ def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
     frame[5:].to_csv(path, index=False)
     with pytest.raises(RunDirectoryError, match="expected at least the 320 rows of the run from"):
         run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    frame.assign(up=frame["up"].to_numpy()[::-1], down=frame["down"] + 9).to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="got other values from 2021-05-13"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    times = pd.date_range("2021-05-01", periods=len(frame), freq="2h")
+    frame.assign(time=times).to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="got other values from 2021-05-13"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
     with pytest.raises(DataError, match="--folds: expected at most 59"):
         run_backtest(BacktestConfig(forecasting_run.path, folds=60))
     with pytest.raises(
