@@ -103,7 +103,8 @@ def test_comparison_and_the_command(trained, tmp_path, open_file):
         [*command, "report", str(folder)], cwd=REPOSITORY, check=True, capture_output=True
     )
     assert str(folder / "comparison.html") in said.stdout.decode()
-    found = open_file(folder / "comparison.html")
+    found = open_file(folder / "comparison.html", viewport=SIZES[1])
+    assert found.fits()
     assert found.page.locator(".differences li").count() > 2
     assert "How to read this" in found.page.locator("main").inner_text()
     assert found.axe() == []

@@ -73,7 +73,7 @@ export class Chart {
     const at = (label) => this.series.findIndex((one) => one.label === label) + 1;
     const options = {
       width: Math.max(120, this.plot.clientWidth), height: this.height, legend: { show: false },
-      padding: [10, 12, 0, 0],
+      padding: [10, 30, 0, 0],
       scales: { x: { time: false }, y: this.range ? { range: (u, low, high) => this.range(low, high, this.x) } : {} },
       axes: [
         { ...axis, space: 70, size: 30, values: (u, ticks) => ticks.map((x) => (Number.isInteger(x) && x >= this.x[0] && x <= this.x.at(-1) ? this.xLabel(x) : "")) },

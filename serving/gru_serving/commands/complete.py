@@ -16,6 +16,7 @@ from gru_serving.commands.connection_arguments import (
     check_texts,
     connect_as_told,
     run_asking,
+    target_of,
 )
 from gru_serving.commands.terminal import (
     command_parser,
@@ -147,6 +148,13 @@ def _complete(arguments: argparse.Namespace) -> int:
         arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed
     )
     with connect_as_told(arguments) as client:
+        metadata = client.metadata(arguments.model, **target_of(arguments))
+        step = metadata.signatures.get("step")
+        if step is None or not set(_STEP_OUTPUTS) <= step.outputs.keys():
+            raise InvalidArgument(
+                f"--model {arguments.model}: expected a language model, as gru-train language "
+                "trains; got one that names no next tokens"
+            )
         session = StreamingSession(
             client,
             arguments.model,

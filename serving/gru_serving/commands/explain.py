@@ -108,8 +108,11 @@ def _explain(arguments: argparse.Namespace) -> int:
         else:
             explanation, classes = _explain_text(client, arguments)
             thresholds = _thresholds(client, arguments)
-    if arguments.picture is not None:
-        picture(explanation, classes, arguments.picture, series)
+    if arguments.picture is not None and picture(explanation, classes, arguments.picture, series):
+        print(
+            "gru-serve explain: note: the font of the picture lacks letters, which are boxes there",
+            file=sys.stderr,
+        )
     _show(explanation, classes, thresholds, arguments)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def _answer(scores: Any, classes: Sequence[str], thresholds: Sequence[float]) ->
 
 def picture(
     explanation: Explanation, classes: Sequence[str], path: Path, series: Any = None
-) -> None:
+) -> bool:
     """Write heat-maps of both gates, units over tokens, above the scores or the series.
 
     Args:
@@ -88,6 +89,9 @@ def picture(
         classes: The C class names; none for a series.
         path: Path of the picture; its ending says which kind.
         series: Places on the axis of tokens, and the values there, to draw in place of scores.
+
+    Returns:
+        Whether the font lacks a letter, which is drawn as a box.
 
     Raises:
         PlotError: matplotlib is not installed, or cannot write such a file.
@@ -127,9 +131,12 @@ def picture(
         range(0, steps, every), explanation.tokens[::every], rotation=60, ha="right"
     )
     try:
-        figure.savefig(path, dpi=110)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            figure.savefig(path, dpi=110)
     except (OSError, ValueError) as error:
         raise PlotError(f"{path}: cannot be written: {error}") from None
+    return any("missing from font" in str(each.message) for each in found)
 
 
 def _places(explanation: Explanation) -> Iterator[tuple[int, int]]:

@@ -106,7 +106,7 @@ def print_answers(
     shown = {name: array for name, array in inputs.items() if array.dtype == object}
     order: list[str] = [name for name in _LEADING_OUTPUTS if name in outputs]
     order += [name for name in outputs if name not in order]
-    columns = {**shown, **{name: outputs[name] for name in order}}
+    columns: dict[str, Any] = {**shown, **{name: outputs[name] for name in order}}
     if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
         scores = columns.pop("scores")
         columns.update(zip(classes, scores.T, strict=True))
@@ -119,6 +119,10 @@ def print_answers(
             shape = list(outputs[name].shape)
             console.print(Text(f"{safe_text(name)} {shape}: {_cell(outputs[name])}"))
         return
+    if {"tokens", "log_probabilities", "length"} <= outputs.keys():  # padded to the longest text
+        for name in ("tokens", "log_probabilities"):
+            rows = zip(outputs[name], outputs["length"], strict=True)
+            columns[name] = [row[: int(length)] for row, length in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         table.add_column(Text(safe_text(name)), overflow="fold")

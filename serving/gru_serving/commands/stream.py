@@ -49,7 +49,8 @@ Words are separated by white space. Without a text, words come from standard inp
 With --csv, each row is one tick: the model's columns, found by their names, or those of --columns
 in the order of the model's; an empty cell is a missing value. With
 --ticks, each line is one tick: a JSON list. Each tick is shown with the forecast after it: for
-each column the next step with its widest interval, and the last step.
+each column the next step with its widest interval, and the last step. After a word, a language
+model names the likeliest next tokens.
 
 The session's state is kept here, on the client's side: the server may be restarted meanwhile. When
 the version that the state belongs to is replaced, what was fed is replayed on the new one, and the
@@ -176,6 +177,10 @@ def _ticks(lines: TextIO | Sequence[str]) -> Iterator[Any]:
         yield tick
 
 
+_NEXT_SHOWN = 5
+"""Number of a language model's next tokens that are shown."""
+
+
 def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
     if form == "json":
         outputs = {name: _json(array[0]) for name, array in answer.outputs.items()}
@@ -188,6 +193,10 @@ def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
         return f"{fed} {safe_text(result.label):<12} {result.probability:.3f} {bar}"
     if {"forecast", "quantiles"} <= answer.outputs.keys():
         return f"{fed} {_forecast(Forecast.from_outputs(answer.outputs)[0])}"
+    if {"next_token", "log_probability"} <= answer.outputs.keys():
+        tokens, logarithms = (answer.outputs[name][0] for name in ("next_token", "log_probability"))
+        likeliest = zip(_json(tokens[:_NEXT_SHOWN]), np.exp(logarithms), strict=False)
+        return f"{fed} {'  '.join(f'{safe_text(token)} {share:.3f}' for token, share in likeliest)}"
     shown = "  ".join(
         f"{name} {np.array2string(np.asarray(array[0]), precision=4, threshold=12)}"
         for name, array in answer.outputs.items()

@@ -3,9 +3,12 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from gru_serving.__main__ import main
+from gru_serving.client.results import Explanation
+from gru_serving.commands.explanations import picture
 from tests.serving.commands.lying_server import (
     CLASSES,
     EVIL,
@@ -186,3 +189,10 @@ def _strings(value):
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for part in parts for text in _strings(part)]
+
+
+def test_letters_that_no_font_has_are_told_without_warnings(tmp_path):
+    gates = np.full((1, 1, 1, 2), 0.5)
+    for token, lacking in (("a", False), ("\U0010fffd", True)):
+        explanation = Explanation((token,), gates, gates, gates, np.ones((1, 1)))
+        assert picture(explanation, ["good"], tmp_path / "gates.png") == lacking

@@ -442,6 +442,8 @@ def test_labels_in_one_cell_name_their_separator(tmp_path):
     path.write_text("text,label\n" + "".join(f"text {i},{names[i % 6]}\n" for i in range(60)))
     note = "labels such as 'bug#billing' look like several in one cell; --label-separator '#' reads"
     config = SentimentDataConfig(data=path)
-    assert any(said.startswith(note) for said in load_sentiment_data(config, 0).notes)
+    for separator in (None, ";"):
+        told = load_sentiment_data(replace(config, label_separator=separator), 0).notes
+        assert any(said.startswith(note) for said in told)
     data = load_sentiment_data(replace(config, label_separator="#"), 0)
     assert data.classes == ("billing", "bug", "urgent")

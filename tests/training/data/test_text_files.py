@@ -9,6 +9,7 @@ from gru_training.data.problems import Problems
 from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError
 from gru_training.tables.content import read_bytes
+from tests.training.tables.formats import workbook
 
 ROWS = [("Good, really.", "pos"), ('He said "no".', "neg"), ("Line one\nline two", "pos")]
 
@@ -152,6 +153,7 @@ import sys
 from pathlib import Path
 from gru_training.errors import DataError
 from gru_training.tables.content import read_bytes
+from tests.training.tables.formats import workbook
 
 try:
     print(len(read_bytes(Path(sys.argv[1]))))
@@ -178,6 +180,12 @@ def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(t
 def test_a_gzip_file_may_unpack_to_many_times_its_size(tmp_path):
     path = zeros_that_unpack_to(tmp_path / "a.csv.gz", 60 * 2**20)
     assert len(read_bytes(path)) == 60 * 2**20 + len(b"text,label\n")
+
+
+def test_a_cover_sheet_is_named_where_the_columns_are_missing(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", [["Tickets"], ["by K."]], [["text", "label"], ["a", "b"]])
+    with pytest.raises(DataError, match=r"'S1' is read, .* not 'S2'\): no column looks like the"):
+        read(path)
 
 
 def test_missing_file(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from gru_training.__main__ import main
 from gru_training.errors import RunDirectoryError
+from gru_training.runs.directory import RunDirectory
 from gru_training.runs.report_page import note_lines, page_data, write_report_page
 
 HOSTILE = "</script><script>alert(1)</script>__DATA____BODY__"
@@ -103,6 +104,7 @@ def test_command(tiny_run, tmp_path, capsys, monkeypatch):
     assert str(run / "report.html") in capsys.readouterr().out
     assert opened == [(run / "report.html").as_uri()]
     (run / "report.html").write_text("old")
+    RunDirectory.open(run)  # the page of another release has another size
     assert main(["report", str(run)]) == 0
     assert (run / "report.html").read_text() == "old"
     assert main(["report", str(run), "--rewrite"]) == 0

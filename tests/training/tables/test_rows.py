@@ -322,7 +322,9 @@ def test_a_workbook_is_read_by_its_first_sheet_that_is_shown(tmp_path):
     )
     table = read_rows(path)
     assert list(table) == [(3, {"text": "a", "n": 1}), (5, {"text": "b", "n": 2.5})]
-    assert table.form.notes == ("the sheet 'S2' is read, not 'S3', 'S1'",)
+    assert table.form.notes == (
+        "the sheet 'S2' is read, the first that is not hidden, not 'S3', 'S1'",
+    )
     assert open_table(path).form.notes == table.form.notes
     beside = workbook(tmp_path / "b.xlsx", [["text"], ["a", "over"]])
     with pytest.raises(DataError, match=r"row 2: expected cells below the header .* got 'over'"):

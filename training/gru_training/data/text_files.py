@@ -107,12 +107,13 @@ def read_text_file(
     text_column = text_column or own_column(like, "text", columns)
     label_column = label_column or own_column(like, "label", columns)
     if columns:
-        text_key = _find_text_column(path, columns, text_column, [cells for _, cells in first])
+        source = f"{path} ({'; '.join(opened.form.notes)})" if opened.form.notes else path
+        text_key = _find_text_column(source, columns, text_column, [cells for _, cells in first])
         unread = (cells for _, cells in read)
         if not labels.columns:
-            label_key = find_label_column(path, columns, label_column, unread, text_key)
+            label_key = find_label_column(source, columns, label_column, unread, text_key)
         for name in (*labels.columns, *further.values()):
-            find_column(path, columns, name, (), "label")
+            find_column(source, columns, name, (), "label")
     answer = _ANSWER if _ANSWER in columns and label_key not in ("", _ANSWER) else ""
     names = tuple({text_key, label_key, answer, *labels.columns, *further.values()} & set(columns))
     texts = _texts if opened.form.kind == "csv" else _as_texts
@@ -232,7 +233,10 @@ def find_column(
 
 
 def _find_text_column(
-    source: Path, columns: Sequence[str], wanted: str | None, rows: Sequence[Mapping[str, Any]]
+    source: Path | str,
+    columns: Sequence[str],
+    wanted: str | None,
+    rows: Sequence[Mapping[str, Any]],
 ) -> str:
     """Find the column of the texts like `find_column`; the error names the only one of words."""
     try:

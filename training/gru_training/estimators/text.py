@@ -1,6 +1,7 @@
 """Estimators for texts with classes, labels or numbers."""
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -239,7 +240,7 @@ class TextEstimator(RunEstimator):
     ) -> float:
         """Compute the share of rows with the right label or labels, or the R² of numbers.
 
-        scikit-learn's tools call it.
+        scikit-learn's tools call it. Labels that are none of the classes are wrong, with a warning.
 
         Args:
             data: A table, or texts.
@@ -377,8 +378,16 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     score = TextEstimator.score  # not that of ClassifierMixin
 
     def _score(self, texts: list[str], labels: list[Any], weights: np.ndarray | None) -> float:
-        pairs = zip(self._named(texts), self._names(labels), strict=True)
-        right = [set(said) == set(names) for said, names in pairs]
+        truth, classes = self._names(labels), self._run().classes
+        unknown = sorted({name for row in truth for name in row} - set(classes))
+        if unknown:
+            warnings.warn(
+                f"rows with a label that is none of the classes {', '.join(map(repr, classes))} "
+                f"count as wrong: {', '.join(map(repr, unknown[:3]))}"
+                + (" ..." if unknown[3:] else ""),
+                stacklevel=3,
+            )
+        right = [set(a) == set(b) for a, b in zip(self._named(texts), truth, strict=True)]
         return float(np.average(right, weights=weights))
 
     def evaluate(

@@ -13,7 +13,7 @@ from gru_serving.preprocessing.texts import PADDING
 from gru_training.language.model import LanguageModel, target_log_probabilities
 from gru_training.language.reading import END_ID, shown_texts
 from gru_training.language.run import LanguageRun
-from gru_training.scoring.class_columns import TokenizedTexts, text_column
+from gru_training.scoring.class_columns import TokenizedTexts, answer_columns, text_column
 from gru_training.scoring.scorer import BatchLimits
 from gru_training.servable import Request, Servable
 from gru_training.words.vocabulary import TextPreprocessor
@@ -172,14 +172,8 @@ class LanguageScorer:
 
     inputs = ("text",)
     limits = BatchLimits(steps=1 << 14, rows=128)
-    answers = pa.schema(
-        [
-            ("log_likelihood", pa.float32()),
-            ("end_log_probability", pa.float32()),
-            ("tokens", pa.int32()),
-            ("perplexity", pa.float32()),
-        ]
-    )
+    _columns = answer_columns("likelihood", ())
+    answers = _columns.schema
 
     def __init__(self, run: LanguageRun) -> None:
         self.identity = {"run": run.digest(_FILES)}
@@ -200,11 +194,13 @@ class LanguageScorer:
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Score texts of token ids, (B, T) int32, padded with 0."""
         found, of_end = (value.numpy() for value in self._graph(ids))
-        lengths = np.count_nonzero(ids != PADDING, axis=1)
-        likelihood = found.sum(axis=1)
-        perplexity = np.exp(-(likelihood + of_end) / (lengths + 1)).astype(np.float32)
-        columns = likelihood, of_end, lengths.astype(np.int32), perplexity
-        return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=self.answers)
+        return self._columns.batch(
+            {
+                "log_likelihood": found.sum(axis=1),
+                "end_log_probability": of_end,
+                "length": np.count_nonzero(ids != PADDING, axis=1),
+            }
+        )
 
 
 def _graph(model: LanguageModel) -> Any:

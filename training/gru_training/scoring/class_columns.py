@@ -122,7 +122,8 @@ def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
 
     Args:
         kind: `class`: `label`, `probability`, and one of each class; `labels`: a list of those
-            that apply, and one of each label; `number`: `value` and the bounds of its intervals.
+            that apply, and one of each label; `number`: `value` and the bounds of its intervals;
+            `likelihood`, of a language model: its logarithm, that of the end, tokens, perplexity.
         classes: Names of the C classes or labels.
     """
     numbers = [(name, pa.float32()) for name in class_columns(classes)]
@@ -135,6 +136,17 @@ def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
         return AnswerColumns(
             pa.schema([(name, pa.float32()) for name in ("value", *BOUNDS)]),
             lambda outputs: [outputs["value"], *outputs["quantiles"].T],
+        )
+    if kind == "likelihood":
+        floats = ("log_likelihood", "end_log_probability")
+        schema = [*((name, pa.float32()) for name in floats), ("tokens", pa.int32())]
+        return AnswerColumns(
+            pa.schema([*schema, ("perplexity", pa.float32())]),
+            lambda outputs: [
+                *(outputs[name] for name in floats),
+                outputs["length"],
+                np.exp(-sum(outputs[name] for name in floats) / (outputs["length"] + 1)),
+            ],
         )
     return AnswerColumns(
         pa.schema([("label", pa.string()), ("probability", pa.float32()), *numbers]),

@@ -165,7 +165,8 @@ def _note_labels(rows: Sequence[LabelledRow], kind: TargetKind, problems: Proble
             f"labels that look alike: {_with_rows(label, counts)} may be a misspelling of "
             f"{_with_rows(other, counts)}"
         )
-    if kind == "class" and (found := separator_of(counts)) is not None:
+    one_each = all(len(row.labels) < 2 for row in rows)
+    if one_each and (found := separator_of(counts)) is not None:
         separator, label = found
         problems.note(
             f"labels such as {label!r} look like several in one cell; --label-separator "

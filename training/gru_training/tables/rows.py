@@ -298,7 +298,7 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
             )
     if len(sheets) > 1:
         others = ", ".join(repr(each.name) for each in sheets[1:4])
-        note = f"the sheet {sheet.name!r} is read, not {others}"
+        note = f"the sheet {sheet.name!r} is read, the first that is not hidden, not {others}"
         form = form._replace(notes=(*form.notes, note))
     return Rows(
         form,

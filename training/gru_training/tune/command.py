@@ -273,7 +273,8 @@ def _final_runs(
         run = task.train(chosen, console, False, data)
         if run is None:
             continue
-        task.show_results(run, console)
+        if (verdict := task.show_results(run, console)) is not None:
+            console.print(f"\n{verdict.problem}")
         finals.append(FinalRun.of(task, run, seed))
         if run.metrics["interrupted"]:
             break

@@ -35,7 +35,14 @@ from gru_training.scoring.scorer import BatchLimits
 _LETTERS_PER_STEP = 5
 _LABELS = {"labels": 2, "scores": 2, "thresholds": 2}
 _NUMBER = {"value": 1, "quantiles": 2}
-"""Outputs of models that answer several labels or a number, with their dimensions."""
+_LIKELIHOOD = {
+    "log_likelihood": 1,
+    "end_log_probability": 1,
+    "tokens": 2,
+    "log_probabilities": 2,
+    "length": 1,
+}
+"""Outputs of models of several labels, of a number and of a language, with their dimensions."""
 _CLASSES = ("label", "probability", "scores")
 
 
@@ -75,7 +82,7 @@ class ServedModel:
 
     @cached_property
     def answers(self) -> pa.Schema:
-        """The columns of `gru-train predict` if the model is a text classifier.
+        """The columns of `gru-train predict` if the model is one of texts of `gru-train`.
 
         For other models, there is a column per output: a list if an output has further dimensions.
         """
@@ -149,15 +156,14 @@ class ServedModel:
 
     @cached_property
     def _columns(self) -> AnswerColumns | None:
-        """The answer columns of a model with several labels or a number per text.
-
-        None for others.
-        """
+        """The answer columns of a model of several labels, a number or a language; else None."""
         forms = {name: array.ndim for name, array in self._probe.items()}
         if forms == _LABELS and self._classes is not None:
             return answer_columns("labels", self._classes)
         if forms == _NUMBER and self._probe["quantiles"].shape[1] == len(BOUNDS):
             return answer_columns("number", ())
+        if forms == _LIKELIHOOD:
+            return answer_columns("likelihood", ())
         return None
 
     @cached_property

@@ -3,6 +3,7 @@
 Trained, exported, served and asked over REST and gRPC.
 """
 
+import csv
 import json
 
 import numpy as np
@@ -13,6 +14,7 @@ from gru_serving.client import connect
 from gru_serving.client.streaming import StreamAnswer, StreamingSession
 from gru_serving.commands.complete import NextTokenSampler, completion
 from gru_serving.errors import ServingError
+from gru_training.__main__ import main as gru_train
 from gru_training.config import RunConfig
 from gru_training.language.config import (
     LanguageConfig,
@@ -91,6 +93,38 @@ def test_next_characters_have_the_probabilities_of_a_softmax(url):
     likely, odd = score["log_likelihood"] + score["end_log_probability"]
     assert likely > np.log(0.8)
     assert odd < np.log(0.01)
+
+
+def test_a_file_gets_the_columns_of_gru_train_predict(models, url, tmp_path, capsys):
+    data, scored = tmp_path / "texts.csv", (tmp_path / "served.csv", tmp_path / "run.csv")
+    data.write_text("text\ndeep\npe\n")
+    served, run = ["--data", str(data), "--output"], str(models.parent / "deep")
+    assert gru_serve(["predict", "--url", url, "--model", "deep", *served, str(scored[0])]) == 0
+    assert gru_train(["predict", run, *served, str(scored[1])]) == 0
+    (header, *rows), (of_run, *rows_of_run) = (
+        csv.reader(path.read_text().splitlines()) for path in scored
+    )
+    names = ["log_likelihood", "end_log_probability", "tokens", "perplexity"]
+    assert header == of_run == ["text", *names]
+    for row, row_of_run, length in zip(rows, rows_of_run, (4, 2), strict=True):
+        likelihood, end, tokens, perplexity = map(float, row[1:])
+        assert tokens == length
+        assert perplexity == pytest.approx(np.exp(-(likelihood + end) / (length + 1)), rel=1e-4)
+        assert perplexity == pytest.approx(float(row_of_run[-1]), rel=1e-4)
+
+
+def test_answers_are_printed_without_padding(url, capsys):
+    assert gru_serve(["predict", "--url", url, "--model", "deep", "deep", "d"]) == 0
+    *_, row = capsys.readouterr().out.splitlines()
+    assert row.split()[-1] == "d"
+    assert len(row.split()) == 6  # the text, two sums, one token with its logarithm, the length
+
+
+def test_a_stream_shows_the_likeliest_next_tokens(url, capsys):
+    assert gru_serve(["stream", "--url", url, "--model", "deep", "dee"]) == 0
+    shown = capsys.readouterr().out.split()
+    assert shown[:2] == ["dee", "p"]
+    assert float(shown[2]) > 0.9
 
 
 def test_drawn_texts_are_those_of_the_seed(url, capsys):
