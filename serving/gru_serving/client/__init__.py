@@ -39,7 +39,7 @@ def connect(url: str, **options: Any) -> Client:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            # httpx is slow to import.
+            # aiohttp is slow to import.
             from gru_serving.client.rest.client import RestWire
             from gru_serving.client.rest.connection import RestConnection
 
@@ -57,8 +57,8 @@ def connect_async(url: str, **options: Any) -> AsyncClient:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            from gru_serving.client.rest.async_connection import AsyncRestConnection
             from gru_serving.client.rest.client import RestWire
+            from gru_serving.client.rest.connection import AsyncRestConnection
 
             url = url.rstrip("/")
             return AsyncClient(RestWire(url), AsyncRestConnection(url, settings), url, settings)

@@ -198,7 +198,7 @@ def _shadow(arguments: argparse.Namespace) -> ShadowGate:
         )
 
     def read_page() -> str:
-        # httpx is slow to import.
+        # aiohttp is slow to import.
         from gru_serving.client.rest.client import RestMessage
         from gru_serving.client.rest.connection import RestConnection
 
