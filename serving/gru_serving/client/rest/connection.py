@@ -114,66 +114,103 @@ _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 _SAID_BYTES = 1024
 """Bytes of an answer without JSON that may say what happened."""
 # Texts of errors for a server that disconnects before or during its answer.
-_LOST_CONNECTION = ("disconnected", "peer closed connection", "Not enough data")
+_LOST_CONNECTION = ("disconnected", "Not enough data")
 
 
-class Http:
-    """Common base of the blocking and the asynchronous REST connection.
+class AsyncRestConnection:
+    """Sends REST messages from an event loop, each over a connection of its own.
 
     Args:
         url: URL of the server.
         options: Options of `connect`.
-
-    Attributes:
-        url: URL as given.
-        headers: Headers of every request.
-        context: TLS settings; None for a URL without TLS.
     """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
-        self.url = url
-        self.headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
+        self._url = url
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
         if options.token is not None:
-            self.headers["Authorization"] = f"Bearer {options.token}"
-        self.context = options.ssl_context() if url.startswith("https://") else None
+            self._headers["Authorization"] = f"Bearer {options.token}"
+        self._context = options.ssl_context() if url.startswith("https://") else None
         self._most = options.max_answer_bytes
         self._has_token = options.token is not None
-        self._has_cert = self.context is not None and options.cert_file is not None
+        self._has_cert = self._context is not None and options.cert_file is not None
+        self._session: aiohttp.ClientSession | None = None
 
-    def unreachable(
-        self, error: Exception, said: object, *, broken: bool, closed: bool
-    ) -> ServingError:
-        """Make the error for an exchange without an answer.
+    async def send(self, message: RestMessage, timeout: float) -> bytes:
+        """Return the body of the answer."""
+        if self._session is None:
+            self._session = self._open()  # a session belongs to the loop that runs now
+        data = message.body
+        try:
+            url = URL(f"{self._url}{message.path}", encoded=True)
+            async with (
+                asyncio.timeout(timeout),
+                self._session.request(
+                    message.method,
+                    url,
+                    data=io.BytesIO(data)
+                    if data is not None and len(data) > _STREAMED_BYTES
+                    else data,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                encoding = response.headers.get("content-encoding", "")
+                length = response.headers.get("content-length")
+                body = AnswerBody(self._url, encoding, length, self._most)
+                async for part in response.content.iter_any():
+                    body.add(part)
+                content = body.whole()
+        except TimeoutError:
+            raise too_slow(self._url, timeout) from None
+        except UnpackError as error:
+            said = f"a body that cannot be unpacked ({error})"
+            raise unexpected_answer(self._url, said) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            of_exchange = isinstance(error, aiohttp.ClientError | OSError)
+            if isinstance(error, aiohttp.InvalidURL) or not of_exchange:
+                raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
+            raise self._unreachable(error) from None
+        return self._content(response.status, response.headers, content)
 
-        Args:
-            error: Error of the HTTP library.
-            said: What the library, or the system, says about it.
-            broken: Whether the answer broke the rules of HTTP.
-            closed: Whether the connection was open when it ended.
-        """
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            # The client itself limits the number of calls in flight.
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._context or True
+            ),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),  # a model server needs none
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+
+    def _unreachable(self, error: Exception) -> ServingError:
+        """Make the error for an exchange without an answer."""
+        said: object = error
+        if isinstance(error, aiohttp.ClientConnectorError):
+            said = error.os_error
+        elif isinstance(error, aiohttp.ClientResponseError):
+            said = error.message
         reason = " ".join(str(said).split()) or type(error).__name__
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
-                return refused_certificate(self.url, reason)
+                return refused_certificate(self._url, reason)
             cause = cause.__cause__ or cause.__context__
+        broken = not isinstance(error, aiohttp.ClientConnectionError | OSError)
         if broken and not any(words in reason for words in _LOST_CONNECTION):
-            return unexpected_answer(self.url, f"no HTTP ({reason})")
-        if not self._has_cert and (broken or closed):
-            return closed_connection(self.url, reason)
-        port = urlsplit(self.url).port or 8501
-        return no_server(self.url, reason, f"rest_api_port={port}")
+            return unexpected_answer(self._url, f"no HTTP ({reason})")
+        if not self._has_cert and not isinstance(error, aiohttp.ClientConnectorError):
+            return closed_connection(self._url, reason)
+        port = urlsplit(self._url).port or 8501
+        return no_server(self._url, reason, f"rest_api_port={port}")
 
-    def not_unpacked(self, error: UnpackError) -> ServingError:
-        """Make the error for a body that does not match its Content-Encoding."""
-        return unexpected_answer(self.url, f"a body that cannot be unpacked ({error})")
-
-    def body(self, headers: Mapping[str, str]) -> AnswerBody:
-        """Make an empty `AnswerBody` for an answer with these headers."""
-        encoding, length = headers.get("content-encoding", ""), headers.get("content-length")
-        return AnswerBody(self.url, encoding, length, self._most)
-
-    def content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+    def _content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the body of a successful answer; raise the error of any other.
 
         Raises:
@@ -186,87 +223,18 @@ class Http:
         except (ValueError, TypeError):
             known = False
         if status == HTTPStatus.INTERNAL_SERVER_ERROR and not known:
-            lost = lost_replica(self.url, body[:_SAID_BYTES].decode("latin-1"))
+            lost = lost_replica(self._url, body[:_SAID_BYTES].decode("latin-1"))
             if lost is not None:
                 raise lost
         if not known and status not in _OF_GATEWAYS:
             kind = headers.get("content-type", "no content type")
-            raise unexpected_answer(self.url, f"HTTP status {status} with {kind[:80]}")
+            raise unexpected_answer(self._url, f"HTTP status {status} with {kind[:80]}")
         error = decode_error(status, body)
         if error.code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED):
             raise refused_token(
-                self.url, error.code, error.message if known else f"{status}", self._has_token
+                self._url, error.code, error.message if known else f"{status}", self._has_token
             )
         raise error
-
-
-class AsyncRestConnection(Http):
-    """Sends REST messages from an event loop, each over a connection of its own."""
-
-    def __init__(self, url: str, options: ClientOptions) -> None:
-        super().__init__(url, options)
-        self._session: aiohttp.ClientSession | None = None
-
-    async def send(self, message: RestMessage, timeout: float) -> bytes:
-        """Return the body of the answer."""
-        if self._session is None:
-            self._session = self._open()  # a session belongs to the loop that runs now
-        data = message.body
-        try:
-            url = URL(f"{self.url}{message.path}", encoded=True)
-            async with (
-                asyncio.timeout(timeout),
-                self._session.request(
-                    message.method,
-                    url,
-                    data=io.BytesIO(data)
-                    if data is not None and len(data) > _STREAMED_BYTES
-                    else data,
-                    allow_redirects=False,
-                ) as response,
-            ):
-                body = self.body(response.headers)
-                async for part in response.content.iter_any():
-                    body.add(part)
-                content = body.whole()
-        except TimeoutError:
-            raise too_slow(self.url, timeout) from None
-        except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, aiohttp.InvalidURL):
-                raise self._no_url(error) from None
-            said: object = error
-            if isinstance(error, aiohttp.ClientConnectorError):
-                said = error.os_error
-            elif isinstance(error, aiohttp.ClientResponseError):
-                said = error.message
-            closed = not isinstance(error, aiohttp.ClientConnectorError)
-            broken = not isinstance(error, aiohttp.ClientConnectionError | OSError)
-            raise self.unreachable(error, said, broken=broken, closed=closed) from None
-        except UnpackError as error:
-            raise self.not_unpacked(error) from None
-        except ValueError as error:
-            raise self._no_url(error) from None
-        return self.content(response.status, response.headers, content)
-
-    def _open(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            # The client itself limits the number of calls in flight.
-            connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.context or True
-            ),
-            headers=self.headers,
-            cookie_jar=aiohttp.DummyCookieJar(),  # a model server needs none
-            timeout=aiohttp.ClientTimeout(total=None),
-            auto_decompress=False,
-        )
-
-    def _no_url(self, error: ValueError) -> InvalidArgument:
-        return InvalidArgument(f"url: {error}; got {self.url!r}")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
 
 
 class RestConnection:
@@ -281,7 +249,7 @@ class RestConnection:
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         self._url, self._options = url, options
-        Http(url, options)  # refuses what cannot work
+        AsyncRestConnection(url, options)  # refuses what cannot work
         self._running: _LoopThread | None = None
 
     def send(self, message: RestMessage, timeout: float) -> bytes:
