@@ -223,7 +223,6 @@ def add_pooling(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -
 
 
 POOLINGS = {
-    type(pooling_layer(kind, False, "pooling")): add_pooling
-    for kind in ("max", "mean", "attention", "last")
+    type(pooling_layer(kind, False)): add_pooling for kind in ("max", "mean", "attention", "last")
 }
 """Writers by kind of pooling."""
