@@ -1,7 +1,5 @@
 """Clients over REST and gRPC: `connect("http://localhost:8501")`, `connect_async(...)`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gru_serving.missing_extra import naming_extra

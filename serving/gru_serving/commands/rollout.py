@@ -1,7 +1,5 @@
 """`gru-serve promote`, `rollback` and `label`: move version labels on a running server."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence

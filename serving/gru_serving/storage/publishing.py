@@ -4,8 +4,6 @@ An engine loads a version directory as soon as it exists, so under its number th
 complete version or none.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The exchange of REST messages, within a time limit and a limit on the size of answers."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

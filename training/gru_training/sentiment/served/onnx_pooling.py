@@ -1,7 +1,5 @@
 """The poolings of `..network.pooling` in ONNX, and the way back through them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
