@@ -1,7 +1,5 @@
 """`gru-serve COMMAND ...`, also `python -m gru_serving COMMAND ...`."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

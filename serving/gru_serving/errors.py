@@ -18,8 +18,6 @@ has one table from them to its own codes (`gru_serving.codecs.json_predict.HTTP_
 """
 
 # ruff: noqa: N818 (the classes are named after the canonical codes)
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 

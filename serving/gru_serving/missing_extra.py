@@ -1,7 +1,5 @@
 """The extra of keras-gru that installs a package missing from an import."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 from collections.abc import Iterator

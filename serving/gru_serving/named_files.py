@@ -1,7 +1,5 @@
 """Atomic writing of files, and errors that name the file, which those of a full disk do not."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

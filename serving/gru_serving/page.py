@@ -1,7 +1,5 @@
 """Pages of one file: light and dark, and no request to anywhere."""
 
-from __future__ import annotations
-
 import html
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

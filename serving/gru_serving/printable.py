@@ -4,8 +4,6 @@ A terminal obeys escape sequences, which may hide or rewrite its contents, and d
 a line in another order. They are printed as `\u001b`, which in JSON is the same text.
 """
 
-from __future__ import annotations
-
 import re
 
 # C0 with DEL, C1, the two line separators, direction marks, halves of surrogate pairs, invisible

@@ -5,8 +5,6 @@ server without its listeners: a repository that watches the base paths, and the 
 and the gRPC services, which answer what Ray's proxies hand over.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -124,8 +124,8 @@ def test_a_model_says_that_it_needs_tensorflow(tmp_path):
         ("google", "from gru_serving.client import connect",
          "gru_serving.client needs protobuf, which is not installed; install it with "
          "pip install 'keras-gru[client]'"),
-        ("httpx", "from gru_serving.client import connect; connect('http://localhost:1')",
-         "gru_serving.client needs httpx, which is not installed; install it with "
+        ("aiohttp", "from gru_serving.client import connect; connect('http://localhost:1')",
+         "gru_serving.client needs aiohttp, which is not installed; install it with "
          "pip install 'keras-gru[client]'"),
         ("grpc", "from gru_serving.client import connect_async; connect_async('localhost:1')",
          "gru_serving.client needs grpcio, which is not installed; install it with "

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import tyro
 
 from gru_training.config import OptionalName, OptionalText
 from gru_training.errors import ConfigError, RunDirectoryError
 from gru_training.tables.file_form import TextFormat
-from gru_training.task import TASKS, Command, Scorable, Task, find_task, start_tensorflow
+from gru_training.task import TASKS, Command, Scorable, find_task, start_tensorflow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,11 +68,7 @@ class PredictConfig:
         return TextFormat(self.separator, self.encoding)
 
 
-class ScorableTask(Task, Scorable):
-    """A task whose runs answer rows."""
-
-
-def scorable_task(path: Path, columns: Mapping[str, str]) -> ScorableTask:
+def scorable_task(path: Path, columns: Mapping[str, str]) -> Scorable:
     """Find the task of a run that can answer rows, without TensorFlow.
 
     Args:
@@ -102,10 +98,10 @@ def scorable_task(path: Path, columns: Mapping[str, str]) -> ScorableTask:
                 f"--{name}-column: expected a model that reads a {name}; {path} reads "
                 f"{', '.join(task.scored_columns)}"
             )
-    return cast(ScorableTask, task)
+    return task
 
 
-def _columns_of_inputs(path: Path, task: ScorableTask) -> dict[str, Sequence[str]]:
+def _columns_of_inputs(path: Path, task: Scorable) -> dict[str, Sequence[str]]:
     """List the names by which each input is found, in lower case; the training's comes first."""
     from gru_training.runs.directory import RunDirectory
 
@@ -120,7 +116,7 @@ class PredictJob(NamedTuple):
     """A file to score, checked as far as that is possible without the model."""
 
     config: PredictConfig
-    task: ScorableTask
+    task: Scorable
     job: "FileJob"
 
 

@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
 class Task(ABC):
     """A kind of model that can be trained, resumed and exported.
 
-    A task with further abilities also derives from `Searchable`, `Scorable` or `Comparable`.
+    One with further abilities derives from `Searchable`, `Scorable` or `Comparable`.
     """
 
     settings: ClassVar[type]
@@ -98,6 +98,13 @@ class Task(ABC):
     ) -> "TaskRun | None":
         """Train and write a run directory.
 
+        It seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
+        settings give the same weights; on a GPU, or on other processors, they may differ in the
+        last digits, and training magnifies that.
+
+        Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume`
+        leads to the same weights, and files that the next training of this name removes.
+
         Args:
             config: Settings of the task.
             console: Console that shows progress.
@@ -105,7 +112,12 @@ class Task(ABC):
             data: Data from `read`; read again by default.
 
         Returns:
-            Run; None in those of several processes training together that write none.
+            Complete run on disk. After SIGINT it holds the best epoch until then and
+            `metrics["interrupted"]` is true. Of several processes that train together only the
+            first writes it; for the others None.
+
+        Raises:
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
 
     @abstractmethod
@@ -121,7 +133,7 @@ class Task(ABC):
         return None
 
 
-class Searchable(ABC):
+class Searchable(Task):
     """A task whose settings `gru-train tune` can search."""
 
     @abstractmethod
@@ -150,7 +162,7 @@ class Searchable(ABC):
         """
 
 
-class Scorable(ABC):
+class Scorable(Task):
     """A task whose runs answer the rows of tables."""
 
     scored_columns: ClassVar[Mapping[str, Sequence[str]]]
@@ -165,7 +177,7 @@ class Scorable(ABC):
         return None
 
 
-class Comparable(ABC):
+class Comparable(Task):
     """A task whose runs `gru-train compare` can compare."""
 
     @abstractmethod

@@ -1,7 +1,5 @@
 """Clients over REST and gRPC: `connect("http://localhost:8501")`, `connect_async(...)`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gru_serving.missing_extra import naming_extra
@@ -39,7 +37,7 @@ def connect(url: str, **options: Any) -> Client:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            # httpx is slow to import.
+            # aiohttp is slow to import.
             from gru_serving.client.rest.client import RestWire
             from gru_serving.client.rest.connection import RestConnection
 
@@ -57,8 +55,8 @@ def connect_async(url: str, **options: Any) -> AsyncClient:
     settings = ClientOptions(**options)
     with naming_extra("gru_serving.client"):
         if _is_rest(url):
-            from gru_serving.client.rest.async_connection import AsyncRestConnection
             from gru_serving.client.rest.client import RestWire
+            from gru_serving.client.rest.connection import AsyncRestConnection
 
             url = url.rstrip("/")
             return AsyncClient(RestWire(url), AsyncRestConnection(url, settings), url, settings)

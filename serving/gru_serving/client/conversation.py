@@ -5,8 +5,6 @@ and returns the result. `Client` and `AsyncClient` perform the steps, so signatu
 splitting are implemented once for both.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """Errors of clients about servers that are down, refuse them, or are not TF Serving."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar

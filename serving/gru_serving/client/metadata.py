@@ -1,7 +1,5 @@
 """The target of a request, and a server's description of a model: signatures, version states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

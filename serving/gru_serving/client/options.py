@@ -1,7 +1,5 @@
 """The options of a client: connection, timeouts and retries."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The columns of a forecaster, as named by its signature `columns`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches too large for one request: their number of rows, and the joining of answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The conversion of inputs that users pass to arrays of the signature's types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any

@@ -1,7 +1,5 @@
 """The one table of element types: DataType number, names, NumPy dtype, TensorProto field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """tf.Examples from the values that a feature can have: text, bytes and numbers, one or many."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

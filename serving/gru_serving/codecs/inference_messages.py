@@ -1,7 +1,5 @@
 """Requests and answers as TF Serving's messages, which gRPC carries and prediction logs keep."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

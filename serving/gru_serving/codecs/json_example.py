@@ -1,7 +1,5 @@
 """Classify and Regress over REST, both directions: JSON to tf.Examples, results to JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ Requests come in rows, `{"instances": [...]}`, one element per example, or in co
 `{"inputs": ...}`, one tensor per input.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import re

@@ -5,8 +5,6 @@ many small fields takes a hundred times its bytes. Fields are therefore counted 
 numbers, which may be long, are converted directly from the wire to NumPy.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias

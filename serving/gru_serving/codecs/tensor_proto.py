@@ -1,7 +1,5 @@
 """Conversion between TensorProto and NumPy, shared by server and client."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

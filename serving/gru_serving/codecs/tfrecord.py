@@ -1,7 +1,5 @@
 """TFRecord files: each record follows its length, and both have a checksum."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

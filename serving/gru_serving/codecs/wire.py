@@ -1,7 +1,5 @@
 """Serialized protocol buffers, field by field and number by number, without making a message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`gru-serve conformance`: which answers of a server are those of TensorFlow Serving."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

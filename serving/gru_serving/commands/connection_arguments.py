@@ -1,7 +1,5 @@
 """The command-line arguments for a server's address and credentials."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path

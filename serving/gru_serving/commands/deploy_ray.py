@@ -1,7 +1,5 @@
 """`gru-serve deploy-ray`: serve models with Ray Serve, in replicas on the machines of a cluster."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from typing import Any

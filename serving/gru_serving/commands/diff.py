@@ -1,7 +1,5 @@
 """`gru-serve diff`: how two versions differ, in signatures and in answers to golden requests."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping, Sequence

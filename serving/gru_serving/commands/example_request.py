@@ -1,7 +1,5 @@
 """`gru-serve example-request`: examples that query a model, to paste into a shell or a program."""
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

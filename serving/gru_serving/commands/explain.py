@@ -1,7 +1,5 @@
 """`gru-serve explain`: show the gates of a served model, or the words that decided its answer."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

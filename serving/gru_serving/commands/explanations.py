@@ -1,7 +1,5 @@
 """Drawings of gates, and of the words that decided an answer, for terminal, picture and page."""
 
-from __future__ import annotations
-
 import html
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """`gru-serve export`: the command line of `gru_serving.export.run`."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence

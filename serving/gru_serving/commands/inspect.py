@@ -1,7 +1,5 @@
 """`gru-serve inspect`: show what an exported version contains."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """`gru-serve playground`: serve the models on this machine with a page on which to try them."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import tempfile

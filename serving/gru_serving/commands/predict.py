@@ -1,7 +1,5 @@
 """`gru-serve predict`: query a running server."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

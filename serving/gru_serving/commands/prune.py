@@ -1,7 +1,5 @@
 """`gru-serve prune`: keep the last versions of a model and remove the others."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

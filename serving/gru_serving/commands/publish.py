@@ -1,7 +1,5 @@
 """`gru-serve publish`: copy a version to a base path, as `export` would have written it."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`gru-serve promote`, `rollback` and `label`: move version labels on a running server."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -198,7 +196,7 @@ def _shadow(arguments: argparse.Namespace) -> ShadowGate:
         )
 
     def read_page() -> str:
-        # httpx is slow to import.
+        # aiohttp is slow to import.
         from gru_serving.client.rest.client import RestMessage
         from gru_serving.client.rest.connection import RestConnection
 

@@ -1,7 +1,5 @@
 """`gru-serve serve`: a server that can replace `tensorflow_model_server`."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """The command-line arguments that say with which key a version is signed."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

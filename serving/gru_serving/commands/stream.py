@@ -1,7 +1,5 @@
 """`gru-serve stream`: feed a text or series piece by piece; the server keeps no state of it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

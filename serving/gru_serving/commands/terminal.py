@@ -1,7 +1,5 @@
 """Shared parts of commands: safe text, wrapped help, errors, a progress line for long waits."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import os

@@ -1,7 +1,5 @@
 """`gru-serve verify`: replay a version's golden requests, in this process or against a server."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """`gru-serve watch`: compare logged requests and answers with the training data."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -1,7 +1,5 @@
 """The number of threads that can run in parallel."""
 
-from __future__ import annotations
-
 import os
 
 

@@ -1,7 +1,5 @@
 """TF Serving's configuration files: text protos, checked and converted to frozen dataclasses."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Collection, Mapping

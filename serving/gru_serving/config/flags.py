@@ -4,8 +4,6 @@ Flags are `--name=value`, booleans also without a value. The last of repeated fl
 argument is reported while the server starts anyway, and a bad value ends the start with status 255.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

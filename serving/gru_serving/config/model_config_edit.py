@@ -1,7 +1,5 @@
 """Edits of a model config file: the versions and labels of one model at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -5,8 +5,6 @@ The README of that folder describes the keys. A case of both transports gives tw
 with `rows` gives one for each row.
 """
 
-from __future__ import annotations
-
 import string
 import tomllib
 from collections.abc import Iterator

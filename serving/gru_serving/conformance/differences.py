@@ -1,7 +1,5 @@
 """Differences between the answer of TF Serving and that of another server, in one line."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

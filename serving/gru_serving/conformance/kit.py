@@ -1,7 +1,5 @@
 """The kit: every case is asked, and every answer gets a verdict."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import time

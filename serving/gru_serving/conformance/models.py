@@ -1,7 +1,5 @@
 """The kit's models: small SavedModels made with TensorFlow, and what starts a server of them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The report of a run of the kit, as one page."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 

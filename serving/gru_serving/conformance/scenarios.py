@@ -1,7 +1,5 @@
 """Cases that are no single request and answer: connections, sizes, other services, many at once."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The share of right answers, measured by outcomes that became known later."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 """The requests and answers in the files of a prediction log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -14,8 +14,6 @@ forecast (B, H, K)             of each column the level
 =============================  ==================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

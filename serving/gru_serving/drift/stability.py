@@ -1,7 +1,5 @@
 """The population stability index of a histogram against an earlier one, and its interpretation."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 from typing import Literal, NamedTuple

@@ -8,8 +8,6 @@
       "examples": [{"text": "…"}], "outputs": {"classes": [[…]], "scores": [[…]]}}]
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The import of TensorFlow: without Keras, hidden from garbage collection, quietly."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import logging

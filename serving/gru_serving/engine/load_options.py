@@ -1,7 +1,5 @@
 """Options for loading and running versions, from the flags; without TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

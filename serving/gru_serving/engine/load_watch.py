@@ -1,7 +1,5 @@
 """The interruption of loads by a timeout or by the stop of the server."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The interface between a predictor and what runs the model: graph, TFLite file or batcher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 

@@ -5,8 +5,6 @@ process, draws random numbers, writes a variable, or makes TensorFlow write beyo
 TensorFlow Serving then gives the same answer to the same request every time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

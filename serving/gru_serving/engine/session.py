@@ -6,8 +6,6 @@ neither. The call below `Session.run` behaves as TF Serving does, error texts in
 private to TensorFlow, so all private names are in this file, pinned by its test.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import logging

@@ -1,7 +1,5 @@
 """Loading of a version's directory into a predictor, according to the flags."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

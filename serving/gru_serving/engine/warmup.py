@@ -7,8 +7,6 @@ The first run of a signature takes many times as long as later ones, mostly on o
 first requests of all signatures run in parallel, and the others one by one afterwards.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging

@@ -4,8 +4,6 @@ Graphs share their weights: large ones stand once in `weights.bin`, which the ru
 memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

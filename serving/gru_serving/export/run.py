@@ -4,8 +4,6 @@ It is independent of tasks: it exports the `gru_training.servable.Servable` of t
 the export, engines need nothing but the SavedModel directory.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

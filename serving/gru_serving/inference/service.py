@@ -4,8 +4,6 @@ A transport parses the request and encodes the answer (`Request`). In between, a
 version, is decoded to arrays, and runs (`Inference.answer`).
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

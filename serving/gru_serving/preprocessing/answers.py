@@ -7,8 +7,6 @@ whose probability reaches their threshold apply.
 B rows, C classes or labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal

@@ -5,8 +5,6 @@ computed with Hinnant's algorithms ("chrono-compatible low-level date algorithms
 so they are right for any year; the code is the same for arrays and tensors.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks of a caller's inputs, with the error texts of an Assert in TensorFlow's graph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Conversion of tf.Examples to texts; refusals have TensorFlow's texts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Arithmetic, comparisons and slices work on both without them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cache

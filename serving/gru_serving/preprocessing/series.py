@@ -4,8 +4,6 @@ B rows, T steps, C columns, K of them forecast, F inputs known of the steps ahea
 Q levels.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

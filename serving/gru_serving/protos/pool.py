@@ -5,8 +5,6 @@ pool, which refuses a full name twice. In a separate pool the names stay exact (
 type URLs, in reflection and in text format) and nothing collides, in either import order.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf import any_pb2, descriptor_pool, message_factory, wrappers_pb2

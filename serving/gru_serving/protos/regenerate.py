@@ -5,8 +5,6 @@ that they register in `gru_serving.protos.pool` instead of protobuf's default po
 on the versions of protoc or the protobuf runtime. Needs grpcio-tools.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Generated modules would bind the package to the grpcio version that generated th
 a table of method names, which the descriptors contain.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import grpc

@@ -1,7 +1,5 @@
 """The gates of a promotion: golden answers, speed and shadow traffic before, the log after it."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -6,8 +6,6 @@ the server loads it, then the label points to it. Between the two, and wherever 
 the label serves as before.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

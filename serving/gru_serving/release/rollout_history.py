@@ -1,7 +1,5 @@
 """The history of a config file's labels, stored next to it in `FILE.history.jsonl`."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import json

@@ -1,7 +1,5 @@
 """Golden requests sent to a server, or run on files; see `gru_serving.engine.golden`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 A version is freed when the last request that holds it has ended.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Common parts of both listeners of a server: claiming a port, TLS, and the drain."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import socket

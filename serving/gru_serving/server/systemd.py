@@ -1,7 +1,5 @@
 """Messages of the process to systemd, by sd_notify(3); nothing where no service manager listens."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

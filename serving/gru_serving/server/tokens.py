@@ -1,7 +1,5 @@
 """Bearer tokens that authorize requests."""
 
-from __future__ import annotations
-
 import hmac
 import logging
 import threading

@@ -9,8 +9,6 @@ Paths are relative to the version, with slashes. The list contains all files exc
 can write the version can write the list as well: it detects accidents, not attacks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

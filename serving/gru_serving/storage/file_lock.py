@@ -1,7 +1,5 @@
 """A lock file with one holder at a time, released when its process dies and removed on release."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ An engine loads a version directory as soon as it exists, so under its number th
 complete version or none.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -136,29 +134,26 @@ def _old(base: Path, keep: int, protected: Collection[int]) -> list[Path]:
     return [found[n] for n in sorted(found)[:-keep] if n not in protected]
 
 
-def find_version(path: Path, number: int | None = None) -> Path:
+def find_version(path: Path) -> Path:
     """Find the version directory that a user means.
 
     Args:
-        path: Path of a version, or a base path with versions in it.
-        number: Number of the version in a base path; None for the highest.
+        path: Path of a version, or a base path, which stands for its highest version.
 
     Raises:
         NotFound: There is none; the message says what to give instead.
     """
-    if is_version(path) and number is None:
+    if is_version(path):
         return path
     if not path.is_dir():
         raise NotFound(f"{path}: expected the directory of a version, or of a model's versions")
     found = versions_on_disk(path)
-    if number is not None and number not in found:
-        raise NotFound(f"{path}: there is no version {number}; there are {sorted(found)}")
     if not found:
         raise NotFound(
             f"{path}: expected a version (with a saved_model.pb) or versions (directories with "
             "numbers as names), found neither; `gru-serve export RUN --to DIRECTORY` makes one"
         )
-    return found[max(found) if number is None else number]
+    return found[max(found)]
 
 
 def _sync(directory: Path) -> None:

@@ -1,7 +1,5 @@
 """The signatures of a SavedModel, read without TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

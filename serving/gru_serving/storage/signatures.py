@@ -5,8 +5,6 @@ version. The tool `model_signing` reads and writes the same. Keys and certificat
 nothing here asks a network.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Sequence

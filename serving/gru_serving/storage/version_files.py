@@ -1,7 +1,5 @@
 """The files of a version: their list, and a fingerprint that shows changes."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

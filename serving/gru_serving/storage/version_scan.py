@@ -1,7 +1,5 @@
 """The versions of a model on disk, and the choice of those to serve."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection

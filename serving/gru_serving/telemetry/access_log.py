@@ -1,7 +1,5 @@
 """The access log: one line of JSON per request."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

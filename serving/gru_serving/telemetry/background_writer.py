@@ -1,7 +1,5 @@
 """Writing in the background: a bounded queue with one thread behind it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """Requests refused before they reach a model: counted by reason, and logged."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

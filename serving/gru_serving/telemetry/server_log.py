@@ -1,7 +1,5 @@
 """The server's log on stderr: one line per message, whatever names it contains."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

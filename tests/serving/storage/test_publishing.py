@@ -170,7 +170,6 @@ def test_version_that_is_meant(tmp_path):
     for name in ("9", "10", "notes"):
         put(tmp_path, name)
     assert find_version(tmp_path) == tmp_path / "10"
-    assert find_version(tmp_path, 9) == tmp_path / "9"
     # A directory that is itself a version, whatever its name.
     assert find_version(tmp_path / "notes") == tmp_path / "notes"
 
@@ -180,11 +179,6 @@ def test_version_that_is_not_there(tmp_path):
         find_version(tmp_path / "nix")
     with pytest.raises(NotFound, match="found neither; `gru-serve export"):
         find_version(tmp_path)
-    put(tmp_path, "9")
-    with pytest.raises(NotFound, match=r"there is no version 3; there are \[9\]"):
-        find_version(tmp_path, 3)
-    with pytest.raises(NotFound, match=r"there is no version 9; there are \[\]"):
-        find_version(tmp_path / "9", 9)
 
 
 def test_a_version_is_no_base_path(tmp_path):

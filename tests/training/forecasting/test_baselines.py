@@ -13,9 +13,7 @@ from gru_training.forecasting.linear import LAST_VALUE, RIDGE, SEASONAL_NAIVE, S
 from gru_training.forecasting.simple import (
     SmoothingForecaster,
     fit_baselines,
-    last_value,
     ridge_lookbacks,
-    seasonal_naive,
     suits,
 )
 from tests.training.forecasting.reading import load_forecasting_data
@@ -28,15 +26,6 @@ def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):
     values = np.column_stack([wave + 0.005 * t, -2 * wave]) + noise * rng.normal(size=(rows, 2))
     times = pd.date_range("1990-01-01", periods=rows, freq=frequency)
     return Series("waves", "waves.csv", ("up", "down"), values, times.to_numpy(), frequency)
-
-
-def test_naive_forecasts_repeat_what_they_say():
-    histories = np.arange(24.0).reshape(1, 12, 2)
-    np.testing.assert_array_equal(last_value((1,), 3)(histories)[0, :, 0], [23, 23, 23])
-    np.testing.assert_array_equal(
-        seasonal_naive((1, 0), 5, 3)(histories)[0, :, 0], [19, 21, 23, 19, 21]
-    )
-    np.testing.assert_array_equal(seasonal_naive((1, 0), 2, 3)(histories)[0, :, 1], [18, 20])
 
 
 def test_errors_are_means_over_what_was_seen():

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from gru_training.config import require_at_least, require_seed, sections, to_dict
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.search_ranges import written
-from gru_training.task import TASKS, Command, Comparable, Task, find_task
+from gru_training.task import TASKS, Command, Comparable, find_task
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,11 +149,7 @@ def compare_runs(
         return compare_outcomes(outcomes, settings, source, resamples, seed)
 
 
-class ComparableTask(Task, Comparable):
-    """A task whose runs can be compared."""
-
-
-def comparable_task(run: "RunDirectory") -> ComparableTask:
+def comparable_task(run: "RunDirectory") -> Comparable:
     """Find the task of a run.
 
     Raises:
@@ -166,7 +162,7 @@ def comparable_task(run: "RunDirectory") -> ComparableTask:
             f"{run.path}: gru-train compare knows runs of {' and '.join(known)}, got one of the "
             f"task {run.task}; its figures are in its report"
         )
-    return cast(ComparableTask, task)
+    return task
 
 
 def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:

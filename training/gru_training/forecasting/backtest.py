@@ -431,11 +431,10 @@ def _baselines(
     """Measure the errors of simple forecasters in a fold, fitted on the first `known` rows."""
     part = replace(data.windows("test"), origins=origins)
     horizon = data.shape.horizon
-    simple = naive_forecasters(data)
-    simple[RIDGE] = ridge_of(data, lookback, known), lookback
+    simple = [*naive_forecasters(data), (ridge_of(data, lookback, known), lookback)]
     errors = {
-        name: measure(forecaster, replace(part, lookback=steps), data.preprocessor)
-        for name, (forecaster, steps) in simple.items()
+        each.name: measure(each, replace(part, lookback=steps), data.preprocessor)
+        for each, steps in simple
     }
     if suits(data):
         tried = [SmoothingForecaster(data, damped, known) for damped in (False, True)]

@@ -368,7 +368,7 @@ def fit_alone(
     model = build_forecaster(config.model, data.shape, config.model.levels)
     if config.model.linear_skip:
         ridge = ridge_of(data, data.shape.lookback, data.borders.trained)
-        initialise_linear(model, ridge.coefficients)
+        initialise_linear(model, ridge.kernel)
     if initial is not None:
         model.set_weights(initial.get_weights())
     rows = training, validation.in_order

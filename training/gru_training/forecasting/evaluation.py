@@ -6,7 +6,7 @@ Forecasting 22, for MASE; Makridakis et al. (2022), "The M5 competition", Intern
 Forecasting 38, for RMSSE.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,13 +22,11 @@ from gru_training.forecasting.intervals import (
     pooled_offsets,
     quantiles,
 )
+from gru_training.forecasting.linear import LinearForecaster
 from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 from gru_training.forecasting.series_check import Support, calibration
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.windows import Windows
-
-Forecaster = Callable[[np.ndarray], np.ndarray]
-"""Function from standardised histories (B, L, C) to standardised forecasts (B, H, K)."""
 
 
 @dataclass(frozen=True)
@@ -155,13 +153,14 @@ class ErrorSums:
 
 
 def measure(
-    forecaster: Forecaster, windows: Windows, preprocessor: SeriesPreprocessor
+    forecaster: LinearForecaster, windows: Windows, preprocessor: SeriesPreprocessor
 ) -> ForecastErrors:
-    """Measure the errors of a forecaster on windows of its own look-back."""
-    sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
+    """Measure the errors of a forecaster on windows of its look-back, or of a longer one."""
+    targets = list(preprocessor.targets)
+    sums = ErrorSums(windows.horizon, len(targets), preprocessor.target_scale)
     for rows in windows.chunks():
-        histories = preprocessor.standardise(windows.histories(rows)).numpy()
-        sums.add(windows.futures(rows), forecaster(histories))
+        histories = preprocessor.standardise(windows.histories(rows)).numpy()[..., targets]
+        sums.add(windows.futures(rows), forecaster(histories.astype(np.float64)))
     return sums.means()
 
 

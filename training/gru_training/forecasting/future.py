@@ -781,7 +781,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
     """
     kind = None
     if config.output is not None:
-        kind = file_kind(config.output, "--output")
+        kind = file_kind(config.output)
         require_writable(config.output, config.overwrite)
     run = ForecastingRun.open(config.run_path)
     run.config  # noqa: B018  says whether it is a forecaster's

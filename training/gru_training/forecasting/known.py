@@ -399,8 +399,7 @@ def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.n
 def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> float:
     """Measure the squared error, over validation windows, of a ridge regression of the rest."""
     lookback = max(1, min(max(2 * season, 8), _MAX_LOOKBACK, (train - horizon) // 2))
-    K = rest.shape[1]
-    ridge = fit_ridge(rest[max(0, train - _MOST_ROWS) : train], lookback, horizon, tuple(range(K)))
+    ridge = fit_ridge(rest[max(0, train - _MOST_ROWS) : train], lookback, horizon)
     whole = np.column_stack([filled(column) for column in rest.T])
     origins = np.arange(train, len(rest) - horizon + 1)
     origins = origins[:: max(1, len(origins) // 500)]

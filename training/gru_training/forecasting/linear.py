@@ -106,37 +106,9 @@ PENALTY = 100.0
 """Penalty of the squared coefficients, beside squared errors of all windows, standardised."""
 
 
-class RidgeForecaster:
-    """A fitted ridge regression.
-
-    Args:
-        coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
-        targets: The K column numbers that it forecasts.
-    """
-
-    def __init__(self, coefficients: np.ndarray, targets: tuple[int, ...]):
-        self.coefficients = coefficients
-        self._targets = list(targets)
-
-    @property
-    def lookback(self) -> int:
-        """L, the steps read."""
-        return len(self.coefficients)
-
-    def __call__(self, histories: np.ndarray) -> np.ndarray:
-        """Forecast (B, H, K) from standardised histories (B, L, C)."""
-        columns = histories[..., self._targets].astype(np.float64)
-        last = columns[:, -1:]
-        return np.asarray(np.einsum("blk,lh->bhk", columns - last, self.coefficients) + last)
-
-
 def fit_ridge(
-    rows: np.ndarray,
-    lookback: int,
-    horizon: int,
-    targets: tuple[int, ...],
-    penalty: float = PENALTY,
-) -> RidgeForecaster:
+    rows: np.ndarray, lookback: int, horizon: int, penalty: float = PENALTY
+) -> LinearForecaster:
     """Fit the regression with the least squared error on every window of some rows.
 
     Args:
@@ -144,7 +116,6 @@ def fit_ridge(
             where a column has no other ones, its NaN are first replaced by the value before.
         lookback: L.
         horizon: H.
-        targets: The K column numbers, for use on histories of C columns.
         penalty: Penalty of the squared coefficients, above 0.
     """
     width = lookback + horizon
@@ -153,11 +124,10 @@ def fit_ridge(
         pieces = [piece for piece in stretches(column) if len(piece) >= width]
         for stretch in pieces or [filled(column)]:
             gram += window_gram(stretch, width)
-    at_last = gram[:, lookback - 1]
-    # This expands the product of w - w[last] for all windows w.
-    gram = gram - at_last[:, np.newaxis] - at_last + at_last[lookback - 1]
+    (gram,) = _centred(gram[np.newaxis], lookback)
     penalised = gram[:lookback, :lookback] + penalty * np.eye(lookback)
-    return RidgeForecaster(np.linalg.solve(penalised, gram[:lookback, lookback:]), targets)
+    kernel = np.linalg.solve(penalised, gram[:lookback, lookback:])
+    return LinearForecaster(RIDGE, f"look-back {lookback}", kernel, penalty=penalty)
 
 
 def window_gram(values: np.ndarray, width: int) -> np.ndarray:

@@ -133,10 +133,10 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     parts = run.offsets, data.preprocessor, run.levels
     everyone = {_MODEL: evaluate_forecasts(predict, windows, *parts).errors}
     plain = data.plain
-    for name, (forecaster, lookback) in naive_forecasters(plain).items():
+    for naive, lookback in naive_forecasters(plain):
         if windows.origins[0] >= lookback:
             further = replace(plain.windows("test"), lookback=lookback)
-            everyone[name] = measure(forecaster, further, plain.preprocessor)
+            everyone[naive.name] = measure(naive, further, plain.preprocessor)
     named = {
         name: _answers(_sums(errors, factor, naive_error), errors.windows.count)
         for name, errors in everyone.items()

@@ -9,7 +9,6 @@ Exponential smoothing (ETS) has level, trend and season, all additive, after Hyn
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +17,14 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from gru_training.forecasting.data import ForecastingData
-from gru_training.forecasting.evaluation import ErrorSums, Forecaster, ForecastErrors, measure
+from gru_training.forecasting.evaluation import ErrorSums, ForecastErrors, measure
 from gru_training.forecasting.linear import (
-    LAST_VALUE,
-    RIDGE,
-    SEASONAL_NAIVE,
     SMOOTHING,
-    RidgeForecaster,
+    LinearForecaster,
     filled,
     fit_ridge,
+    repeat_last,
+    repeat_season,
 )
 from gru_training.forecasting.preprocessor import SeriesPreprocessor
 from gru_training.forecasting.windows import Windows
@@ -139,36 +137,13 @@ class Baselines:
     """Mean squared error on validation and test for each look-back that was tried."""
 
 
-def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
-    """Repeat the last value of each column."""
-
-    def forecast(histories: np.ndarray) -> np.ndarray:
-        return np.repeat(histories[:, -1:, list(targets)], horizon, axis=1)
-
-    return forecast
-
-
-def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecaster:
-    """Repeat the last season of each column; reads `season` steps or more."""
-    source = np.arange(horizon) % season - season
-
-    def forecast(histories: np.ndarray) -> np.ndarray:
-        return histories[:, source][..., list(targets)]
-
-    return forecast
-
-
-def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]]:
-    """Return the forecasters that need no fit, by name, with the steps that each reads."""
-    targets, horizon = data.shape.targets, data.shape.horizon
-    lookback = data.shape.lookback
-    return {
-        LAST_VALUE: (last_value(targets, horizon), lookback),
-        SEASONAL_NAIVE: (
-            seasonal_naive(targets, horizon, data.season),
-            max(lookback, data.season),
-        ),
-    }
+def naive_forecasters(data: ForecastingData) -> list[tuple[LinearForecaster, int]]:
+    """Return the forecasters that need no fit, with the steps that each reads."""
+    horizon, lookback = data.shape.horizon, data.shape.lookback
+    return [
+        (repeat_last(horizon), lookback),
+        (repeat_season(data.season, horizon), max(lookback, data.season)),
+    ]
 
 
 def fit_baselines(data: ForecastingData) -> Baselines:
@@ -177,31 +152,24 @@ def fit_baselines(data: ForecastingData) -> Baselines:
     The ridge regression's look-back is the one with the least validation error among the
     network's own and `RIDGE_LOOKBACKS`, as far as the training part is long enough.
     """
-    details = {LAST_VALUE: "", SEASONAL_NAIVE: f"season {data.season}"}
-    results = [
-        _measured(data, name, details[name], forecaster, lookback)
-        for name, (forecaster, lookback) in naive_forecasters(data).items()
-    ]
-    tried = {}
-    for ridge in _ridges(data):
-        detail = f"look-back {ridge.lookback}"
-        tried[ridge.lookback] = _measured(data, RIDGE, detail, ridge, ridge.lookback)
+    results = [_measured(data, *naive) for naive in naive_forecasters(data)]
+    tried = {
+        lookback: _measured(data, ridge_of(data, lookback), lookback)
+        for lookback in ridge_lookbacks(data)
+    }
     results.append(min(tried.values(), key=lambda result: result.validation.mse))
     if suits(data):
         results.append(_smoothing(data))
     return Baselines(
         tuple(results),
-        {
-            lookback: (result.validation.mse, result.test.mse)
-            for lookback, result in sorted(tried.items())
-        },
+        {lookback: (result.validation.mse, result.test.mse) for lookback, result in tried.items()},
     )
 
 
-def ridge_of(data: ForecastingData, lookback: int, end: int | None = None) -> RidgeForecaster:
+def ridge_of(data: ForecastingData, lookback: int, end: int | None = None) -> LinearForecaster:
     """Fit the ridge regression on the training rows, or on all rows before `end`."""
     rows = data.standardised_targets[: end or data.borders.train]
-    return fit_ridge(rows, lookback, data.shape.horizon, data.shape.targets)
+    return fit_ridge(rows, lookback, data.shape.horizon)
 
 
 def ridge_lookbacks(data: ForecastingData) -> list[int]:
@@ -211,18 +179,12 @@ def ridge_lookbacks(data: ForecastingData) -> list[int]:
     return sorted(tried | {min(data.shape.lookback, room)})
 
 
-def _ridges(data: ForecastingData) -> list[RidgeForecaster]:
-    return [ridge_of(data, lookback) for lookback in ridge_lookbacks(data)]
-
-
-def _measured(
-    data: ForecastingData, name: str, detail: str, forecaster: Forecaster, lookback: int
-) -> BaselineResult:
-    validation, test = (
+def _measured(data: ForecastingData, forecaster: LinearForecaster, lookback: int) -> BaselineResult:
+    errors = (
         measure(forecaster, data.windows(part, lookback), data.preprocessor)
         for part in ("validation", "test")
     )
-    return BaselineResult(name, detail, validation, test)
+    return BaselineResult(forecaster.name, forecaster.detail, *errors)
 
 
 def _smoothing(data: ForecastingData) -> BaselineResult:

@@ -11,7 +11,7 @@ from gru_training.forecasting.config import (
     ForecastingConfig,
 )
 from gru_training.forecasting.presets import PRESETS
-from gru_training.task import Command, Comparable, Searchable, Task, Verdict
+from gru_training.task import Command, Comparable, Searchable, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def _backtest(config: BacktestConfig, console: "Console") -> None:
 _ERRORS = {"mse": "squared", "mae": "absolute"}
 
 
-class ForecastingTask(Task, Searchable, Comparable):
+class ForecastingTask(Searchable, Comparable):
     """The forecasting of a series with intervals."""
 
     settings = ForecastingConfig

@@ -30,9 +30,7 @@ def train_language(
 ) -> LanguageRun | None:
     """Train a language model and write its run directory.
 
-    Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
-    settings give the same weights; on a GPU, or on other processors, they may differ in the last
-    digits, and training magnifies that.
+    `gru_training.task.Task.train` says what it seeds, and what is left where it is broken off.
 
     Args:
         config: Settings of the training.
@@ -41,15 +39,10 @@ def train_language(
         data: Documents of these settings that were read already, and their notes shown.
 
     Returns:
-        Complete run on disk. After SIGINT it holds the best epoch until then and
-        `metrics["interrupted"]` is true. Of several workers only the first writes it; for the
-        others None.
+        Complete run; None for all workers but the first.
 
     Raises:
         TrainingError: Settings, data or run directory cannot be used; no run is left behind.
-
-    Killed at any moment, it leaves at most hidden files: a checkpoint, from which `resume` leads to
-    the same weights, and files that the next training of this name removes.
     """
     started, workers = time.perf_counter(), join_workers()
     console = console if console is not None and workers.first else Console(quiet=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gru_training.language.config import PRESETS, LanguageConfig
 from gru_training.tables.text_columns import TEXT_COLUMNS
-from gru_training.task import Scorable, Searchable, Task, Verdict
+from gru_training.task import Scorable, Searchable, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gru_training.language.servable import LanguageScorer, LanguageServable
 
 
-class LanguageTask(Task, Searchable, Scorable):
+class LanguageTask(Searchable, Scorable):
     """Language modelling: the prediction of the next token of texts."""
 
     settings = LanguageConfig

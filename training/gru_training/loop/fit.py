@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from types import FrameType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import keras
 import numpy as np
@@ -24,6 +24,9 @@ from gru_training.errors import DivergenceError
 from gru_training.loop.checkpoint import Checkpoint, EpochRecord, FitState, Totals, state_of
 from gru_training.loop.workers import Workers
 from gru_training.termination import check_interrupt
+
+if TYPE_CHECKING:
+    from gru_training.loop.progress import TrainingProgress
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Function of the targets and outputs of many rows."""
@@ -90,16 +93,6 @@ class TrainingBatches(Protocol):
 
 EpochFollower = Callable[[EpochRecord], None]
 """A function called after each epoch; may end the training by an error."""
-
-
-class Progress(Protocol):
-    """The display of a training, called after each step and epoch."""
-
-    def step(self, epoch: int, step: int, loss: float) -> None:
-        """Receive a finished step and the mean loss of the epoch so far."""
-
-    def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Receive a finished epoch; `best` if its score is the best so far."""
 
 
 def make_train_step(
@@ -186,7 +179,7 @@ def fit(
     patience: int,
     score: Score,
     learning_rate: Callable[[], float],
-    progress: Progress,
+    progress: "TrainingProgress",
     checkpoint: Checkpoint | None = None,
     measures: Mapping[str, Measure] | None = None,
     workers: Workers | None = None,

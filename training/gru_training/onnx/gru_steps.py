@@ -1,7 +1,5 @@
 """Single steps of a GRU, and the gates and gradients of steps whose states are known, in ONNX."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

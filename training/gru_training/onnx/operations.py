@@ -1,7 +1,5 @@
 """Keras operations on tensors in ONNX, for functional models with some between layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

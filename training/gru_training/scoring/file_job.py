@@ -251,7 +251,7 @@ class FileJob:
     ):
         self._console = console or Console(quiet=True)
         self._output, self._overwrite = output, overwrite
-        self._kind = file_kind(output, "--output")
+        self._kind = file_kind(output)
         _check_output(data, output, overwrite)
         with self._console.status(f"reading {data} ...") as status:
             self._table = open_table(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gru_training.sentiment.config import PRESETS, SentimentConfig
 from gru_training.tables.text_columns import TEXT_COLUMNS
-from gru_training.task import Comparable, Scorable, Searchable, Task, Verdict
+from gru_training.task import Comparable, Scorable, Searchable, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ _MIN_ROWS_RATIO = 3
 """Ratio of the largest to the smallest class from which the macro F1 is shown, too."""
 
 
-class SentimentTask(Task, Searchable, Scorable, Comparable):
+class SentimentTask(Searchable, Scorable, Comparable):
     """The labelling of texts, with probabilities."""
 
     settings = SentimentConfig

@@ -29,24 +29,20 @@ class FileKind(NamedTuple):
     gzipped: bool
 
 
-def file_kind(path: Path, flag: str = "") -> FileKind:
+def file_kind(output: Path) -> FileKind:
     """Recognise the kind of a table to write by the end of the file's name.
-
-    Args:
-        path: The file, which need not exist.
-        flag: Flag of the command line, for the message.
 
     Raises:
         DataError: The name does not name a kind.
     """
-    gzipped = path.suffix.lower() == ".gz"
-    suffix = (Path(path.stem) if gzipped else path).suffix.lower()
+    gzipped = output.suffix.lower() == ".gz"
+    suffix = (Path(output.stem) if gzipped else output).suffix.lower()
     for kind in _KINDS:
         if suffix == kind and not (gzipped and kind == ".parquet"):
             return FileKind(kind, gzipped)  # type: ignore[arg-type]
     raise DataError(
-        f"{flag + ' ' if flag else ''}{path}: expected a file name ending in {', '.join(_KINDS)}, "
-        "or .gz after one of the first three"
+        f"--output {output}: expected a file name ending in {', '.join(_KINDS)}, or .gz after one "
+        "of the first three"
     )
 
 

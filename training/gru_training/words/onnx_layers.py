@@ -1,7 +1,5 @@
 """The layers of this package in ONNX; word ids are padded at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

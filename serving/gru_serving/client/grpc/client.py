@@ -4,8 +4,6 @@ The messages are this project's own (`gru_serving.protos`) in a separate descrip
 process may also import TensorFlow or tensorflow-serving-api, before or after.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

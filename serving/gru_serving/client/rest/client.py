@@ -1,7 +1,5 @@
 """The REST client's requests and answers; no TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,19 +1,18 @@
 """The exchange of REST messages, within a time limit and a limit on the size of answers."""
 
-from __future__ import annotations
-
+import asyncio
+import io
 import os
 import ssl
-import time
+import threading
+import weakref
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
 from urllib.parse import urlsplit
 
-import httpcore
-import httpx
+import aiohttp
+from yarl import URL
 
 from gru_serving.client.errors import (
     closed_connection,
@@ -30,101 +29,10 @@ from gru_serving.client.rest.client import RestMessage
 from gru_serving.codecs.json_predict import decode_error, read_json
 from gru_serving.errors import Code, InvalidArgument, ServingError
 
-# A peer may also accept a piece byte by byte, and each write would get all of the remaining time.
-_SENT_PIECE = 1 << 18
-_CONNECTIONS, _IDLE_CONNECTIONS, IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
-
-
-class DeadlineTransport(httpx.HTTPTransport):
-    """A transport for `httpx.Client` that applies a request's timeout to the whole call.
-
-    httpx applies its timeout to each read and write, so a server that sends a byte a second, or
-    endless `100 Continue` lines, could take forever. Here a request has a deadline, and every read
-    and write gets the time left until then.
-
-    Args:
-        context: TLS settings, for https.
-    """
-
-    def __init__(self, context: ssl.SSLContext | None) -> None:
-        super().__init__(verify=context or False, trust_env=False)
-        # httpx has no public way to replace the network backend of its pool.
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=context,
-            max_connections=_CONNECTIONS,
-            max_keepalive_connections=_IDLE_CONNECTIONS,
-            keepalive_expiry=IDLE_SECONDS,
-            network_backend=_Network(),
-        )
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the body of the answer is read by the caller."""
-        seconds = request.extensions["timeout"]["read"]
-        deadline = time.monotonic() + seconds
-        # httpcore passes these on to the network unchanged, except for the first.
-        times = {"pool": seconds, **dict.fromkeys(("connect", "read", "write"), deadline)}
-        request.extensions = {**request.extensions, "timeout": times}
-        return super().handle_request(request)
-
-
-class _Network(httpcore.NetworkBackend):
-    """Connections with absolute deadlines, as values of `time.monotonic()`."""
-
-    def __init__(self) -> None:
-        self._network = httpcore.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(
-            self._network.connect_tcp(host, port, left, local_address, socket_options or ())
-        )
-
-
-class _Stream(httpcore.NetworkStream):
-    """One connection; see `_Network`."""
-
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
-        self._stream = stream
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _SENT_PIECE):
-            piece = buffer[start : start + _SENT_PIECE]
-            self._stream.write(piece, _left(timeout, httpcore.WriteTimeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
-def _left(deadline: float | None, late: type[Exception]) -> float | None:
-    if deadline is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise late("the call did not finish in time")
-    return left
-
+_IDLE_SECONDS = 5.0
+# aiohttp warns about longer bodies given as bytes, since it would copy them in one turn of the
+# event loop.
+_STREAMED_BYTES = 1 << 20
 
 ENCODING = "gzip"
 """The encoding that `AnswerBody` unpacks, sent as Accept-Encoding."""
@@ -204,66 +112,103 @@ _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 _SAID_BYTES = 1024
 """Bytes of an answer without JSON that may say what happened."""
 # Texts of errors for a server that disconnects before or during its answer.
-_LOST_CONNECTION = ("disconnected", "peer closed connection", "Not enough data")
+_LOST_CONNECTION = ("disconnected", "Not enough data")
 
 
-class Http:
-    """Common base of the blocking and the asynchronous REST connection.
+class AsyncRestConnection:
+    """Sends REST messages from an event loop, each over a connection of its own.
 
     Args:
         url: URL of the server.
         options: Options of `connect`.
-
-    Attributes:
-        url: URL as given.
-        headers: Headers of every request.
-        context: TLS settings; None for a URL without TLS.
     """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
-        self.url = url
-        self.headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
+        self._url = url
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": ENCODING}
         if options.token is not None:
-            self.headers["Authorization"] = f"Bearer {options.token}"
-        self.context = options.ssl_context() if url.startswith("https://") else None
+            self._headers["Authorization"] = f"Bearer {options.token}"
+        self._context = options.ssl_context() if url.startswith("https://") else None
         self._most = options.max_answer_bytes
         self._has_token = options.token is not None
-        self._has_cert = self.context is not None and options.cert_file is not None
+        self._has_cert = self._context is not None and options.cert_file is not None
+        self._session: aiohttp.ClientSession | None = None
 
-    def unreachable(
-        self, error: Exception, said: object, *, broken: bool, closed: bool
-    ) -> ServingError:
-        """Make the error for an exchange without an answer.
+    async def send(self, message: RestMessage, timeout: float) -> bytes:
+        """Return the body of the answer."""
+        if self._session is None:
+            self._session = self._open()  # a session belongs to the loop that runs now
+        data = message.body
+        try:
+            url = URL(f"{self._url}{message.path}", encoded=True)
+            async with (
+                asyncio.timeout(timeout),
+                self._session.request(
+                    message.method,
+                    url,
+                    data=io.BytesIO(data)
+                    if data is not None and len(data) > _STREAMED_BYTES
+                    else data,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                encoding = response.headers.get("content-encoding", "")
+                length = response.headers.get("content-length")
+                body = AnswerBody(self._url, encoding, length, self._most)
+                async for part in response.content.iter_any():
+                    body.add(part)
+                content = body.whole()
+        except TimeoutError:
+            raise too_slow(self._url, timeout) from None
+        except UnpackError as error:
+            said = f"a body that cannot be unpacked ({error})"
+            raise unexpected_answer(self._url, said) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            of_exchange = isinstance(error, aiohttp.ClientError | OSError)
+            if isinstance(error, aiohttp.InvalidURL) or not of_exchange:
+                raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
+            raise self._unreachable(error) from None
+        return self._content(response.status, response.headers, content)
 
-        Args:
-            error: Error of the HTTP library.
-            said: What the library, or the system, says about it.
-            broken: Whether the answer broke the rules of HTTP.
-            closed: Whether the connection was open when it ended.
-        """
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            # The client itself limits the number of calls in flight.
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._context or True
+            ),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),  # a model server needs none
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+
+    def _unreachable(self, error: Exception) -> ServingError:
+        """Make the error for an exchange without an answer."""
+        said: object = error
+        if isinstance(error, aiohttp.ClientConnectorError):
+            said = error.os_error
+        elif isinstance(error, aiohttp.ClientResponseError):
+            said = error.message
         reason = " ".join(str(said).split()) or type(error).__name__
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
-                return refused_certificate(self.url, reason)
+                return refused_certificate(self._url, reason)
             cause = cause.__cause__ or cause.__context__
+        broken = not isinstance(error, aiohttp.ClientConnectionError | OSError)
         if broken and not any(words in reason for words in _LOST_CONNECTION):
-            return unexpected_answer(self.url, f"no HTTP ({reason})")
-        if not self._has_cert and (broken or closed):
-            return closed_connection(self.url, reason)
-        port = urlsplit(self.url).port or 8501
-        return no_server(self.url, reason, f"rest_api_port={port}")
+            return unexpected_answer(self._url, f"no HTTP ({reason})")
+        if not self._has_cert and not isinstance(error, aiohttp.ClientConnectorError):
+            return closed_connection(self._url, reason)
+        port = urlsplit(self._url).port or 8501
+        return no_server(self._url, reason, f"rest_api_port={port}")
 
-    def not_unpacked(self, error: UnpackError) -> ServingError:
-        """Make the error for a body that does not match its Content-Encoding."""
-        return unexpected_answer(self.url, f"a body that cannot be unpacked ({error})")
-
-    def body(self, headers: Mapping[str, str]) -> AnswerBody:
-        """Make an empty `AnswerBody` for an answer with these headers."""
-        encoding, length = headers.get("content-encoding", ""), headers.get("content-length")
-        return AnswerBody(self.url, encoding, length, self._most)
-
-    def content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+    def _content(self, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the body of a successful answer; raise the error of any other.
 
         Raises:
@@ -276,69 +221,81 @@ class Http:
         except (ValueError, TypeError):
             known = False
         if status == HTTPStatus.INTERNAL_SERVER_ERROR and not known:
-            lost = lost_replica(self.url, body[:_SAID_BYTES].decode("latin-1"))
+            lost = lost_replica(self._url, body[:_SAID_BYTES].decode("latin-1"))
             if lost is not None:
                 raise lost
         if not known and status not in _OF_GATEWAYS:
             kind = headers.get("content-type", "no content type")
-            raise unexpected_answer(self.url, f"HTTP status {status} with {kind[:80]}")
+            raise unexpected_answer(self._url, f"HTTP status {status} with {kind[:80]}")
         error = decode_error(status, body)
         if error.code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED):
             raise refused_token(
-                self.url, error.code, error.message if known else f"{status}", self._has_token
+                self._url, error.code, error.message if known else f"{status}", self._has_token
             )
         raise error
 
 
-class RestConnection(Http):
-    """Sends REST messages."""
+class RestConnection:
+    """Sends REST messages from any thread, through an event loop in a thread of its own.
+
+    The thread begins with the first message.
+
+    Args:
+        url: URL of the server.
+        options: Options of `connect`.
+    """
 
     def __init__(self, url: str, options: ClientOptions) -> None:
-        super().__init__(url, options)
-        self._process = os.getpid()
-        self._http = self._open()
+        self._url, self._options = url, options
+        AsyncRestConnection(url, options)  # refuses what cannot work
+        self._running: _LoopThread | None = None
 
     def send(self, message: RestMessage, timeout: float) -> bytes:
         """Return the body of the answer."""
-        url = f"{self.url}{message.path}"
+        running = self._running
+        if running is None or running.process != os.getpid():  # a fork has none of the threads
+            connection = AsyncRestConnection(self._url, self._options)
+            running = self._running = _LoopThread(connection)
+            weakref.finalize(self, running.close)
+        sending = running.connection.send(message, timeout)
+        answer = asyncio.run_coroutine_threadsafe(sending, running.loop)
         try:
-            with self._own().stream(
-                message.method, url, content=message.body, timeout=timeout
-            ) as response:
-                body = self.body(response.headers)
-                for part in response.iter_raw():
-                    body.add(part)
-                content = body.whole()
-        except httpx.TimeoutException:
-            raise too_slow(self.url, timeout) from None
-        except httpx.TransportError as error:
-            broken = isinstance(error, httpx.RemoteProtocolError)
-            closed = isinstance(error, httpx.ReadError)
-            raise self.unreachable(error, error, broken=broken, closed=closed) from None
-        except UnpackError as error:
-            raise self.not_unpacked(error) from None
-        except httpx.InvalidURL as error:
-            raise InvalidArgument(f"url: {error}; got {self.url!r}") from None
-        return self.content(response.status_code, response.headers, content)
+            return answer.result()
+        except BaseException:  # such as Ctrl-C
+            answer.cancel()
+            raise
 
     def close(self) -> None:
         """Close the connections."""
-        self._own().close()
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
 
-    def _open(self) -> httpx.Client:
-        return httpx.Client(
-            transport=DeadlineTransport(self.context),
-            headers=self.headers,
-            trust_env=False,
-            # Cookies are not kept: model servers do not use them.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        )
 
-    def _own(self) -> httpx.Client:
-        """Return the connections of this process.
+class _LoopThread:
+    """An event loop in a thread of its own, with the connections that belong to it."""
 
-        After a fork, parent and child would read each other's answers on shared ones.
-        """
-        if self._process != os.getpid():
-            self._process, self._http = os.getpid(), self._open()
-        return self._http
+    def __init__(self, connection: AsyncRestConnection) -> None:
+        self.process, self.loop, self.connection = os.getpid(), asyncio.new_event_loop(), connection
+        self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close the connections and end the thread, unless this is a fork."""
+        if self.process != os.getpid() or self.loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop)
+        if self._thread is not threading.current_thread():  # where garbage may be collected, too
+            self._thread.join()
+
+    def _serve(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.connection.close()
+        self.loop.stop()

@@ -12,8 +12,6 @@ One thing differs: nesting deeper than any request needs (`MAX_DEPTH`) is refuse
 has no limit.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

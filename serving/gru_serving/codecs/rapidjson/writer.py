@@ -1,7 +1,5 @@
 """NumPy arrays as JSON text with TF Serving's digits and layout."""
 
-from __future__ import annotations
-
 import array as packed
 import base64
 import json

@@ -1,7 +1,5 @@
 """The true classes or labels of texts, from a table of texts and labels."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

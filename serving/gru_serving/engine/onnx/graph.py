@@ -1,7 +1,5 @@
 """An ONNX graph in the runtime: opened, run until a deadline, and a foreign one as a session."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

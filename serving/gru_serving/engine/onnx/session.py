@@ -3,8 +3,6 @@
 Signatures that no graph expresses are left to a TensorFlow session, if there is one.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

@@ -5,8 +5,6 @@ otherwise on the interpreter inside TensorFlow, which is deprecated but also has
 operations.
 """
 
-from __future__ import annotations
-
 import mmap
 import queue
 import warnings

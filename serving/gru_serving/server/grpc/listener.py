@@ -1,7 +1,5 @@
 """The gRPC listener: its port and services, the layers in front of these, and its drain."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

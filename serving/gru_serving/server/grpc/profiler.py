@@ -4,8 +4,6 @@ It runs TensorFlow's profiler in this process for the requested time, and writes
 TensorBoard's profile plugin reads it, below the directory that the caller names.
 """
 
-from __future__ import annotations
-
 import errno
 import socket
 import threading

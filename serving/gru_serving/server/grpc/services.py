@@ -4,8 +4,6 @@ The path of a Predict call: `PredictionService` counts its bytes, `PredictCall` 
 to arrays and encodes arrays as a message, and `gru_serving.inference.service` does the rest.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ The path of `POST /v1/models/NAME:predict`: `Api` reads path and body, `PredictP
 arrays and encodes arrays as JSON, and `gru_serving.inference.service` does the rest.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

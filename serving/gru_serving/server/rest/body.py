@@ -1,7 +1,5 @@
 """Bodies of REST requests: reading, counting and decompression."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import zlib

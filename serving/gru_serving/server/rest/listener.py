@@ -1,7 +1,5 @@
 """The REST listener: uvicorn with limits on slow and endless requests, from port to drain."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

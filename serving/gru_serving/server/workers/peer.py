@@ -1,7 +1,5 @@
 """Calls between two processes, in both directions at once, over one connection."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import mmap

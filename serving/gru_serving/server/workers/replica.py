@@ -1,7 +1,5 @@
 """The owner's catalogue in a worker, with the versions that the worker has in memory."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Its command line names the descriptors of its connection to the owner and of the
 ends with the owner.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

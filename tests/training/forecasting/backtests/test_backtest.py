@@ -84,7 +84,7 @@ def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
     parts = np.arange(15), np.arange(20, 35), np.arange(40, 59)
     for part, fold in zip(parts, summary["folds"], strict=True):
         known = data.standardised_targets[: windows.origins[part[0]]]
-        ridge = fit_ridge(known, lookback, 6, (0, 1))
+        ridge = fit_ridge(known, lookback, 6)
         history = data.preprocessor.standardise(windows.histories(part)).numpy()
         error = np.mean((ridge(history) - windows.futures(part)) ** 2)
         assert fold["errors"]["ridge"]["mse"] == pytest.approx(error, rel=1e-5)
@@ -218,7 +218,7 @@ def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
     tried = forecasting_run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
     windows = data.windows("test", lookback)
-    ridge = fit_ridge(data.standardised_targets[: windows.origins[30] - 30], lookback, 6, (0, 1))
+    ridge = fit_ridge(data.standardised_targets[: windows.origins[30] - 30], lookback, 6)
     part = np.arange(30, 59)
     history = data.preprocessor.standardise(windows.histories(part)).numpy()
     error = np.mean((ridge(history) - windows.futures(part)) ** 2)

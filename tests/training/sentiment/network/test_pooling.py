@@ -27,7 +27,7 @@ def plain(kind, steps, layer):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_alone(kind):
-    layer = pooling_layer(kind, False, "pooling")
+    layer = pooling_layer(kind, False)
     pooled = layer(X, mask=MASK)
     everything = layer(X)
     for row in range(4):
@@ -38,7 +38,7 @@ def test_every_row_alone(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cuts", [(5,), (1, 2, 3, 4, 5), (3, 4, 5)])
 def test_piece_by_piece(kind, cuts):
-    layer = pooling_layer(kind, False, "pooling")
+    layer = pooling_layer(kind, False)
     expected = layer(X, mask=MASK)
     carry = tf.zeros((4, layer.carry_size(6)))
     start = 0
@@ -50,7 +50,7 @@ def test_piece_by_piece(kind, cuts):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_far(kind):
-    layer = pooling_layer(kind, False, "pooling")
+    layer = pooling_layer(kind, False)
     layer(X)
     states = X.copy()  # like a GRU, whose masked steps repeat the state
     for row, step in np.argwhere(~MASK):
@@ -82,7 +82,7 @@ def test_gradient_reaches_only_the_greatest_unmasked_step():
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_finite_differences(kind):
     keras.utils.set_random_seed(0)
-    layer = pooling_layer(kind, True, "pooling")
+    layer = pooling_layer(kind, True)
     layer(X)
     weights = RNG.normal(size=(4, 6))
 
@@ -104,7 +104,7 @@ def test_gradients_are_those_of_finite_differences(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(kind, tmp_path):
     inputs = keras.Input((None, 6))
-    model = keras.Model(inputs, pooling_layer(kind, True, "pooling")(inputs))
+    model = keras.Model(inputs, pooling_layer(kind, True)(inputs))
     model.save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(loaded(X), model(X))

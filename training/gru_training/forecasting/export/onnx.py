@@ -1,7 +1,5 @@
 """The networks of a forecaster for ONNX Runtime, on the standardised scale."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -161,7 +161,7 @@ def build_sentiment_model(
         if config.chunk is not None:
             layer = InChunks(layer, config.chunk, name=f"chunks_{number}")
         x = layer(x)
-    x = pooling_layer(config.pooling, config.bidirectional, "pooling")(x)
+    x = pooling_layer(config.pooling, config.bidirectional)(x)
     x = keras.layers.Dropout(config.dropout, name="pooled_dropout")(x)
     logits = keras.layers.Dense(class_count, dtype="float32", name="logits")(x)
     return keras.Model(token_ids, logits, name="sentiment")

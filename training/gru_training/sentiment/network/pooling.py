@@ -205,12 +205,12 @@ class LastPooling(Pooling):
         return ops.squeeze(ops.take_along_axis(sequence, place[:, None, None], axis=1), 1)
 
 
-def pooling_layer(kind: str, bidirectional: bool, name: str) -> Pooling:
+def pooling_layer(kind: str, bidirectional: bool) -> Pooling:
     """Make the layer of a kind: max, mean, attention or last."""
     if kind == "last":
-        return LastPooling(bidirectional, name=name)
+        return LastPooling(bidirectional, name="pooling")
     kinds = {"max": MaskedMaxPooling, "mean": MaskedMeanPooling, "attention": AttentionPooling}
-    return kinds[kind](name=name)
+    return kinds[kind](name="pooling")
 
 
 def _lowest_where_masked(sequence: Any, mask: Any) -> Any:

@@ -3,8 +3,6 @@
 A run contains the same graph, from which `gru-train predict` answers without TensorFlow.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple

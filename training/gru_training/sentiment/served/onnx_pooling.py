@@ -1,7 +1,5 @@
 """The poolings of `..network.pooling` in ONNX, and the way back through them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -223,7 +221,6 @@ def add_pooling(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -
 
 
 POOLINGS = {
-    type(pooling_layer(kind, False, "pooling")): add_pooling
-    for kind in ("max", "mean", "attention", "last")
+    type(pooling_layer(kind, False)): add_pooling for kind in ("max", "mean", "attention", "last")
 }
 """Writers by kind of pooling."""
