@@ -4,6 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from gru_serving.client import Target, connect, connect_async
 from gru_serving.client.rest.client import RestWire
 from gru_serving.codecs.signature import Signature, TensorInfo
-from gru_serving.errors import Unavailable, Unknown
+from gru_serving.errors import Code, ServingError, Unavailable, Unknown
 from tests.ports import free_ports
 from tests.serving.client.both_clients import both
 from tests.serving.servers import REPOSITORY
@@ -152,6 +154,28 @@ print(client.status("m")[0].version, os.read(read, 9).decode())
     with bare(number) as url:
         done = alone(program, url, 60)
     assert done.stdout.split() == ["1", "2"], done.stderr
+
+
+def test_closed_during_calls_of_several_threads_that_are_the_first():
+    def silent(connection):
+        asked.release()
+        connection.recv(1)  # until the client leaves
+
+    asked, others = threading.Semaphore(0), set(threading.enumerate())
+    with bare(silent) as url, ThreadPoolExecutor(8) as pool:
+        client = connect(url, retries=0)
+        calls = [pool.submit(client.status, "m") for _ in range(8)]
+        for _ in calls:
+            assert asked.acquire(timeout=30)
+        loops = [each.name for each in threading.enumerate() if each not in others]
+        assert loops.count("rest") == 1
+        client.close()
+        for call in calls:
+            with pytest.raises(ServingError, match="was closed during the call") as caught:
+                call.result(30)
+            assert caught.value.code is Code.CANCELLED
+        with pytest.raises(RuntimeError, match="the client has been closed"):
+            client.status("m")
 
 
 def test_proxies_of_the_environment_are_for_neither_transport(url, monkeypatch):

@@ -8,6 +8,7 @@ import threading
 import weakref
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import CancelledError, Future
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -235,43 +236,6 @@ class AsyncRestConnection:
         raise error
 
 
-class RestConnection:
-    """Sends REST messages from any thread, through an event loop in a thread of its own.
-
-    The thread begins with the first message.
-
-    Args:
-        url: URL of the server.
-        options: Options of `connect`.
-    """
-
-    def __init__(self, url: str, options: ClientOptions) -> None:
-        self._url, self._options = url, options
-        AsyncRestConnection(url, options)  # refuses what cannot work
-        self._running: _LoopThread | None = None
-
-    def send(self, message: RestMessage, timeout: float) -> bytes:
-        """Return the body of the answer."""
-        running = self._running
-        if running is None or running.process != os.getpid():  # a fork has none of the threads
-            connection = AsyncRestConnection(self._url, self._options)
-            running = self._running = _LoopThread(connection)
-            weakref.finalize(self, running.close)
-        sending = running.connection.send(message, timeout)
-        answer = asyncio.run_coroutine_threadsafe(sending, running.loop)
-        try:
-            return answer.result()
-        except BaseException:  # such as Ctrl-C
-            answer.cancel()
-            raise
-
-    def close(self) -> None:
-        """Close the connections."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.close()
-
-
 class _LoopThread:
     """An event loop in a thread of its own, with the connections that belong to it."""
 
@@ -299,3 +263,58 @@ class _LoopThread:
         await asyncio.gather(*others, return_exceptions=True)
         await self.connection.close()
         self.loop.stop()
+
+
+class RestConnection:
+    """Sends REST messages from any thread, through an event loop in a thread of its own.
+
+    The thread begins with the first message.
+
+    Args:
+        url: URL of the server.
+        options: Options of `connect`.
+    """
+
+    def __init__(self, url: str, options: ClientOptions) -> None:
+        self._url, self._options = url, options
+        AsyncRestConnection(url, options)  # refuses what cannot work
+        self._running: _LoopThread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def send(self, message: RestMessage, timeout: float) -> bytes:
+        """Return the body of the answer.
+
+        Raises:
+            RuntimeError: The connection was closed before.
+        """
+        answer = self._asked(message, timeout)
+        try:
+            return answer.result()
+        except CancelledError:
+            text = f"the client of {self._url} was closed during the call"
+            raise ServingError(text, Code.CANCELLED) from None
+        except BaseException:  # such as Ctrl-C
+            answer.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            self._closed = True
+            running, self._running = self._running, None
+        if running is not None:
+            running.close()
+
+    def _asked(self, message: RestMessage, timeout: float) -> Future[bytes]:
+        """Send a message from the loop, and return its answer to come."""
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("Cannot send a request, as the client has been closed.")
+            running = self._running
+            if running is None or running.process != os.getpid():  # a fork has none of the threads
+                connection = AsyncRestConnection(self._url, self._options)
+                running = self._running = _LoopThread(connection)
+                weakref.finalize(self, running.close)
+            sending = running.connection.send(message, timeout)
+            return asyncio.run_coroutine_threadsafe(sending, running.loop)
