@@ -210,5 +210,5 @@ class Servable(ABC):
         return {}
 
     def notes(self) -> Sequence[str]:
-        """Return sentences on what the run can do but its export cannot."""
+        """Return sentences that users of the export should know."""
         return ()

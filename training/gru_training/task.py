@@ -180,6 +180,9 @@ class Scorable(Task):
 class Comparable(Task):
     """A task whose runs `gru-train compare` can compare."""
 
+    def require_alike(self, run: Any, like: Any) -> None:
+        """Raise TrainingError if `outcomes` would refuse two runs, as far as is soon known."""
+
     @abstractmethod
     def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
         """Answer test rows with a run.

@@ -131,7 +131,7 @@ class _Stream(Generic[ClientT]):
         self._version: int | None = None
         self._state = np.zeros((1, 0), np.float32)
         self._steps = 0
-        self._input, self._joins = "", True  # known once `_input` is
+        self._input, self._joins, self._width = "", True, 0  # known once `_input` is
 
     @classmethod
     def resume(cls, client: ClientT, saved: StreamState, *, patience: float = 60.0) -> Self:
@@ -227,6 +227,8 @@ class _Stream(Generic[ClientT]):
         is_text = signature.inputs[others[0]].dtype == STRING.number
         self._joins = is_text and NEXT_TOKEN not in signature.outputs
         self._input = others[0]
+        ticks: tuple[int, ...] = signature.inputs[self._input].shape or ()
+        self._width = max(0, ticks[1]) if len(ticks) == 2 and not is_text else 0
 
     def _move(self, error: NotFound, deadline: float) -> _Steps[None]:
         """Replay the inputs on the version that serves now, since the old one is gone."""
@@ -250,6 +252,11 @@ class _Stream(Generic[ClientT]):
             raise
 
     def _step(self, piece: Any, deadline: float) -> _Steps[dict[str, np.ndarray]]:
+        if self._width and np.shape(piece) != (self._width,):
+            raise InvalidArgument(
+                f"expected a list of {self._width} numbers, one for each column of the model, got "
+                f"{piece!r:.60}"
+            )
         arguments = {
             "inputs": {self._input: [piece], STATE: self._state},
             "model": self._model,

@@ -37,7 +37,8 @@ Each row is a token as the model reads it, or a segment of the series with the t
 step. The strips show the gates of all units, in groups of neighbours; low and blue is 0, high and
 yellow is 1. An update gate near 1 keeps the state, near 0 writes the token into it; a reset gate
 near 0 has the candidate ignore what was read before. The answer beside a token is the model's
-answer to the text up to it.
+answer to the text up to it. The gates are the network's, which may have no share in the answer, as
+the export of the model says; --attribution shows what decides.
 
 With --attribution each row is a token and its share in the answer by integrated gradients: above 0
 it speaks for the class or label, below 0 against it. The shares are in log-odds, or in the

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,10 +21,12 @@ from gru_serving.commands.connection_arguments import (
     target_of,
 )
 from gru_serving.commands.files.series_csv import (
+    Tick,
     Ticks,
     add_csv_arguments,
     model_columns,
     text_format,
+    uneven_times,
 )
 from gru_serving.commands.terminal import (
     command_parser,
@@ -121,7 +123,7 @@ def _feed(
     session: StreamingSession, columns: SeriesColumns | None, arguments: argparse.Namespace
 ) -> None:
     try:
-        for shown, piece in _pieces(columns, arguments):
+        for shown, piece in _pieces(session, columns, arguments):
             answer = session.feed(piece)
             if answer.replayed:
                 print(
@@ -136,7 +138,7 @@ def _feed(
 
 
 def _pieces(
-    columns: SeriesColumns | None, arguments: argparse.Namespace
+    session: StreamingSession, columns: SeriesColumns | None, arguments: argparse.Namespace
 ) -> Iterator[tuple[Any, Any]]:
     """Yield each piece with the label to show for it."""
     if arguments.csv is not None:
@@ -144,15 +146,37 @@ def _pieces(
         optional = columns.optional if columns else ()
         ticks = Ticks(arguments.csv, names, optional, text_format(arguments))
         said: list[str] = []
-        for tick in ticks:
-            for note in ticks.notes()[len(said) :]:
+
+        def show(notes: Sequence[str]) -> None:
+            for note in notes:
                 print(f"gru-serve stream: note: {ticks.name}: {note}", file=sys.stderr)
-                said.append(note)
+
+        rows: Iterable[Tick] = ticks
+        if arguments.csv != "-":
+            rows = whole = list(ticks)
+            uneven = uneven_times(whole, ticks.name)
+            show([note for note in (uneven, _fed_before(session, whole)) if note])
+        for tick in rows:
+            show(notes := ticks.notes()[len(said) :])
+            said += notes
             yield tick.label, tick.values.tolist()
         return
     source = sys.stdin if arguments.text is None else arguments.text.splitlines()
     for piece in _ticks(source) if arguments.ticks else _words(source):
-        yield piece, piece
+        yield piece, np.asarray(piece, np.float32).tolist() if arguments.ticks else piece
+
+
+def _fed_before(session: StreamingSession, rows: Sequence[Tick]) -> str | None:
+    """Return a note if the rows begin as those that the session was fed."""
+    fed = (session.saved.history or ()) if session.version is not None else ()
+    count = min(len(fed), len(rows))
+    values = [tick.values.tolist() for tick in rows[:count]]
+    if count < 2 or not np.array_equal(values, list(fed[:count]), equal_nan=True):
+        return None
+    return (
+        f"its first {count} rows were fed before and are fed again, as a state knows no times: "
+        "leave them out"
+    )
 
 
 def _words(lines: TextIO | Sequence[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -90,12 +91,16 @@ def run_command(
         return status(error)
 
 
+_ASSERTION = re.compile(r"^assertion failed: \[(.*?)\](?=$| [(\[])")
+"""An error that a model's own check has raised, as TensorFlow writes it."""
+
+
 def explain_error(error: Exception) -> str:
     """Write an error as one line that is safe to print: a server may have written parts of it."""
     if isinstance(error, InterfaceChangeError):
         return str(error)  # a list, and escaped
     if isinstance(error, ServingError):
-        return safe_text(error.message)
+        return safe_text(_ASSERTION.sub(r"\1", error.message))
     if isinstance(error, OSError) and error.filename is not None:
         return safe_text(f"{error.filename}: {error.strerror}")
     return safe_text(error)

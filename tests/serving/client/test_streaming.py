@@ -90,7 +90,7 @@ def test_ticks(url):
         saved = session.saved
         assert list(saved.history) == TICKS
         for wrong in ([1.0], "text", [[1.0, 2.0]]):
-            with pytest.raises(InvalidArgument):
+            with pytest.raises(InvalidArgument, match="expected a list of 2 numbers, one for each"):
                 session.feed(wrong)
         assert session.saved == saved  # a failed step leaves the session unchanged
 
@@ -102,6 +102,21 @@ def test_ticks_on_the_command_line(url, capsys, monkeypatch):
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     np.testing.assert_allclose([line["mean"] for line in told], MEANS, rtol=1e-6)
     assert [line["fed"] for line in told] == TICKS
+
+
+def test_gaps_and_rows_that_were_fed_before_are_noted(url, capsys, tmp_path):
+    path, days = tmp_path / "s.csv", ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-05"]
+    rows = [f"{day},{up},{down}\n" for day, (up, down) in zip(days, TICKS, strict=True)]
+    state = ["--state", str(tmp_path / "state.json")]
+    common = ["stream", "--url", url, "--model", "series", *state, "--csv", str(path)]
+    path.write_text("".join(["day,up,down\n", *rows[:3]]))
+    assert main(common) == 0
+    assert not capsys.readouterr().err
+    path.write_text("".join(["day,up,down\n", *rows]))
+    assert main(common) == 0
+    said = capsys.readouterr().err
+    assert "2024-01-03 and 2024-01-05 are 2 days" in said
+    assert "its first 3 rows were fed before and are fed again" in said
 
 
 def test_states_of_another_model_are_refused(url):

@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from gru_serving.commands.terminal import safe_json, safe_text, share_bar
+from gru_serving.commands.terminal import explain_error, safe_json, safe_text, share_bar
+from gru_serving.errors import InvalidArgument
 from tests.serving.commands.lying_server import RAW
 
 
@@ -28,3 +29,15 @@ def test_every_character():
 )
 def test_bars(share, blocks):
     assert share_bar(share, 10) == "█" * blocks
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("assertion failed: [x: expected [?, 2], got [1]]", "x: expected [?, 2], got [1]"),
+        ("assertion failed: [x: got [1]] (sent [1, 1])", "x: got [1] (sent [1, 1])"),
+        ("no assertion failed: [x]", "no assertion failed: [x]"),
+    ],
+)
+def test_checks_of_a_model_are_shown_without_tensorflow_s_words(message, shown):
+    assert explain_error(InvalidArgument(message)) == shown

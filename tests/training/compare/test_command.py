@@ -116,6 +116,24 @@ def test_arguments_are_checked_without_tensorflow(runs):
     assert not imported
 
 
+def test_runs_that_forecast_other_steps_are_refused_without_tensorflow(forecasting_run, tmp_path):
+    copy = shutil.copytree(forecasting_run.path, tmp_path / "copy")
+    series = json.loads((copy / "series.json").read_text("utf-8"))
+    rewrite(copy, "series.json", json.dumps({**series, "horizon": 7}))
+    command = ["compare", str(forecasting_run.path), str(copy)]
+    (compared,), imported = in_fresh_process(command, heavy={"keras", "tensorflow"})
+    assert f"{copy}: expected the horizon 6 of " in compared.errors
+    assert not imported
+
+
+def test_runs_of_a_task_that_is_not_compared(runs, capsys):
+    first, second = runs
+    settings = json.loads((first / "config.json").read_text())
+    rewrite(first, "config.json", json.dumps({**settings, "task": "language"}))
+    assert main(["compare", str(first), str(second)]) == 2
+    assert "gru-train compare knows runs of sentiment and forecasting" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_forecasters_are_compared_window_by_window(forecasting_run, tmp_path, capsys):
     copy = shutil.copytree(forecasting_run.path, tmp_path / "copy")

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from gru_training.data.problems import Problems
+from gru_training.data.series_file import read_series
 from gru_training.data.text_files import read_text_file
 from gru_training.errors import DataError
 from gru_training.tables.content import read_bytes
@@ -186,6 +187,18 @@ def test_a_cover_sheet_is_named_where_the_columns_are_missing(tmp_path):
     path = workbook(tmp_path / "t.xlsx", [["Tickets"], ["by K."]], [["text", "label"], ["a", "b"]])
     with pytest.raises(DataError, match=r"'S1' is read, .* not 'S2'\): no column looks like the"):
         read(path)
+    with pytest.raises(
+        DataError, match=r"not 'S2'\): expected columns of numbers beside the times"
+    ):
+        read_series(path)
+
+
+def test_formulas_that_were_never_calculated_are_told(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", [["text", "label"], ["a", None], ["b", None]])
+    with pytest.raises(DataError, match=r"in the column 'label', got none; formulas have none"):
+        read(path)
+    with pytest.raises(DataError, match="has no rows"):
+        read(workbook(tmp_path / "u.xlsx", [["text", "label"]]))
 
 
 def test_missing_file(tmp_path):

@@ -223,7 +223,11 @@ def test_steps_beyond_those_trained_are_refused(fitted):
     ("change", "message"),
     [
         (lambda t: t.drop(columns="down"), "no column 'down'; its columns are"),
-        (lambda t: t.assign(up="high"), "column 'up': expected a finite number, got 'high'"),
+        (
+            lambda t: t.assign(up="high"),
+            "column 'up': expected a number or an empty cell, got 'high'",
+        ),
+        (lambda t: t.assign(up="no"), "got 'no'; write 1 for yes and 0 for no"),
         (lambda t: t.assign(up=np.nan), "column 'up': expected a value in the 24 steps"),
         (lambda t: t.assign(up=np.nan, down=np.nan), "expected values of up, down, got none"),
         (lambda t: t.iloc[::-1], "sort the rows$"),

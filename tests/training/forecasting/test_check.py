@@ -152,6 +152,16 @@ def test_inputs_that_may_be_known_ahead_are_noted_and_the_advice_reads_them(tmp_
     assert note.endswith("--future and their names")
 
 
+def test_rows_of_the_steps_ahead_are_told_from_missing_values(tmp_path):
+    frame = table()
+    frame.loc[frame.index[-6:], "a"] = ""
+    path = write(tmp_path / "s.csv", frame)
+    found = check_forecasting(config(path, target=("a",), future=("b",)))
+    said = "the last 6 rows without a value of a: known inputs of the steps to forecast"
+    assert said in found.notes
+    assert not [note for note in check_forecasting(config(path)).notes if note == said]
+
+
 def test_a_known_input_of_words_is_not_helped_by_dropping_its_cells(tmp_path):
     path = write(tmp_path / "s.csv", table().assign(sky="cloud"))
     assert check_forecasting(config(path, target=("a",), future=("sky",))).remedies == ()

@@ -27,10 +27,11 @@ _PARTS = {
 }
 
 
-def workbook(path, *sheets, hidden=()):
+def workbook(path, *sheets, hidden=(), merged=""):
     """A workbook of Excel, of which each sheet is a list of rows; None is an empty cell.
 
     The sheets are called S1, S2 ..., and those whose numbers are in `hidden` are hidden.
+    `merged` are merged cells of each, as A2:A4.
     """
     numbers = range(1, len(sheets) + 1)
     filled = {
@@ -56,12 +57,13 @@ def workbook(path, *sheets, hidden=()):
                 content = content.replace(f"{{{key}}}", value)
             archive.writestr(name, content)
         for number, rows in zip(numbers, sheets, strict=True):
-            archive.writestr(f"xl/worksheets/sheet{number}.xml", _sheet(rows))
+            archive.writestr(f"xl/worksheets/sheet{number}.xml", _sheet(rows, merged))
     return path
 
 
-def _sheet(rows):
+def _sheet(rows, merged):
     text = ""
+    joined = merged and f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>'
     for number, row in enumerate(rows, 1):
         cells = ""
         for letter, cell in zip("ABCDEFGHIJ", row, strict=False):
@@ -73,7 +75,7 @@ def _sheet(rows):
         text += f'<row r="{number}">{cells}</row>'
     return (
         '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
-        f"{text}</sheetData></worksheet>"
+        f"{text}</sheetData>{joined}</worksheet>"
     )
 
 

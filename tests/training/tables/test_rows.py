@@ -334,6 +334,16 @@ def test_a_workbook_is_read_by_its_first_sheet_that_is_shown(tmp_path):
         texts(empty)
 
 
+def test_each_row_of_merged_cells_has_their_value(tmp_path):
+    rows = [["text", "label"], ["a", "x"], ["b", None], ["c", None], ["d", "y"], ["e", None]]
+    table = read_rows(workbook(tmp_path / "t.xlsx", rows, merged="B2:B4"))
+    assert [cells["label"] for _, cells in table] == ["x", "x", "x", "y", None]
+    assert table.form.notes == ("each row of merged cells reads their value, from row 2 on",)
+    beside = read_rows(workbook(tmp_path / "u.xlsx", rows, merged="A2:B2"))
+    assert [cells["label"] for _, cells in beside][:2] == ["x", None]
+    assert not beside.form.notes
+
+
 def test_without_its_package_a_workbook_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     path = workbook(tmp_path / "tickets.csv", [["text", "label"], ["a", "b"]])

@@ -139,7 +139,7 @@ def test_a_task_that_compares_no_runs_is_searched_and_trained(tmp_path, capsys):
     assert main([*command, "--only", "--vary", "embedding_size=4,8", "--name", "best"]) == 0
     said = capsys.readouterr().out
     assert "does better on the validation documents: a perplexity of" in said
-    assert "1 trials: 1 complete" in said
+    assert "1 trial: 1 complete" in said
     assert f"run     {tmp_path / 'runs' / 'best'}" in said
     assert "Test rows" not in said
 

@@ -18,7 +18,7 @@ ROWS = np.random.default_rng(0).gamma(2.0, 0.2, 400)
 def searched(folder, criterion, *losses, parts=20):
     """A study with a trial for each (N,) losses, the first of which has the defaults."""
     study = opened(folder, criterion)
-    claim(study, {"task": "sentiment"}, SPACE.defaults())
+    claim(folder, study, {"task": "sentiment"}, SPACE.defaults())
     sign = 1 if criterion.higher_is_better else -1
     for each in losses:
         found = judged(lambda kept, each=each: -sign * float(each[kept].mean()), len(each), parts)

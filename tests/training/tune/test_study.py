@@ -17,7 +17,7 @@ from .studies import ACCURACY, SPACE, near_96_units, opened, run_trial
 
 def test_the_first_trial_has_the_defaults_and_the_best_is_found(tmp_path):
     study = opened(tmp_path)
-    assert not claim(study, {"task": "sentiment"}, SPACE.defaults())
+    assert not claim(tmp_path, study, {"task": "sentiment"}, SPACE.defaults())
     for _ in range(25):
         run_trial(study, near_96_units)
     trials, best = study.get_trials(), complete_trials(study)[0]
@@ -35,17 +35,17 @@ def test_of_errors_the_lowest_is_best(tmp_path):
 
 def test_it_goes_on_and_refuses_another_search(tmp_path):
     study = opened(tmp_path)
-    claim(study, {"data": "one", "--epochs": 5}, SPACE.defaults())
+    claim(tmp_path, study, {"data": "one", "--epochs": 5}, SPACE.defaults())
     run_trial(study, near_96_units)
     again = opened(tmp_path)
-    assert claim(again, {"data": "one", "--epochs": 5}, SPACE.defaults())
+    assert claim(tmp_path, again, {"data": "one", "--epochs": 5}, SPACE.defaults())
     run_trial(again, near_96_units)
     first, second = again.get_trials()
     assert first.params != second.params
     with pytest.raises(
-        ConfigError, match="this study has --epochs 5, expected the same again, got 6"
+        ConfigError, match=r"test_it.*: this study has --epochs 5, expected the same again, got 6"
     ):
-        claim(again, {"data": "one", "--epochs": 6}, SPACE.defaults())
+        claim(tmp_path, again, {"data": "one", "--epochs": 6}, SPACE.defaults())
 
 
 def test_a_file_that_is_no_study(tmp_path):
@@ -74,7 +74,7 @@ def test_processes_on_one_study_do_not_repeat_trials(tmp_path):
 
 def test_the_report_says_what_was_found(tmp_path):
     study = opened(tmp_path)
-    claim(study, {"task": "sentiment"}, SPACE.defaults())
+    claim(tmp_path, study, {"task": "sentiment"}, SPACE.defaults())
     for _ in range(12):
         run_trial(study, near_96_units)
     with pytest.warns(UserWarning, match="Heartbeat"):

@@ -69,13 +69,16 @@ def check_comparison(config: CompareConfig, _: "Console") -> CompareConfig:
 
     paths = ordered(config.run_paths, config.reference)
     runs = [RunDirectory.open(path) for path in paths]
+    task = comparable_task(runs[0])
     for run in runs[1:]:
         if run.task != runs[0].task:
             raise RunDirectoryError(
                 f"{run.path}: expected a {runs[0].task} run as {runs[0].path}, got one of the task "
                 f"{run.task!r}"
             )
-    comparable_task(runs[0])
+    first, *others = map(task.open_run, paths)
+    for other in others:
+        task.require_alike(other, first)
     if config.data is not None and not config.data.is_file():
         raise DataError(f"--data: there is no file {config.data}")
     output = output_folder(config)

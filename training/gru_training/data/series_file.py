@@ -28,7 +28,7 @@ from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
 from gru_training.tables.numbers import MISSING, Numbers, OtherFormError
-from gru_training.tables.rows import Rows, cell_text, read_rows
+from gru_training.tables.rows import Rows, cell_text, read_rows, require_calculated
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 _MAX_DISTINCT_SHARE = 0.7
@@ -477,7 +477,7 @@ def _read_cells(
     def first(name: str) -> list[str]:
         return [cell_text(cells.get(name)) or "" for _, cells in head]
 
-    found, source = SeriesColumns(), problems.source
+    found, source = SeriesColumns(), table.form.named(problems.source)
     if names:
         found = find_series_columns(source, names, time_column, expected, long, notes, first)
     if found.steps:
@@ -500,6 +500,9 @@ def _read_cells(
                 numbers.append(math.nan)
     notes += [note] if (note := read.note()) else []
     values = np.array(numbers).reshape(len(texts), len(found.numbers))
+    if texts and not any(bad.values()):
+        known = values[np.isfinite(values)]
+        require_calculated(source, table.form, "".join(found.numbers[:1]), known)
     rows_read = SeriesRows(found.time, found.numbers, texts, lines, values)
     return rows_read, None if found.id is None else ids, bad
 

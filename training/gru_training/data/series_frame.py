@@ -24,6 +24,7 @@ from gru_training.data.series_file import (
 )
 from gru_training.data.time_options import UNCHANGED_TIMES, TimeOptions
 from gru_training.errors import DataError
+from gru_training.tables.numbers import Numbers, OtherFormError
 
 NAME = "table"
 """Name of a series without a file."""
@@ -142,8 +143,12 @@ def _numbers(column: pd.Series, bad: list[UnreadCell]) -> np.ndarray:
     """Return the values as float64, with NaN for missing ones and those in `bad`."""
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
-    for row in np.flatnonzero(wrong).tolist():
-        bad.append(UnreadCell(row, f"expected a finite number, got {column.iloc[row]!r:.40}"))
     values = np.array(numbers.to_numpy(np.float64, na_value=np.nan))
-    values[np.asarray(wrong)] = np.nan
+    read = Numbers("")
+    for row in np.flatnonzero(wrong).tolist():
+        values[row] = np.nan
+        try:
+            values[row] = read.read(column.iloc[row])
+        except ValueError as error:
+            bad.append(UnreadCell(row, str(error), isinstance(error, OtherFormError)))
     return values

@@ -14,7 +14,7 @@ from gru_training.data.label_cells import Cells, LabelCells, TargetKind, is_numb
 from gru_training.data.problems import Problems
 from gru_training.errors import DataError, ForeignDataError
 from gru_training.tables.file_form import DETECTED_FORMAT, TextFormat
-from gru_training.tables.rows import cell_text, read_rows
+from gru_training.tables.rows import cell_text, read_rows, require_calculated
 from gru_training.tables.text_columns import (
     HEADER_HINT,
     HEADING_COLUMNS,
@@ -107,7 +107,7 @@ def read_text_file(
     text_column = text_column or own_column(like, "text", columns)
     label_column = label_column or own_column(like, "label", columns)
     if columns:
-        source = f"{path} ({'; '.join(opened.form.notes)})" if opened.form.notes else path
+        source = opened.form.named(path)
         text_key = _find_text_column(source, columns, text_column, [cells for _, cells in first])
         unread = (cells for _, cells in read)
         if not labels.columns:
@@ -122,6 +122,8 @@ def read_text_file(
         raise DataError(
             f"{path}: its columns are {list(columns)}{HEADER_HINT}: {label_key!r} stands below, too"
         )
+    for name in (text_key, label_key) if records else ():
+        require_calculated(path, opened.form, name, (cells.get(name) for _, cells, _ in records))
     labels = labels.settled([record[1:] for record in records], label_key)
     if text_key:
         problems.reading = _reading(text_key, label_key, labels)

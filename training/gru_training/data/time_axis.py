@@ -499,7 +499,7 @@ def complete(
         way = f"--frequency {step} moves all to the nearest step"
         if not alone:
             way = f"--frequency {step} --resample mean makes means of such steps"
-        advice = f" ({most}{way})"
+        advice = f" ({most}{way}; or number the rows from 1, if each is one step)"
     message = f"expected times every {frequency}{advice} counted from {time_text(times[0])}"
     for row in off:
         cells.note(found, int(row), "spacing", message)

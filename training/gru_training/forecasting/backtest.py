@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from gru_training.data.problems import counted
+from gru_training.data.problems import DataProblemsError, counted
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.combination import continued_epochs, refit, stored_plan
 from gru_training.forecasting.config import BacktestConfig
@@ -273,7 +273,11 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     settings = run.config.data
     if config.data is not None:
         settings = replace(settings, data=config.data)
-    data = data_of_run(run, prepare(read_series(settings), settings, planned=True))
+    try:
+        prepared = prepare(read_series(settings), settings, planned=True)
+    except DataProblemsError as error:  # whose remedies are flags of a training
+        raise DataProblemsError(str(settings.data), error.messages) from None
+    data = data_of_run(run, prepared)
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config, console)

@@ -342,9 +342,9 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     there, lacking = seen.any(axis=0), seen[::-1].argmax(axis=0)
     ended = [name for name, is_there in zip(run.target_columns, there, strict=True) if not is_there]
     old = [
-        f"{name} ({steps:,} steps)"
+        f"{name} ({counted(steps, 'step')})"
         for name, steps in zip(run.target_columns, lacking.tolist(), strict=True)
-        if steps >= run.shape.horizon
+        if steps
     ]
     notes = list[str]()
     if ended and run.series.panel:

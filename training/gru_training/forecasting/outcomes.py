@@ -34,7 +34,7 @@ from gru_training.forecasting.evaluation import (
     naive_scale,
 )
 from gru_training.forecasting.preprocessor import make_predictor
-from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.run import ForecastingRun, require_alike
 from gru_training.forecasting.series_check import series_problems
 from gru_training.forecasting.sets import Borders, load_series
 from gru_training.forecasting.simple import BaselineResult, naive_forecasters
@@ -84,7 +84,7 @@ def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
     Raises:
         RunDirectoryError: The series, horizon or scale differ, or the run's files are damaged.
     """
-    _require_alike(run, like)
+    require_alike(run, like)
     if not np.allclose(_deviation(run), _deviation(like), rtol=1e-9):
         raise RunDirectoryError(
             f"{run.path}: expected the training rows of {like.path}, whose scale the errors have, "
@@ -117,7 +117,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     Raises:
         TrainingError: The runs differ in what they forecast, or the file cannot be used.
     """
-    _require_alike(run, like)
+    require_alike(run, like)
     data = _data_of(run, path)
     windows = data.windows("test")
     if not len(windows):
@@ -179,21 +179,6 @@ def _deviation(run: ForecastingRun) -> np.ndarray:
     return run.preprocessor().plain.deviation[list(run.shape.targets)]
 
 
-def _require_alike(run: ForecastingRun, like: ForecastingRun) -> None:
-    for what in ("target_columns", "horizon", "frequency"):
-        found, expected = getattr(run.series, what), getattr(like.series, what)
-        if found != expected:
-            name = {"target_columns": "targets"}.get(what, what)
-            raise RunDirectoryError(
-                f"{run.path}: expected the {name} {_shown(expected)} of {like.path}, got "
-                f"{_shown(found)}"
-            )
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
-
-
 def _test_begin(run: ForecastingRun) -> Any:
     """Return the first time on which the run was neither trained nor tuned."""
     return run.test_errors()["times"][0]
@@ -207,6 +192,7 @@ def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
     config = replace(run.config.data, data=path)
     problems = series_problems(config)
     series = load_series(config, problems)
+    problems.remedies.clear()  # which are flags of a training
     problems.raise_errors()
     missing = [name for name in run.columns if name not in series.columns]
     if missing:

@@ -344,3 +344,19 @@ def known_inputs(data: "ForecastingData") -> list[str]:
     if data.preprocessor.known is None:
         return []
     return [*description(data).future_inputs, *data.series.calendar.columns]
+
+
+def require_alike(run: ForecastingRun, like: ForecastingRun) -> None:
+    """Raise RunDirectoryError if two runs do not forecast the same; needs no TensorFlow."""
+    for what in ("target_columns", "horizon", "frequency"):
+        found, expected = getattr(run.series, what), getattr(like.series, what)
+        if found != expected:
+            name = {"target_columns": "targets"}.get(what, what)
+            raise RunDirectoryError(
+                f"{run.path}: expected the {name} {_shown(expected)} of {like.path}, got "
+                f"{_shown(found)}"
+            )
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -280,6 +280,12 @@ def usable_series(
             training windows are, as nothing is fitted to it.
     """
     series = without_ahead(series, config)
+    if series.ahead is not None:
+        names = first_names(_target_names(series, config), _MOST_NOTES)
+        problems.note(
+            f"the last {counted(len(series.ahead), 'row')} without a value of {names}: known "
+            "inputs of the steps to forecast"
+        )
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
     if config.lookback is None:

@@ -171,6 +171,12 @@ class ForecastingTask(Searchable, Comparable):
 
         return ForecastingServable(run)
 
+    def require_alike(self, run: "ForecastingRun", like: "ForecastingRun") -> None:
+        """Raise RunDirectoryError if two runs do not forecast the same."""
+        from gru_training.forecasting.run import require_alike
+
+        require_alike(run, like)
+
     def outcomes(
         self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
     ) -> "Outcomes":

@@ -97,12 +97,13 @@ def _documents_of(
         and not column_called(TEXT_COLUMNS, columns)
     ):
         raise ForeignDataError(
-            f"{path}: expected a folder, or a file name ending in .txt, or a table with a column "
-            f"of texts (see --text-column), got the column {columns[0]!r:.40} alone"
+            f"{table.form.named(path)}: expected a folder, or a file name ending in .txt, or a "
+            f"table with a column of texts (see --text-column), got the column "
+            f"{columns[0]!r:.40} alone"
         )
     if columns:
         wanted = config.text_column or own_column(like, "text", columns)
-        column = find_column(path, columns, wanted, TEXT_COLUMNS, "text")
+        column = find_column(table.form.named(path), columns, wanted, TEXT_COLUMNS, "text")
         like.setdefault("text", column)
         for _, cells in rows:
             yield cell_text(cells.get(column)) or ""
@@ -180,9 +181,11 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     for part, rows in found.items():
         if not rows:
             told = "".join(f" ({note})" for note in notes)
+            fewer = len(documents) < _MIN_DOCUMENTS and part in ("train", *drawn)
+            cut = f", as each of fewer than {_MIN_DOCUMENTS} is cut, and these are too short"
             raise DataError(
                 f"{config.data or name}: expected at least one document for {part}, got none"
-                f"{told}; give more texts, or files with --validation and --test"
+                f"{cut * fewer}{told}; give more texts, or files with --validation and --test"
             )
     return LanguageData(
         name, tuple(parts["train"]), tuple(validation), tuple(test), tuple(notes), columns

@@ -104,6 +104,10 @@ class FileForm(NamedTuple):
         """Unit in which rows are counted: lines of a text, otherwise rows."""
         return "line" if self.encoding and not self.one_line else "row"
 
+    def named(self, source: Path | str) -> str:
+        """Name a table in errors on its columns, with the assumptions about it."""
+        return f"{source} ({'; '.join(self.notes)})" if self.notes else str(source)
+
 
 def find_form(path: Path, given: TextFormat = DETECTED_FORMAT) -> FileForm:
     """Recognise the format of a file.

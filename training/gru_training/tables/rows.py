@@ -273,8 +273,12 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
         sheets.sort(key=lambda each: each.visible != SheetVisibleEnum.Visible)
         sheet = book.get_sheet_by_name(sheets[0].name)
         table = [[_excel_cell(cell) for cell in row] for row in sheet.to_python(False)]
+        merged = sorted(sheet.merged_cell_ranges or ())
     except (CalamineError, OSError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
+    for (first, column), (last, _) in merged:
+        for cells in table[first + 1 : last + 1]:
+            cells[column] = table[first][column]
     filled = [row for row in enumerate(table, 1) if any(cell is not None for cell in row[1])]
     if not filled:
         raise DataError(f"{path} is empty; expected a header row in the sheet {sheet.name!r}")
@@ -300,6 +304,10 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
         others = ", ".join(repr(each.name) for each in sheets[1:4])
         note = f"the sheet {sheet.name!r} is read, the first that is not hidden, not {others}"
         form = form._replace(notes=(*form.notes, note))
+    tall = [first + 1 for (first, _), (last, _) in merged if last > first]
+    if tall:
+        note = f"each row of merged cells reads their value, from row {tall[0]} on"
+        form = form._replace(notes=(*form.notes, note))
     return Rows(
         form,
         [name for name in names if name is not None],
@@ -311,6 +319,17 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
             for row, cells in rest
         ),
     )
+
+
+def require_calculated(
+    path: Path | str, form: FileForm, column: str, values: Iterable[Any]
+) -> None:
+    """Raise DataError if a workbook has no value in a column, as of formulas that others wrote."""
+    if form.kind == "excel" and column and not any(value is not None for value in values):
+        raise DataError(
+            f"{path}: expected values in the column {column!r}, got none; formulas have none until "
+            "Excel has calculated and saved them"
+        )
 
 
 def _excel_cell(cell: Any) -> Any:

@@ -220,7 +220,7 @@ def tune(
     study = open_study(folder, criterion, settings.training.seed)
     defaults = space.defaults()
     identity = _identity(config.task, space, data, criterion.name)
-    going_on = claim(study, identity, defaults if space.allows(defaults) else None)
+    going_on = claim(folder, study, identity, defaults if space.allows(defaults) else None)
     width = max(map(len, space.choices))
     begins = "going on with" if going_on else "new"
     lines = [f"{begins} study {folder}: {criterion.name} on the validation rows, of"]

@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from optuna.visualization.matplotlib import plot_optimization_history, plot_slice
 
 from gru_training.criterion import ERRORS_TO_BEAT_BY_FEW
+from gru_training.data.problems import counted
 from gru_training.errors import RunDirectoryError
 from gru_training.plots import save_figure
 from gru_training.runs.directory import TaskRun, write_whole
@@ -52,7 +53,7 @@ def summary(found: Found, finals: Sequence[FinalRun]) -> list[str]:
     criterion, style = found.criterion, found.criterion.style
     states = [each.state for each in found.study.get_trials(deepcopy=False)]
     lines = [
-        f"{len(states) - states.count(TrialState.WAITING)} trials: "
+        f"{counted(len(states) - states.count(TrialState.WAITING), 'trial')}: "
         f"{states.count(TrialState.COMPLETE)} complete, {states.count(TrialState.PRUNED)} stopped "
         f"early, {states.count(TrialState.FAIL)} failed."
     ]

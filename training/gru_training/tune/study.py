@@ -103,12 +103,16 @@ def open_study(folder: Path, criterion: Criterion, seed: int) -> optuna.Study:
 
 
 def claim(
-    study: optuna.Study, identity: Mapping[str, Any], defaults: Mapping[str, Any] | None
+    folder: Path,
+    study: optuna.Study,
+    identity: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None,
 ) -> bool:
     """Assign the study to a search.
 
     Args:
-        study: Study of a folder.
+        folder: Folder of the study, for messages.
+        study: Study to assign.
         identity: Facts that must be the same for trials to be comparable, by name.
         defaults: Settings of the first trial; None for no such trial.
 
@@ -128,8 +132,8 @@ def claim(
     for name, value in given.items():
         if known.get(name) != value:
             raise ConfigError(
-                f"this study has {name} {known.get(name)}, expected the same again, got "
-                f"{value}; choose another --study"
+                f"{folder}: this study has {name} {known.get(name)}, expected the same again, "
+                f"got {value}; choose another --study"
             )
     return True
 

@@ -122,6 +122,11 @@ def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
     frame.assign(time=times).to_csv(path, index=False)
     with pytest.raises(RunDirectoryError, match="got other values from 2021-05-13"):
         run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    frame.astype({"up": object}).replace({"up": {frame["up"].iloc[40]: "bad"}}).to_csv(
+        path, index=False
+    )
+    with pytest.raises(DataError, match=r"got 'bad' \(and 2 more such cells, lines 43, 44\)$"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
     with pytest.raises(DataError, match="--folds: expected at most 59"):
         run_backtest(BacktestConfig(forecasting_run.path, folds=60))
     with pytest.raises(

@@ -300,6 +300,15 @@ class SentimentServable(Servable):
         writer = GraphWriter(self._model, self._preprocessor.max_tokens, self._head)
         return written(self.module.described(), writer)
 
+    def notes(self) -> list[str]:
+        """Say so if the network has no share in the answers, whose gates are shown all the same."""
+        if self._run.metrics.get("shares", {}).get("gru") != 0:
+            return []
+        return [
+            "the network has no share in the answers: its gates (gru-serve explain) explain none, "
+            "gru-serve explain --attribution does"
+        ]
+
     def card(self) -> dict[str, Any]:
         """Return this task's entries of the model card."""
         return {
