@@ -273,10 +273,17 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
         sheets.sort(key=lambda each: each.visible != SheetVisibleEnum.Visible)
         sheet = book.get_sheet_by_name(sheets[0].name)
         table = [[_excel_cell(cell) for cell in row] for row in sheet.to_python(False)]
-        merged = sorted(sheet.merged_cell_ranges or ())
+        ranges = sorted(sheet.merged_cell_ranges or ())
     except (CalamineError, OSError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
-    for (first, column), (last, _) in merged:
+    # A range of several columns is a title; one beyond the table is empty.
+    width = min(map(len, table), default=0)
+    tall = [
+        (column, first, last)
+        for (first, column), (last, end) in ranges
+        if first < min(last, len(table) - 1) and column == end < width
+    ]
+    for column, first, last in tall:
         for cells in table[first + 1 : last + 1]:
             cells[column] = table[first][column]
     filled = [row for row in enumerate(table, 1) if any(cell is not None for cell in row[1])]
@@ -304,9 +311,9 @@ def _excel_rows(path: Path, form: FileForm) -> Rows:
         others = ", ".join(repr(each.name) for each in sheets[1:4])
         note = f"the sheet {sheet.name!r} is read, the first that is not hidden, not {others}"
         form = form._replace(notes=(*form.notes, note))
-    tall = [first + 1 for (first, _), (last, _) in merged if last > first]
     if tall:
-        note = f"each row of merged cells reads their value, from row {tall[0]} on"
+        begin = min(first for _, first, _ in tall) + 1
+        note = f"each row of merged cells reads their value, from row {begin} on"
         form = form._replace(notes=(*form.notes, note))
     return Rows(
         form,
