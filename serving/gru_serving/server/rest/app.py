@@ -348,13 +348,13 @@ class Api:
                     raise InvalidArgument(f"Malformed request: {method} {shown}")
                 record.status, status = Code.OK.name, 200
             except (Exception, asyncio.CancelledError) as cause:
-                error = self._ended(cause) if isinstance(cause, asyncio.CancelledError) else cause
-                if not isinstance(error, ServingError) and refused_by_system(error) is None:
+                failure = self._ended(cause) if isinstance(cause, asyncio.CancelledError) else cause
+                if not isinstance(failure, ServingError) and refused_by_system(failure) is None:
                     shown = path.decode("utf-8", "replace")
                     log.exception("%s %s failed%s", method, shown, record.mention)
-                if isinstance(error, BodyTooLarge):
-                    self._refusals.note(Reason.TOO_LARGE, error.message)
-                code, status, answer = _error_answer(error)
+                if isinstance(failure, BodyTooLarge):
+                    self._refusals.note(Reason.TOO_LARGE, failure.message)
+                code, status, answer = _error_answer(failure)
                 record.status = code.name
             finally:
                 verb = match["verb"].decode().lower() if match and method == "POST" else ""
