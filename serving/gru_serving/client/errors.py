@@ -108,8 +108,9 @@ def refused_token(url: str, code: Code, reason: str, sent: bool) -> ServingError
 
 def too_slow(url: str, seconds: float) -> DeadlineExceeded:
     """Make the error for a server that does not answer in time."""
+    shown = f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2g}"
     return DeadlineExceeded(
-        f"{url} did not answer within {seconds:.1f} s; allow more with timeout=..., or send less"
+        f"{url} did not answer within {shown} s; allow more with timeout=..., or send less"
     )
 
 

@@ -209,7 +209,8 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     if report.golden:
         say(f"left out: {report.golden:,} golden requests, as gru-serve verify sends them")
     if not report.findings:
-        say("Nothing to compare: no logged request has this version's texts or series.")
+        hours = f" of the last {arguments.hours:g} hours" if arguments.hours else ""
+        say(f"Nothing to compare: no logged request{hours} has this version's texts or series.")
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("quantity", "held-out rows", "requests"):
@@ -237,7 +238,7 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     elif arguments.outcomes:
         say(f"No text of {arguments.outcomes} is among the requests.")
     if report.worth and arguments.label_next:
-        say(f"{len(report.worth)} texts worth labelling: {arguments.label_next}")
+        say(f"texts worth labelling: {len(report.worth)}, in {arguments.label_next}")
 
 
 def _accuracy(found: Accuracy) -> str:

@@ -139,7 +139,7 @@ def import_runtime(directory: Path, options: LoadOptions) -> None:
     # If an import fails here, the load reports what is missing.
     with contextlib.suppress(FailedPrecondition, ImportError):
         if onnx or (directory / ONNX_FILE).exists():
-            import onnxruntime  # noqa: F401
+            from gru_serving.engine.onnx import graph  # noqa: F401
         other = onnx or options.runtime == "onnx" or _prefers_tflite(directory, options)
         if is_saved_model(directory) and not other:
             import_tensorflow()

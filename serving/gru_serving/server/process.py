@@ -148,7 +148,7 @@ async def watch_descriptors() -> None:
     while True:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         try:
-            count = len(await asyncio.to_thread(os.listdir, _OPEN_FILES))
+            count = len(await asyncio.to_thread(os.listdir, _OPEN_FILES)) - 1  # that of the look
         except OSError:  # it takes a descriptor to look
             count = most
         is_full = count > _MAX_OPEN_SHARE * most

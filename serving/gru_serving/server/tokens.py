@@ -57,7 +57,7 @@ class Tokens:
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._tokens = _read(self._path)
-                log.info("Read %d tokens from %s", len(self._tokens), self._path)
+                log.info("Read %s: it has %d token(s)", self._path, len(self._tokens))
         except ServingError as error:
             log.error("%s The server keeps using the previous tokens.", error)
         finally:

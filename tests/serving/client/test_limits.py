@@ -54,9 +54,9 @@ def test_answers_that_are_too_large(kind):
 @pytest.mark.parametrize("kind", NEVER)
 def test_answers_that_never_end(kind):
     with bare(NEVER[kind]) as url:
-        for ask in both(url, timeout=1.0, retries=0):
+        for ask in both(url, timeout=0.5, retries=0):
             started = time.monotonic()
-            with pytest.raises(DeadlineExceeded, match=r"did not answer within 1\.0 s"):
+            with pytest.raises(DeadlineExceeded, match=r"did not answer within 0\.5 s"):
                 ask()
             assert time.monotonic() - started < 10
 
@@ -136,7 +136,7 @@ def test_answers_over_grpc_that_are_too_large(packed):
 def test_answers_over_grpc_that_never_come():
     with bytes_over_grpc(b"", seconds=5) as url:
         for ask in both(url, timeout=1.0, retries=0):
-            with pytest.raises(DeadlineExceeded, match=r"did not answer within 1\.0 s"):
+            with pytest.raises(DeadlineExceeded, match=r"did not answer within 1(\.0)? s"):
                 ask()
 
 

@@ -91,9 +91,17 @@ def test_another_language_is_noticed_and_offered_for_labelling(exports, logged, 
     assert "text: unknown" in line
     rows = list(csv.DictReader(table.read_text().splitlines()))
     reasons = {row["text"]: row["reason"] for row in rows}
+    assert f"texts worth labelling: {len(rows)}, in {table}" in said.out
     assert FOREIGN in reasons
     assert all(row["label"] == "" for row in rows)
     assert len(rows) == len(reasons)  # each text once, however often it was asked
+
+
+def test_no_request_in_the_hours_asked_for(exports, logged, capsys):
+    version = exports.version("one")
+    status, said = watch(capsys, logged / "usual", "--version", version, "--hours", "1e-6")
+    assert status == 0
+    assert "no logged request of the last 1e-06 hours has" in said.out
 
 
 def test_few_windows_far_from_all_that_were_known(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -417,3 +418,26 @@ def test_reloads_leave_nothing_behind(exports, figures):
     grown = resident() - before
     figures(f"50 reloads in ONNX Runtime: {grown:.1f} MB more")
     assert grown < 10
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import gru_serving.engine.onnx.graph",
+        "from contextlib import suppress; from pathlib import Path\n"
+        "from types import SimpleNamespace as Run\n"
+        "from gru_training.errors import RunDirectoryError\n"
+        "from gru_training.runs.stored_graph import StoredGraph\n"
+        "file = Path(__file__)\n"
+        "with suppress(RunDirectoryError): StoredGraph(file.name, ()).load(Run(path=file.parent))",
+    ],
+    ids=["server", "run"],
+)
+def test_onnx_runtime_reports_nothing_to_its_makers(tmp_path, use):
+    """It would keep what it reports, and the number of the machine, in a file until it is sent."""
+    program = tmp_path / "program.py"
+    program.write_text(use)
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, str(program)], env=environment, check=True)
+    assert not [path for path in tmp_path.rglob("*") if "onnxruntime" in path.name]

@@ -1,5 +1,6 @@
 """ONNX graphs that runs hold beside the Keras model, and that answer without TensorFlow."""
 
+import os
 from typing import Any, NamedTuple
 
 from gru_training.errors import RunDirectoryError
@@ -41,6 +42,7 @@ class StoredGraph(NamedTuple):
         path = run.path / self.name
         if not path.is_file():
             return None
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it reports its use to its makers
         import onnxruntime as ort
 
         options = ort.SessionOptions()

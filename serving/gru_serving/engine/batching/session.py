@@ -352,7 +352,7 @@ class BatchingSession(ModelSession):
                     queue.patient = True
 
     def interrupt(self) -> None:
-        """End the running batches, and fail the waiting ones."""
+        """End the running batches; those that wait fail when they run."""
         self._session.interrupt()
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ async def discard_body(receive: Receive) -> None:
             if message["type"] == "http.disconnect" or not message.get("more_body", False):
                 return
 
-    with contextlib.suppress(asyncio.TimeoutError):
+    with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
         await asyncio.wait_for(discard(), _LINGER_SECONDS)
 
 

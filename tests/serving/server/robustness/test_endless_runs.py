@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import time
 
 import grpc
@@ -67,6 +68,27 @@ def test_requests_longer_than_the_drain_are_ended(counter, tmp_path, batching):
                 grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE,
             )  # fmt: skip
         assert "Cancelling the requests that are still in progress" in server.log.read_text()
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.slow
+def test_requests_that_wait_longer_than_the_drain_are_told_so(counter, tmp_path):
+    """One waits for the rest of its body, and one for others to fill its batch."""
+    (tmp_path / "batching").write_text("batch_timeout_micros { value: 60000000 }")
+    batching = ("--enable_batching", f"--batching_parameters_file={tmp_path / 'batching'}")
+    head = b"POST /v1/models/m:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n"
+    with running(tmp_path / "log", *counter, *batching) as server:
+        asked = [socket.create_connection(("localhost", server.rest_port), 60) for _ in range(2)]
+        for connection, body in zip(asked, (b'{"inputs": ', b'{"inputs": [1]}'), strict=True):
+            connection.sendall(head + body)
+        wait_until(lambda: ":input_batch_size_count{} 1\n" in page_of(server), server)
+        server.process.send_signal(signal.SIGTERM)
+        answers = [connection.makefile("rb").read() for connection in asked]
+        assert server.process.wait(60) == 0
+        for answer, connection in zip(answers, asked, strict=True):
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert answer.endswith(b'{\n    "error": "the server is stopping"\n}')
+            connection.close()
         assert "Traceback" not in server.log.read_text()
 
 
