@@ -96,6 +96,7 @@ def test_functional_model_file(bidirectional, tmp_path):
     np.testing.assert_allclose(predicted["last"], wanted["last"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_saved_model_is_equal_and_portable(tmp_path):
     model, values = functional_model(bidirectional=True)
     wanted = model(values)

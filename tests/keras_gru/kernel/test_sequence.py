@@ -155,7 +155,7 @@ def test_only_the_final_state_and_without_saving(reset_after, training):
 
 @pytest.mark.parametrize("normalized", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-@pytest.mark.parametrize("recurrent_dropout", [False, True])
+@pytest.mark.parametrize("recurrent_dropout", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_finite_differences(recurrent_dropout, reset_after, update_gate, normalized):
     """Central differences for every element of every input."""
     units = 3 if normalized else 2

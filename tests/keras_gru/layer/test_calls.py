@@ -161,7 +161,8 @@ def _one_device_of_several(kind):
     return keras.distribution.DataParallel(devices=["cpu:0"]).scope()
 
 
-@pytest.mark.parametrize("kind", ["mirrored", "data parallel"])
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("kind", ["data parallel", "mirrored"])
 def test_a_layer_trains_under_a_distribution_as_without(kind):
     x, _ = inputs()
     losses = []

@@ -243,6 +243,7 @@ def test_a_folder_that_others_may_write_to_is_not_believed(cache, caplog):
     assert f"cannot remember them in {cache}: others may write to it" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_versions_remembered_are_those_loaded_last(cache, monkeypatch):
     monkeypatch.setattr("gru_serving.engine.trial._MOST_REMEMBERED", 3)
     tried = TriedVersions(cache)

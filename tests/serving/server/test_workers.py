@@ -324,6 +324,7 @@ def test_workers_end_with_their_owner(tmp_path):
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), None, 60)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

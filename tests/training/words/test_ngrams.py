@@ -77,6 +77,7 @@ def test_against_sets_of_ngrams(order, monkeypatch):
     np.testing.assert_allclose(logits[:, 1] - logits[:, 0], decisions[best], atol=2e-3)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("classes", [2, 5])
 def test_of_few_rows_all_are_learned(classes, monkeypatch):
     """The model is that of all rows; what validation is measured with knows the training rows."""

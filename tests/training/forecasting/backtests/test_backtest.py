@@ -98,6 +98,7 @@ def test_the_report_shows_table_and_picture(folder):
     assert imread(folder / "backtest.png").std() > 0.03
 
 
+@pytest.mark.slow
 def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
     longer = write_waves(tmp_path / "waves.csv", 420)
     config = BacktestConfig(forecasting_run.path, 2, longer, name="longer")
@@ -216,6 +217,7 @@ def test_every_measure_of_all_folds_together(forecasting_run):
     assert 0 < own["crps"] < own["mae"]
 
 
+@pytest.mark.slow
 def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
     config = BacktestConfig(forecasting_run.path, folds=2, gap=30, name="gap")
     summary = json.loads((run_backtest(config) / "backtest.json").read_text())
