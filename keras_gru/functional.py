@@ -81,6 +81,7 @@ class Sequence(NamedTuple):
     """Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`."""
 
 
+@tf.autograph.experimental.do_not_convert
 def step(
     x: Tensor,
     h: Tensor,
@@ -128,6 +129,7 @@ def step(
     return h_new
 
 
+@tf.autograph.experimental.do_not_convert
 def gates(
     x: Tensor,
     h: Tensor,
@@ -170,6 +172,7 @@ def gates(
     return found
 
 
+@tf.autograph.experimental.do_not_convert
 def sequence(
     x: Tensor,
     initial_state: Tensor | None,

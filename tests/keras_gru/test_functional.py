@@ -2,6 +2,7 @@
 
 import doctest
 import itertools
+import sys
 
 import keras
 import numpy as np
@@ -238,6 +239,26 @@ def test_unknown_sizes_in_one_trace():
     close(whole, states)
     close(short, states[:1, :2])
     assert gates.shape == (B, T, U)
+
+
+def test_autograph_converts_the_callers_code_alone():
+    """Conversion of the library would take most of the time of a first call."""
+
+    @tf.function
+    def run(x, h, *weights):
+        with tf.GradientTape() as tape:
+            tape.watch(h)
+            final = functional.sequence(x, h, *weights).final
+            after = functional.step(x[:, 0], final, *weights)
+            found = functional.gates(x[:, 0], after, *weights).z
+        return tape.gradient(found, h)
+
+    def converted():
+        return {each for each in sys.modules if each.startswith("__autograph_generated_file")}
+
+    before = converted()
+    assert run(*map(tf.constant, arrays().values())).shape == (B, U)
+    assert len(converted() - before) == 1
 
 
 def test_names_of_activations():
