@@ -97,7 +97,9 @@ def test_rows_without_a_load_are_not_tested_on(runs, table):
     assert sum(rows.values()) == len(table) - KNOWN_AHEAD
     assert runs["with"].series.future_columns == ("temperature", "holiday")
     assert runs["without"].series.future_columns == ()
-    note = next(n for n in runs["with"].metrics["data"]["notes"] if "known inputs" in n)
+    notes = runs["with"].metrics["data"]["notes"]
+    assert any(f"last {KNOWN_AHEAD} rows without a value of" in note for note in notes)
+    note = next(n for n in notes if "without them" in n)
     before, after = (float(text.strip(" ,")) for text in (note.split()[-6], note.split()[-3]))
     assert after < before
 
