@@ -27,7 +27,8 @@ Tensors, variables and arrays will do, all of one floating dtype. Every function
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -65,6 +66,13 @@ __all__ = [
 
 Tensor = Any
 _DEFAULT_CONVENTION = Convention()
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """Keep AutoGraph from rewriting the kernel in a `tf.function`, which would take seconds."""
+    kept: _Function = tf.autograph.experimental.do_not_convert(function)
+    return kept
 
 
 class Sequence(NamedTuple):
@@ -81,7 +89,7 @@ class Sequence(NamedTuple):
     """Path that it ran on, `"xla"`, `"plain"` or, in a layer, `"cudnn"`."""
 
 
-@tf.autograph.experimental.do_not_convert
+@_unconverted
 def step(
     x: Tensor,
     h: Tensor,
@@ -129,7 +137,7 @@ def step(
     return h_new
 
 
-@tf.autograph.experimental.do_not_convert
+@_unconverted
 def gates(
     x: Tensor,
     h: Tensor,
@@ -172,7 +180,7 @@ def gates(
     return found
 
 
-@tf.autograph.experimental.do_not_convert
+@_unconverted
 def sequence(
     x: Tensor,
     initial_state: Tensor | None,
