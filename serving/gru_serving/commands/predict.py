@@ -146,10 +146,9 @@ def print_forecasts(forecasts: Sequence[Forecast], names: Sequence[str]) -> None
             table.title = f"series {number}"
         columns = forecast.values.shape[1]
         table.add_column("step", justify="right", no_wrap=True)
-        for column in range(columns):
-            name = "forecast" if columns == 1 else f"forecast {column + 1}"
-            name = safe_text(names[column]) if columns > 1 and names else name
-            table.add_column(Text(name), justify="right", no_wrap=True)
+        headings = names or [f"forecast {number}" for number in range(1, columns + 1)]
+        for heading in headings if columns > 1 else ["forecast"]:
+            table.add_column(Text(safe_text(heading)), justify="right", no_wrap=True)
             table.add_column("interval", no_wrap=True)
         for step, (values, quantiles) in enumerate(
             zip(forecast.values, forecast.quantiles, strict=True), 1

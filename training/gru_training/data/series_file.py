@@ -500,9 +500,9 @@ def _read_cells(
                 numbers.append(math.nan)
     notes += [note] if (note := read.note()) else []
     values = np.array(numbers).reshape(len(texts), len(found.numbers))
-    if texts and not any(bad.values()):
+    if texts and found.numbers and not any(bad.values()):
         known = values[np.isfinite(values)]
-        require_calculated(source, table.form, "".join(found.numbers[:1]), known)
+        require_calculated(source, table.form, found.numbers[0], known)
     rows_read = SeriesRows(found.time, found.numbers, texts, lines, values)
     return rows_read, None if found.id is None else ids, bad
 

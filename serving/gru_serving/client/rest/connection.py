@@ -240,7 +240,8 @@ class _LoopThread:
     """An event loop in a thread of its own, with the connections that belong to it."""
 
     def __init__(self, connection: AsyncRestConnection) -> None:
-        self.process, self.loop, self.connection = os.getpid(), asyncio.new_event_loop(), connection
+        self.process, self.loop = os.getpid(), asyncio.new_event_loop()
+        self._connection = connection
         self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
         self._thread.start()
 
@@ -261,7 +262,7 @@ class _LoopThread:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await self.connection.close()
+        await self._connection.close()
         self.loop.stop()
 
 
@@ -277,7 +278,7 @@ class RestConnection:
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         self._url, self._options = url, options
-        AsyncRestConnection(url, options)  # refuses what cannot work
+        self._connection = AsyncRestConnection(url, options)
         self._running: _LoopThread | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -312,9 +313,11 @@ class RestConnection:
             if self._closed:
                 raise RuntimeError("Cannot send a request, as the client has been closed.")
             running = self._running
-            if running is None or running.process != os.getpid():  # a fork has none of the threads
-                connection = AsyncRestConnection(self._url, self._options)
-                running = self._running = _LoopThread(connection)
+            if running is not None and running.process != os.getpid():
+                # A fork has none of the threads; the parent goes on with the connections.
+                self._connection, running = AsyncRestConnection(self._url, self._options), None
+            if running is None:
+                running = self._running = _LoopThread(self._connection)
                 weakref.finalize(self, running.close)
-            sending = running.connection.send(message, timeout)
+            sending = self._connection.send(message, timeout)
             return asyncio.run_coroutine_threadsafe(sending, running.loop)
