@@ -323,8 +323,10 @@ class Api:
                 body = error.with_traceback(None)  # which holds what was read
             except MemoryError as error:
                 body = refused_by_system(error)
-            except asyncio.CancelledError as error:
-                body = self._ended(error)
+            except asyncio.CancelledError:
+                if not self._stopping:
+                    raise
+                body = Unavailable(STOPPING)
             if body is None:
                 return
             started = time.perf_counter()
@@ -347,14 +349,20 @@ class Api:
                     shown = path.decode("utf-8", "replace")
                     raise InvalidArgument(f"Malformed request: {method} {shown}")
                 record.status, status = Code.OK.name, 200
-            except (Exception, asyncio.CancelledError) as cause:
-                failure = self._ended(cause) if isinstance(cause, asyncio.CancelledError) else cause
-                if not isinstance(failure, ServingError) and refused_by_system(failure) is None:
+            except asyncio.CancelledError:
+                if not self._stopping:
+                    raise
+                code, status, answer = _error_answer(Unavailable(STOPPING))
+                record.status = code.name
+            except Exception as error:
+                # No variable of this frame keeps the error, which refers to the frame by its
+                # traceback, and so to the body: both would wait for the garbage collector.
+                if not isinstance(error, ServingError) and refused_by_system(error) is None:
                     shown = path.decode("utf-8", "replace")
                     log.exception("%s %s failed%s", method, shown, record.mention)
-                if isinstance(failure, BodyTooLarge):
-                    self._refusals.note(Reason.TOO_LARGE, failure.message)
-                code, status, answer = _error_answer(failure)
+                if isinstance(error, BodyTooLarge):
+                    self._refusals.note(Reason.TOO_LARGE, error.message)
+                code, status, answer = _error_answer(error)
                 record.status = code.name
             finally:
                 verb = match["verb"].decode().lower() if match and method == "POST" else ""
@@ -368,12 +376,6 @@ class Api:
             )
             await discard_body(receive)
             await send({"type": "http.response.body", "body": b""})
-
-    def _ended(self, error: asyncio.CancelledError) -> Unavailable:
-        """Return the error of a request that was cancelled because the time to drain is over."""
-        if not self._stopping:
-            raise error
-        return Unavailable(STOPPING)
 
     def _describe(self, match: re.Match[bytes], record: RequestRecord) -> bytes:
         """Return the status or the metadata of a model."""

@@ -100,7 +100,7 @@ class Peer:
         try:
             result = self._methods[name](*arguments)
         except ServingError as error:
-            failure = error
+            failure = error.with_traceback(None)  # which refers to this frame
         except Exception as error:
             failure = Internal(f"{name}: {error!r}")
         self._send(number, "", (result, failure))
