@@ -124,6 +124,26 @@ def test_a_table_is_the_same_series_however_its_times_are_written(
     np.testing.assert_array_equal(read.values[:, 0], np.arange(rows))
 
 
+@pytest.mark.parametrize("step", [1, -1], ids=["oldest first", "newest first"])
+@pytest.mark.parametrize(
+    ("frequency", "form"),
+    [
+        ("MS", "%b-%y"),
+        *(("7D", form) for form in ("%m/%d/%y", "%d.%m.%y", "%y-%m-%d", "%d-%b-%y", "%y%m%d")),
+        ("YS", "FY%y"),
+    ],
+)
+def test_years_of_two_digits_are_in_the_order_of_the_rows(tmp_path, frequency, form, step):
+    """Python's own years of two digits end in 2068, which splits long series of the past."""
+    times = pd.date_range("1960-01-01", "2009-12-31", freq=frequency)
+    path = tmp_path / "s.csv"
+    frame = pd.DataFrame({"when": times.strftime(form), "y": np.arange(len(times))})
+    frame[::step].to_csv(path, index=False)
+    read = read_series(path, problems=Problems(str(path), sort_rows=True))
+    assert list(read.index) == list(times)
+    np.testing.assert_array_equal(read.values[:, 0], np.arange(len(times)))
+
+
 @pytest.mark.parametrize("form", ["%Y-%-m", "%-m/%Y", "%Y-%m"])
 def test_few_months_are_no_quarters(tmp_path, form):
     months = pd.date_range("2023-01-01", periods=5, freq="MS")

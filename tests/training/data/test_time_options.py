@@ -1,6 +1,7 @@
 """Times as people have them: local, repeated, uneven, too fine."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -108,6 +109,18 @@ def test_the_frequency_that_an_error_advises_reads_the_file(tmp_path):
     found = re.search(r"--frequency (\S+) --resample (\S+) makes", str(refused.value))
     assert found is not None
     assert len(series(tmp_path, times, frequency=found[1], resample=found[2])) > 100
+
+
+def test_the_search_for_a_frequency_to_advise_counts_no_seconds_of_years(tmp_path):
+    weeks = pd.date_range("2015-01-01", periods=100, freq="7D").append(
+        pd.date_range("2020-01-01", periods=20, freq="7D")
+    )
+    tracemalloc.start()
+    with pytest.raises(DataError, match="expected times every W-THU"):
+        series(tmp_path, weeks.strftime("%Y-%m-%d"))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 50e6
 
 
 @pytest.mark.parametrize("how", ["mean", "sum", "max"])

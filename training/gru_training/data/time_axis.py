@@ -42,6 +42,7 @@ _LONGEST_TIME = 100
 """Number of characters beyond which a text is no time; the patterns of times take the square."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 _HOUR_24 = re.compile(r"([ T])24(?=:00(:00(\.0+)?)?(?![:.\d]))")
+_FULL_YEAR = re.compile(r"(?<!\d)(\d{4}|\d{7,})(?!\d)")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)?")
 _PLAIN_NUMBER = re.compile(
     r"\s*[+-]?(\d*|\d{1,3}([., \u00a0\u202f']\d{3})+)([.,]\d+)?([eE][+-]?\d+)?\s*"
@@ -150,8 +151,9 @@ def parse_times(
     """Read times; offsets from UTC are applied and removed.
 
     The month follows a year of four digits. Otherwise day and month may be in either order, if only
-    one order gives ascending times or times that are far more even; a year of two digits is first
-    if only that brings the times in order, or makes them far more even.
+    one order gives ascending or descending times, or times that are far more even; a year of two
+    digits is first if only that brings the times in order, or makes them far more even. It is from
+    1969 to 2068, or a century earlier if only that brings the times in order.
 
     Args:
         cells: Cells of the file.
@@ -167,11 +169,16 @@ def parse_times(
         require_format(time_format)
     readings, form = _readings(cells.texts, time_format)
     parsed = [_in_nanoseconds(times, cells) for times in readings]
-    ascending = [times for times in parsed if ordered and _ascends(times)]
+    if ordered and not any(map(_in_one_order, parsed)):
+        earlier = [_with_earlier_century(times, cells) for times in parsed]
+        if any(map(_in_one_order, earlier)):
+            parsed, form = earlier, form or "days in the order of the rows"
+    orderly = [times for times in parsed if ordered and _ascends(times)]
+    orderly = orderly or [times for times in parsed if ordered and _in_one_order(times)]
     whole = [times for times in parsed if not np.isnat(times).any()]
     year_first = None if any(map(_in_one_order, parsed)) else _with_year_first(cells)
-    if len(ascending) == 1:
-        best = ascending[0]
+    if len(orderly) == 1:
+        best = orderly[0]
     elif year_first is not None and (
         _in_one_order(year_first)
         or all(2 * _unevenness(year_first) <= _unevenness(times) for times in parsed)
@@ -261,7 +268,26 @@ def _with_year_first(cells: TimeCells) -> np.ndarray | None:
     if not all(map(_YEAR_FIRST.match, texts)) or texts == [text.strip() for text in cells.texts]:
         return None
     times = _in_nanoseconds(_readings(texts, None)[0][0], cells)
-    return None if np.isnat(times).any() else times
+    if np.isnat(times).any():
+        return None
+    return times if _in_one_order(times) else _with_earlier_century(times, cells)
+
+
+def _with_earlier_century(times: np.ndarray, cells: TimeCells) -> np.ndarray:
+    """Move years of two digits that are after the last row a century back, if that gives order.
+
+    So `Jan-60` is of 1960 in a file that ends with `Dec-09`.
+    """
+    if np.isnat(times).any() or any(map(_FULL_YEAR.search, cells.texts)):
+        return times
+    for way in (slice(None), slice(None, None, -1)):
+        rows = times[way]
+        months = rows.astype("M8[M]")
+        before = (months - 1200).astype("M8[ns]") + (rows - months.astype("M8[ns]"))
+        rows = np.where(rows > rows[-1], before, rows)
+        if _ascends(rows) and _unevenness(rows) < 2:
+            return rows[way]
+    return times
 
 
 def are_times(texts: Sequence[str]) -> bool:

@@ -304,7 +304,9 @@ def nearest_frequency(times: np.ndarray, usual: str) -> tuple[str, bool]:
     for name in (*months, weekly, "B", "D", "h", *_PARTS_OF_HOURS):
         moved, _ = _on_steps(index, name)
         whole = len(pd.date_range(moved[0], moved[-1], freq=name))
-        if len(times) <= whole <= _MOST_STEPS * len(times):
+        if whole > _MOST_STEPS * len(times):  # more, too, of the shorter ones
+            break
+        if len(times) <= whole:
             of_day = index.where(moved != moved.normalize(), index.normalize())
             found[name] = not moved.is_unique, np.abs((of_day - moved).to_numpy()).mean()
     if not found:
