@@ -241,6 +241,21 @@ def test_a_pivoted_table_has_a_column_for_each_step():
     np.testing.assert_array_equal(read.values[:, 0], np.arange(240))
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "season"])
+def test_years_need_no_name_beside_the_months(tmp_path, name):
+    """R writes monthly series like this: the years are the names of the rows."""
+    months = list(MONTHS)
+    table = pd.DataFrame(np.arange(240.0).reshape(20, 12), columns=months)
+    table.insert(0, name, range(1960, 1980))
+    table.to_csv(tmp_path / "s.csv", index=False)
+    for read in (
+        read_series(tmp_path / "s.csv"),
+        series_of_frame(table, None, None, Problems("table", unit="row")),
+    ):
+        assert list(read.index) == list(pd.date_range("1960-01-01", periods=240, freq="MS"))
+        np.testing.assert_array_equal(read.values[:, 0], np.arange(240))
+
+
 @pytest.mark.parametrize(
     "names",
     [["Year", "5", "6", "7", "8"], ["Year", "Q1", "Q2", "Q3"], ["date", "Q1", "Q2", "Q3", "Q4"]],

@@ -47,7 +47,7 @@ PROBE_ROWS = 50
 """Number of rows, and of columns' names, in which times are looked for that no usual name tells."""
 _FEWEST_TIMES = 4
 """Number of columns called by times from which a table is taken for one with a row per series."""
-_YEAR = re.compile(r"(18|19|20|21)\d\d")
+_YEAR = re.compile(r"\s*(18|19|20|21)\d\d(\.0)?\s*")
 _ROW_NUMBERS = ("", "#", "id", "index", "no", "nr", "number", "row", "unnamed: 0")
 """Names, in small letters, of columns that may count the rows."""
 _INDEX = "__index_level_0__"
@@ -89,10 +89,11 @@ where they are numbered.
 """
 
 
-def _step_columns(names: Sequence[str]) -> tuple[str, ...]:
+def _step_columns(names: Sequence[str], cells: Callable[[str], Sequence[str]]) -> tuple[str, ...]:
     """Find the times and steps of a table with a row for each year or day; () for any other table.
 
     The steps are months or quarters, or hours. A column of their total or mean is none of them.
+    Years may have any name, or none.
     """
     parts = [name for name in names if name.strip().lower() not in _OF_WHOLE]
     for times, count, words in _STEP_COLUMNS:
@@ -103,7 +104,8 @@ def _step_columns(names: Sequence[str]) -> tuple[str, ...]:
         whole = (
             len(parts) == count + 1 and all(ordered) and (first == 1 or (first, count) == (0, 24))
         )
-        if whole and time.strip().lower() in times:
+        usual = time.strip().lower() in times
+        if whole and (usual or (times is _OF_YEARS and all(map(_YEAR.fullmatch, cells(time))))):
             return time, *ordered
     return ()
 
@@ -280,7 +282,7 @@ def find_series_columns(
         DataError: Several columns hold times, or the names of the columns are times, or a row;
             names them.
     """
-    steps = _step_columns(names)
+    steps = _step_columns(names, first)
     if not {*long.targets, *(expected.columns if expected else ())}.isdisjoint(steps):
         steps = ()
     if steps:
