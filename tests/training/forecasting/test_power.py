@@ -1,10 +1,14 @@
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from scipy.special import boxcox1p
 
 from gru_serving.preprocessing.operations import tensors
 from gru_serving.preprocessing.series import powers, roots
+from gru_training.data.series import Series
+from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.plan import InitialWeights, make_plan
 from gru_training.forecasting.preprocessor import SeriesPreprocessor, steady_exponent
 
 RNG = np.random.default_rng(3)
@@ -64,3 +68,21 @@ def test_the_scale_is_stored(tmp_path):
     np.testing.assert_allclose(
         read.measured(standardised), made.plain.standardise(history).numpy()[..., [0, 2]], atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("shift", "transform"),
+    [(0, "nonnegative"), (0.5, "none"), (1, "nonnegative"), (20, "none")],
+    ids=["counts", "measurements", "counts with zeros", "below zero"],
+)
+def test_without_a_power_counts_are_not_forecast_below_zero(shift, transform):
+    """Whole numbers are counts though seldom zero; of measurements anything may come."""
+    steps = np.arange(200)
+    of_weekday = np.array([20, 30, 25, 30, 40, 6, 6])[steps % 7]
+    noise = np.random.default_rng(3).normal(0, 6, len(steps))
+    values = np.maximum(1, np.round(of_weekday + noise)) - shift
+    values[7] = np.nan
+    times = pd.date_range("2023-01-02", periods=len(steps)).as_unit("ns").to_numpy()
+    series = Series("x", "x", ("sold",), values[:, np.newaxis], times, "D")
+    plan = make_plan(series, InitialWeights(ForecastingConfig(data=SeriesConfig(horizon=7))))
+    assert plan.config.data.transform == transform

@@ -281,7 +281,8 @@ class SeriesConfig:
     """Transform of targets without negative values: nonnegative forecasts nothing below zero; log1p
     learns log(1 + value), boxcox a power with the exponent under which seasons vary alike (Guerrero
     1993), and neither forecasts anything below zero. auto: what does best on validation windows,
-    nonnegative in place of none where values often are zero; none with --no-combine."""
+    nonnegative in place of none of whole numbers and where values often are zero; none with
+    --no-combine."""
     validation_fraction: _OptionalShare = None
     """Share of the rows, next to last, for choosing the best epoch; default: the published
     borders of a known set, else 0.1, or more of a series with fewer than forty horizons."""

@@ -389,8 +389,9 @@ def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Trans
     possible = never_negative(rows, data.shape.targets)
     if not possible.any():
         return ("none",)
-    often_zero = (rows[:, possible] == 0).mean() > _MAX_ZERO_SHARE
-    return ("nonnegative" if often_zero else "none", "log1p", "boxcox")
+    values = rows[:, possible]
+    bounded = (values == 0).mean() > _MAX_ZERO_SHARE or np.nanmax(values % 1) == 0  # as counts are
+    return ("nonnegative" if bounded else "none", "log1p", "boxcox")
 
 
 def _tried(
