@@ -20,6 +20,10 @@ from gru_training.errors import ConfigError, DataError
 MONTHS = ("Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez")
 
 
+SPANISH = ("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre",
+           "octubre", "noviembre", "diciembre")  # fmt: skip
+
+
 def _excel(time):
     return (time - pd.Timestamp("1899-12-30")) / pd.Timedelta(days=1)
 
@@ -47,6 +51,10 @@ def _hour_24(form):
     return write
 
 
+def _period(form):
+    return lambda time: form.format(time, time + pd.Timedelta(days=6))
+
+
 def _since_1970(unit):
     return lambda time: str(time.value // pd.Timedelta(1, unit).value)
 
@@ -60,6 +68,9 @@ WAYS = {
         lambda time: f"{time.timestamp()}",
         lambda time: f"{_excel(time):g}",
         lambda time: f"{time.day}. {MONTHS[time.month - 1]} {time.year}",
+        lambda time: f"{time.day} de {SPANISH[time.month - 1]} de {time.year}",
+        lambda time: f"{time.year}年{time.month}月{time.day}日",
+        lambda time: f"{time.year}년 {time.month}월 {time.day}일",
     ],
     "h": [
         *map(_strftime, ("%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%Y%m%d%H", "%Y%m%d%H%M%S")),
@@ -76,12 +87,16 @@ WAYS = {
         lambda time: _week(time, "{year}-W{week:02}-1"),
         lambda time: _week(time, "W{week}/{year}"),
         lambda time: _week(time, "KW {week} {year}"),
-        lambda time: f"{time:%Y-%m-%d}/{time + pd.Timedelta(days=6):%Y-%m-%d}",
+        *map(_period, ("{:%Y-%m-%d}/{:%Y-%m-%d}", "{:%Y-%m-%d} - {:%Y-%m-%d}")),
+        *map(_period, ("{:%d/%m/%Y} - {:%d/%m/%Y}", "{:%m/%d/%Y} to {:%m/%d/%Y}")),
+        *map(_period, ("{:%d.%m.%Y} – {:%d.%m.%Y}", "{:%d %b %Y} - {:%d %b %Y}")),
     ],
     "MS": [
         *map(_strftime, ("%Y-%m", "%Y/%m", "%Y.%m", "%Y%m", "%YM%m", "%m/%Y", "%m.%Y", "%m-%Y")),
         *map(_strftime, ("%b-%y", "%y-%b", "%b %Y", "%Y %b", "%B %Y", "%b/%y", "%Y-%m-15")),
         lambda time: f"{MONTHS[time.month - 1]} {time.year}",
+        lambda time: f"{SPANISH[time.month - 1]} de {time.year}",
+        lambda time: f"{time.year}年{time.month}月",
         lambda time: f"{time.year + (time.month - 1) / 12:.3f}",
         lambda time: f"{time:%Y-%m}-{min(30, time.days_in_month)}",
     ],

@@ -100,6 +100,26 @@ def test_series_that_are_read_at_other_moments_share_their_steps(tmp_path):
     np.testing.assert_array_equal(read.values, np.arange(6.0)[:, None] + [1, 5])
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M EST", "%m/%d/%Y %I:%M:%S %p EST"])
+def test_an_abbreviated_zone_needs_the_name_of_the_place(tmp_path, form):
+    """EST is Eastern Standard Time, and the standard time of some other places."""
+    times = pd.date_range("2024-02-01", periods=90, freq="h")
+    with pytest.raises(DataError, match=r"zone is not abbreviated \(see --timezone") as refused:
+        series(tmp_path, times.strftime(form))
+    place = re.search(r"as (\S+)\)", str(refused.value))[1]
+    for zone in (place, "America/New_York"):
+        read = series(tmp_path, times.strftime(form), timezone=zone)
+        assert list(read.index) == list(times.tz_localize(zone).tz_convert(None))
+
+
+@pytest.mark.parametrize("numbers", [[*range(1, 53)] * 3, ["2024-05-01", "2024-05-02"] * 20])
+def test_times_that_begin_again_are_not_to_be_sorted(tmp_path, numbers):
+    with pytest.raises(DataError, match=r"begin again \d+ times; give numbers of weeks") as refused:
+        series(tmp_path, numbers)
+    assert "sort" not in str(refused.value)
+    assert "each time once" not in str(refused.value)
+
+
 def test_the_frequency_that_an_error_advises_reads_the_file(tmp_path):
     """Years of 52 weeks drift: in time, two months of 4 and 5 weeks are nearest to the same one."""
     weeks = np.cumsum([4, 4, 5] * 4 * 9)

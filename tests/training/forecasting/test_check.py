@@ -112,6 +112,19 @@ def test_numbers_that_stand_for_a_missing_value_are_noted_however_many(tmp_path,
     assert note.startswith(f"column 'a': {float(value):g} in row 6 is far")
 
 
+def test_a_run_of_equal_values_is_noted_where_values_differ(tmp_path):
+    frame = table()
+    frame.iloc[100:120, 0] = "0"
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    (note,) = (note for note in notes if "all are" in note)
+    assert note.startswith("column 'a': rows 101 to 120 all are 0; leave the cells empty")
+    frame.iloc[100:120:5, 0] = "0.5"  # too short to be told from chance
+    frame.iloc[200:300:2, 1] = frame.iloc[201:300:2, 1].to_numpy()  # as many values do
+    frame.iloc[200:220, 1] = "1"
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    assert not [note for note in notes if "all are" in note]
+
+
 def test_values_in_another_unit_are_noted(tmp_path):
     frame = table().astype(float)
     frame["a"] = 2 + np.sin(np.arange(len(frame)))

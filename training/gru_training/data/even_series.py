@@ -21,7 +21,7 @@ from gru_training.data.time_axis import (
     parse_times,
     time_text,
 )
-from gru_training.data.time_forms import STEPS, has_offset, without_offset
+from gru_training.data.time_forms import STEPS, has_offset, without_offset, zone_name
 from gru_training.data.time_options import (
     UNCHANGED_TIMES,
     TimeOptions,
@@ -142,6 +142,14 @@ def evenly_spaced(
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     if expected is not None and expected.numbered:
         time_format, cells = STEPS, replace(cells, way=", as in the training")
+    named = next((row for row, text in enumerate(rows.texts) if zone_name(text)), None)
+    if named is not None and time_format is None:
+        if options.timezone is None:
+            raise cells.error(
+                named,
+                "expected times whose zone is not abbreviated (see --timezone, as Europe/Berlin)",
+            )
+        cells = replace(cells, texts=[without_offset(text) for text in rows.texts])
     parsed = parse_times(cells, time_format, found, not rows.panel)
     readable = np.flatnonzero(~np.isnat(parsed.times))
     values, cells = rows.values[readable], cells.chosen(readable)

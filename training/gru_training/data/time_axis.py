@@ -17,6 +17,7 @@ from gru_training.data.problems import Problems, counted, lines_shown
 from gru_training.data.time_forms import (
     STEPS,
     UNITS_SINCE_1970,
+    first_days,
     has_offset,
     has_year,
     read_as,
@@ -228,6 +229,8 @@ def _readings(texts: Sequence[str], time_format: str | None) -> tuple[list[np.nd
             [_HOUR_24.sub(r"\g<1>00", text) for text in stripped], time_format
         )
         return [times + late.astype("m8[D]") for times in readings], form
+    if (firsts := first_days(stripped)) is not None:
+        return _readings(firsts, time_format)[0], "periods, by their first days"
     alike = all(map(_ISO.fullmatch, stripped))
     if time_format is None and not (alike and min(map(len, stripped)) > _MONTH_LENGTH):
         read = read_form(stripped)
@@ -358,6 +361,20 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
     latest = np.maximum.accumulate(times)
     early = np.flatnonzero(times[1:] < latest[:-1]) + 1
     order = np.argsort(times, kind="stable")
+    ordered = times[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    falls = np.flatnonzero(times[1:] < times[:-1]) + 1
+    if len(falls) and (times[falls] == times[0]).all() and times[0] == times.min():
+        problems.error(
+            str(
+                cells.error(
+                    int(falls[0]),
+                    f"expected ascending times, but they begin again {len(falls):,} times; give "
+                    "numbers of weeks or months their year, and several series a column of names",
+                )
+            )
+        )
+        return np.delete(order, again)
     if len(early):
         first = int(early[0])
         more = counted(len(early) - 1, "more such row")
@@ -372,8 +389,6 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
             )
         else:
             problems.error(f"{cells.error(first, problem)}{also}; sort the rows", "--sort-rows")
-    ordered = times[order]
-    again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
     for row, other in zip(order[again], order[firsts], strict=True):
         message = (

@@ -35,8 +35,10 @@ _OFFSET = re.compile(
     r"(?:Z|(?:UTC|GMT)?\s*[+-]\d\d?(?::?\d\d)?|UTC|GMT)$",
     re.IGNORECASE,
 )
+_ZONE_NAME = re.compile(r":\d\d(?:\.\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?\s+(?!UTC|GMT)([A-Z]{3,5})$")
 _USUAL_LENGTH = len("Fri Mar 01 2024 00:00:00 GMT+0100")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_PERIOD = re.compile(r"(.+?)(?:\s+(?:-|/|to)\s+|\s*–\s*|(?<=\d{4}-\d\d-\d\d)/)(.+)")
 _SHORT_YEAR_FIRST = re.compile(r"^(\d\d)([-./])(\d\d?)\2(\d\d?)(?!\d)")
 _MONTHS = (
     "jan ene gen", "feb fev fév", "mar mär mae maa mrz", "apr abr avr", "may mai mag mei",
@@ -93,6 +95,10 @@ def _month_day(year: str, month: str) -> date:
     return date(_year(year), int(month), 1)
 
 
+def _day_of(year: str, month: str, day: str) -> date:
+    return date(int(year), int(month), int(day))
+
+
 def _named_day(name: str, year: str, day: str | None = None) -> date | None:
     month = month_of(name)
     return None if month is None else date(_year(year), month, int(day or 1))
@@ -109,6 +115,8 @@ def _ordinal_day(year: str, day: str) -> date:
 _BARE = "quarters without a letter"
 """Name of the forms `2005.1` and `1/2005`, which months have, too."""
 _YEAR, _GAP, _WEEK, _LETTERS = r"(\d{4})", r"[\s:/._'-]*", r"(?:W|KW|CW|wk|week)\.?", r"([^\W\d_]+)"
+_OF = r"(?:\s+de\s+|[\s/.'-]+)"
+"""Gap between the parts of a date, of which Spanish and Portuguese say `1 de mayo de 2005`."""
 _FORMS = tuple(
     _Form(name, re.compile(pattern, re.IGNORECASE), day)
     for name, pattern, day in (
@@ -127,14 +135,11 @@ _FORMS = tuple(
         ("fiscal years", rf"(?:FY\s*)?{_YEAR}\s*[/-]\s*(\d\d|\d{{4}})", _fiscal_day),
         ("fiscal years", r"FY\s*'?(\d{4}|\d\d)", lambda y: date(_year(y), 1, 1)),
         ("days of the year", rf"{_YEAR}-(\d{{3}})", _ordinal_day),
-        ("months", rf"{_LETTERS}[\s/.'-]+(\d{{4}}|\d\d)", _named_day),
+        ("months", rf"{_LETTERS}{_OF}(\d{{4}}|\d\d)", _named_day),
         ("months", rf"(\d{{4}}|\d\d)[\s/.'-]+{_LETTERS}\.?", lambda y, name: _named_day(name, y)),
-        ("days", rf"(\d\d?)[\s/.-]+{_LETTERS}[\s/.-]+{_YEAR}", lambda d, n, y: _named_day(n, y, d)),
-        (
-            "periods, by their first days",
-            r"(\d{4}-\d\d-\d\d)\s*(?:/|–|to|\s-\s)\s*\d{4}-\d\d-\d\d",
-            date.fromisoformat,
-        ),
+        ("days", rf"(\d\d?){_OF}{_LETTERS}{_OF}{_YEAR}", lambda d, n, y: _named_day(n, y, d)),
+        ("days", rf"{_YEAR}[年년]\s*(\d\d?)[月월]\s*(\d\d?)[日일]", _day_of),
+        ("months", rf"{_YEAR}[年년]\s*(\d\d?)[月월]", _month_day),
     )
 )
 _BY_LENGTH: dict[int, tuple[tuple[str, str], ...]] = {
@@ -289,6 +294,23 @@ def _by_directives(cells: Sequence[str], form: str) -> np.ndarray:
     return np.array(found, "M8[ns]")
 
 
+def first_days(texts: Sequence[str]) -> list[str] | None:
+    """Return the first of the two days of each text, such as `07/01/2019 - 13/01/2019`.
+
+    None if not all texts are periods; empty ones may be among them.
+    """
+    if _PERIOD.fullmatch(next(filter(None, texts), "")) is None:
+        return None
+    found = [_PERIOD.fullmatch(text) for text in texts]
+    periods = [each for each in found if each is not None]
+    if len(periods) < sum(map(bool, texts)) or not all(
+        has_year(each[1]) and re.sub(r"\w+", "", each[1]) == re.sub(r"\w+", "", each[2])
+        for each in periods
+    ):
+        return None
+    return ["" if each is None else each[1] for each in found]
+
+
 def read_as(texts: Sequence[str], form: str) -> np.ndarray | None:
     """Read texts in a format that has a name; None for a format of directives.
 
@@ -347,6 +369,12 @@ def with_whole_year(text: str) -> str:
 def has_offset(text: str) -> bool:
     """Tell whether a time ends with its offset from UTC."""
     return _OFFSET.search(_single_spaced(text)) is not None
+
+
+def zone_name(text: str) -> str | None:
+    """Return the name of a zone after the time of day, such as `CET`; None for UTC and without."""
+    found = _ZONE_NAME.search(text.rstrip())
+    return found and found[1]
 
 
 def without_offset(text: str) -> str:

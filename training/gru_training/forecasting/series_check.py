@@ -83,7 +83,7 @@ _MOST_NOTES = 10
 
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
     """Note columns that float32 resolves coarsely, that are mostly missing, or with odd values."""
-    coarse, missing, far, units = (list[tuple[str, str]]() for _ in range(4))
+    coarse, missing, far, stuck, units = (list[tuple[str, str]]() for _ in range(5))
     inputs = series.input_columns
     constants = dict(series.constants)
     for name, column in zip(series.columns, series.values.T, strict=True):
@@ -101,6 +101,10 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
         row = far_row(column)
         if row is not None:
             far.append((name, f"{column[row]:g} in row {row + 1:,}"))
+        run = stuck_run(column)
+        if run is not None:
+            first, last = run
+            stuck.append((name, f"rows {first + 1:,} to {last + 1:,} all are {column[first]:g}"))
         found = unit_break(column)
         if found is not None:
             row, before, after = found
@@ -117,6 +121,8 @@ def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
             f"{name}: {text} is far from all other values, and may spoil forecasts; leave the cell "
             "empty if it is an error"
         )
+    for name, text in _shown(stuck):
+        problems.note(f"{name}: {text}; leave the cells empty if nothing was measured there")
     for name, text in _shown(units):
         problems.note(f"{name}: {text}: are all values in the same unit?")
     for name, text in _shown(missing):
@@ -161,6 +167,29 @@ _UNIT_ROWS = 20
 """Number of values on both sides of a change of units."""
 _MOST_JUMPS = 100
 """Number of the largest ratios of neighbours that are looked at."""
+
+
+_STUCK_ROWS = 10
+"""Number of equal values in succession that are noted where few others equal the one before."""
+_MAX_EQUAL_SHARE = 0.1
+
+
+def stuck_run(column: np.ndarray) -> tuple[int, int] | None:
+    """Find the first and last row of the longest run of equal values, if it stands out.
+
+    Args:
+        column: (rows,), NaN where a value is missing.
+    """
+    borders = np.flatnonzero(np.diff(column, prepend=np.nan, append=np.nan) != 0)
+    lengths = np.diff(borders)
+    if not len(lengths):
+        return None
+    longest = int(lengths.argmax())
+    others = len(column) - lengths[longest]
+    equal = len(column) - len(lengths) - (lengths[longest] - 1)
+    if lengths[longest] < _STUCK_ROWS or equal > _MAX_EQUAL_SHARE * others:
+        return None
+    return int(borders[longest]), int(borders[longest + 1]) - 1
 
 
 def unit_break(column: np.ndarray) -> tuple[int, float, float] | None:
