@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from gru_training.data.label_cells import LabelCells
 from gru_training.data.problems import Problems
 from gru_training.data.series_file import read_series
 from gru_training.data.text_files import read_text_file
@@ -50,6 +51,26 @@ def pairs(rows):
 )
 def test_reads_each_format(tmp_path, name, content):
     assert pairs(read(write(tmp_path / name, content))) == ROWS
+
+
+@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "data.ft"])
+@pytest.mark.parametrize("several", [False, True])
+def test_reads_lines_of_fasttext(tmp_path, name, several):
+    """The texts of https://fasttext.cc/docs/en/supervised-tutorial.html, whose labels go before."""
+    lines = (
+        "__label__sauce __label__cheese How much does potato starch affect a cheese sauce recipe?\n"
+        "\n__label__food-safety __label__acidity Dangerous pathogens capable of growing\n"
+    )
+    if not several:
+        lines = lines.replace("__label__cheese ", "").replace("__label__acidity ", "")
+    cells = LabelCells(kind=None)
+    (first, second), _ = read_text_file(write(tmp_path / name, lines), labels=cells)
+    assert first.text == "How much does potato starch affect a cheese sauce recipe?"
+    assert sorted(first.labels) == (["cheese", "sauce"] if several else ["sauce"])
+    assert sorted(second.labels) == (["acidity", "food-safety"] if several else ["food-safety"])
+    assert second.line == 3
+    with pytest.raises(DataError, match="line 4: expected a text after its __label__NAME, got 'no"):
+        read(write(tmp_path / name, lines + "no label\n"))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])

@@ -114,7 +114,7 @@ def test_an_abbreviated_zone_needs_the_name_of_the_place(tmp_path, form):
 
 @pytest.mark.parametrize("numbers", [[*range(1, 53)] * 3, ["2024-05-01", "2024-05-02"] * 20])
 def test_times_that_begin_again_are_not_to_be_sorted(tmp_path, numbers):
-    with pytest.raises(DataError, match=r"begin again \d+ times; give numbers of weeks") as refused:
+    with pytest.raises(DataError, match=r"begin again \d+ times; give numbers") as refused:
         series(tmp_path, numbers)
     assert "sort" not in str(refused.value)
     assert "each time once" not in str(refused.value)

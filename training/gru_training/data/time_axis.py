@@ -365,15 +365,11 @@ def in_order(times: np.ndarray, cells: TimeCells, problems: Problems) -> np.ndar
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     falls = np.flatnonzero(times[1:] < times[:-1]) + 1
     if len(falls) and (times[falls] == times[0]).all() and times[0] == times.min():
-        problems.error(
-            str(
-                cells.error(
-                    int(falls[0]),
-                    f"expected ascending times, but they begin again {len(falls):,} times; give "
-                    "numbers of weeks or months their year, and several series a column of names",
-                )
-            )
+        problem = (
+            f"expected ascending times, but they begin again {counted(len(falls), 'time')}; give "
+            "numbers of weeks or months their year, and several series a column of names"
         )
+        problems.error(str(cells.error(int(falls[0]), problem)))
         return np.delete(order, again)
     if len(early):
         first = int(early[0])

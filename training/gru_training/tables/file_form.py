@@ -13,9 +13,11 @@ from typing import Literal, NamedTuple
 from gru_training.errors import ConfigError, DataError
 from gru_training.tables.content import chunks, compression_of, first_bytes, spoken, text_lines
 
-FORMATS = "CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel"
+FORMATS = "CSV, TSV, JSON lines, a JSON list, Parquet, Arrow, Excel or fastText"
 """Names of the formats that are read, for messages."""
-Kind = Literal["csv", "jsonl", "json", "parquet", "arrow", "excel"]
+Kind = Literal["csv", "jsonl", "json", "parquet", "arrow", "excel", "fasttext"]
+LABEL_MARK = "__label__"
+"""Beginning of each label of a line of fastText, before its text."""
 _HEAD = 1 << 16
 """Number of bytes of a text from which separator and encoding are recognised."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -176,8 +178,11 @@ def text_form(
     if cut and len(lines) > 1:
         del lines[-1]
     suffix = Path(name.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
-    kind = _json_kind(text, next(filter(str.strip, lines), ""), suffix)
+    first = next(filter(str.strip, lines), "")
     parts = [said] if said else []
+    if first.startswith(LABEL_MARK):
+        return FileForm("fasttext", encoding, "", line_end, 0, _one_note(parts))
+    kind = _json_kind(text, first, suffix)
     if kind is not None:
         one_line = kind == "json" and line_end not in text.strip()
         return FileForm(kind, encoding, "", line_end, 0, _one_note(parts), one_line)

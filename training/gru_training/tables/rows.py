@@ -13,6 +13,7 @@ from gru_training.errors import DataError
 from gru_training.tables.content import LONGEST_LINE, chunks, text_lines
 from gru_training.tables.file_form import (
     DETECTED_FORMAT,
+    LABEL_MARK,
     FileForm,
     TextFormat,
     find_form,
@@ -69,11 +70,12 @@ def read_rows(
     bounded: bool = False,
     form: FileForm | None = None,
 ) -> Rows:
-    """Open a table of CSV, TSV, JSON lines, a JSON list, Parquet, Arrow or Excel.
+    """Open a table of CSV, TSV, JSON lines, a JSON list, Parquet, Arrow, Excel or fastText.
 
     Texts may be compressed with gzip or zstd. CSV needs a header line and follows the usual quoting
     rules: a cell in double quotes may contain the separator, line breaks and doubled quotes. Blank
-    lines are skipped. In JSON each row is an object.
+    lines are skipped. In JSON each row is an object. Lines of fastText have the columns `labels`,
+    a list, and `text`.
 
     Args:
         path: The file.
@@ -142,6 +144,8 @@ def _text_rows(name: str, lines: Iterator[str], form: FileForm, misfit: Misfit) 
         return Rows(form, None, _json_lines(lines, misfit))
     if form.kind == "json":
         return Rows(form, None, _json_list(name, lines, misfit, form))
+    if form.kind == "fasttext":
+        return Rows(form, ["labels", "text"], _fasttext_lines(lines, misfit))
     table = _csv_rows(name, lines, form, misfit)
     columns = next(table)
     named = [column for column in columns if column.strip()]
@@ -200,6 +204,21 @@ def _checked_header(name: str, header: list[str]) -> list[str]:
     if len(set(named)) < len(named):
         raise DataError(f"{name}: two columns have the same name: {header}{header_hint(named)}")
     return header
+
+
+def _fasttext_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        labels, text = list[str](), line.strip()
+        while text.startswith(LABEL_MARK):
+            label, _, text = text.partition(" ")
+            labels.append(label.removeprefix(LABEL_MARK))
+            text = text.lstrip()
+        if labels:
+            yield number, {"labels": labels, "text": text}
+        elif text:
+            misfit(
+                "label", number, f"expected a text after its {LABEL_MARK}NAME, got {text[:40]!r}"
+            )
 
 
 def _json_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
