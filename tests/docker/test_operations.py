@@ -135,11 +135,11 @@ def shares(deployment):
 
 BALANCED = """
 import re
-import httpx
+from urllib.request import urlopen
 from gru_serving.client import connect
 
 def answered(replica):
-    page = httpx.get(f"http://{replica}:8501/monitoring/prometheus/metrics").text
+    page = urlopen(f"http://{replica}:8501/monitoring/prometheus/metrics").read().decode()
     found = re.search(r'request_count\\{model_name="sentiment",status="OK"\\} (\\d+)', page)
     return int(found[1]) if found else 0
 
