@@ -28,7 +28,6 @@ from gru_training.forecasting.series_check import Support, calibration
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.windows import Windows
 
-
 _ROUNDING = 1e-6
 """Size of restored values, as a share of mean and deviation, up to which they were zero before they
 were standardised in float32.
