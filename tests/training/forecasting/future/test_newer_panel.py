@@ -89,6 +89,16 @@ def test_a_series_whose_last_value_is_old_is_named(forecaster, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_the_last_rows_of_each_series_continue_those_of_the_run(forecaster, ahead, capsys):
+    """Of one that ended early they begin long before those of the others."""
+    frame = table()
+    kept = ~((frame["unique_id"] == "b") & (frame["ds"] > frame["ds"].max() - pd.Timedelta("30h")))
+    found = forecaster.predict(data=frame[kept].groupby("unique_id").tail(5))
+    assert "newer row of a, c are from the run's own series" in capsys.readouterr().err
+    own, expected = (each.query("unique_id in ['a', 'c']") for each in (found, ahead))
+    np.testing.assert_allclose(own[BOUNDS], expected[BOUNDS], rtol=1e-5)
+
+
 def test_a_new_series_is_forecast_by_what_the_others_share(forecaster, ahead, capsys):
     """On the scale of its own history: in other units the forecast is the same in these."""
     frame = table()
