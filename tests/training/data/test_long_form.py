@@ -53,6 +53,14 @@ def test_a_file_and_a_table_give_the_same_series(tmp_path):
     check(series_of_frame(table(), None, None, Problems("table")))
 
 
+def test_ids_of_which_one_is_missing_stay_whole_numbers():
+    """Pandas makes floats of them."""
+    frame = table().replace({"unique_id": {"a": 7, "b": 12, "c": None}})
+    frame = frame.assign(unique_id=frame["unique_id"].astype(float))
+    problems = Problems("table", drop_bad=True)
+    assert set(series_of_frame(frame, None, None, problems).columns) == {"7", "12"}
+
+
 def test_columns_of_other_names_are_named(tmp_path):
     frame = table().rename(columns={"unique_id": "product", "y": "sold"})
     path = tmp_path / "sales.csv"

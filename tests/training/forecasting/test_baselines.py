@@ -55,6 +55,17 @@ def test_errors_are_means_over_what_was_seen():
     np.testing.assert_allclose(root, np.sqrt(errors.by_column()[0]) * [1, 2, 3])
 
 
+def test_a_zero_forecast_of_a_zero_is_no_percentage_error():
+    counts = np.random.default_rng(0).poisson(0.3, (2, 200, 4, 1)).astype(float)
+    mean, deviation = np.array([0.31]), np.array([0.57])
+    sums = ErrorSums(4, 1, (mean, deviation))
+    truth, forecast = counts
+    standardised = (counts - mean) / deviation
+    sums.add(standardised[0].astype(np.float32), standardised[1])
+    sizes = np.maximum(truth + forecast, 1)  # 0 of 0 is right
+    assert sums.means().smape == pytest.approx(np.mean(200 * abs(truth - forecast) / sizes))
+
+
 @pytest.mark.slow
 def test_all_baselines_on_a_seasonal_series():
     data = prepare(seasonal_series(), SeriesConfig())

@@ -75,7 +75,7 @@ def series_of_frame(
         zone = _zone(table[found.time])
     bad: Unread = {name: [] for name in found.numbers}
     values = np.column_stack([_numbers(table[name], bad[name]) for name in found.numbers])
-    ids = None if found.id is None else _texts(table[found.id])
+    ids = None if found.id is None else _texts(_whole(table[found.id]))
     lines, required = range(len(texts)), (*long.targets, *long.inputs)
     read = SeriesRows(found.time, found.numbers, texts, lines, values, zone=zone)
     rows, more = in_wide_form(read, ids, bad, problems, expected, long, options, required)
@@ -130,6 +130,13 @@ def _texts(cells: pd.Series) -> list[str]:
     codes, different = pd.factorize(cells)
     texts = np.array([*map(str, different), ""], object)
     return list(texts[codes])
+
+
+def _whole(ids: pd.Series) -> pd.Series:
+    """Return ids that pandas made floats of, as one was missing, as the whole numbers they were."""
+    if pd.api.types.is_float_dtype(ids) and (ids.dropna() % 1 == 0).all():
+        return ids.astype("Int64")
+    return ids
 
 
 def _zone(times: pd.Series) -> str | None:

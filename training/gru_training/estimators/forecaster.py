@@ -414,7 +414,7 @@ def _recent_rows(
 def _tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
     """Return the series on which a run is tested: `data`, or `series` as it was trained on."""
     from gru_training.forecasting.backtest import data_of_run
-    from gru_training.forecasting.data import prepare, read_series
+    from gru_training.forecasting.data import read_series
 
     settings = run.config.data
     if isinstance(data, str | os.PathLike):
@@ -424,8 +424,7 @@ def _tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "Fo
         series = _trained_series(data, Times.of_run(run.given), settings)
     elif series is None and run.given is not None:
         raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
-    series = series or read_series(settings)
-    return data_of_run(run, prepare(series, settings, planned=True))
+    return data_of_run(run, series or read_series(settings))
 
 
 def _read(

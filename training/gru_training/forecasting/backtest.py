@@ -15,7 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from gru_training.data.problems import DataProblemsError, counted
+from gru_training.data.problems import DataProblemsError, counted, first_names
+from gru_training.data.series import Series
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.combination import continued_epochs, refit, stored_plan
 from gru_training.forecasting.config import BacktestConfig
@@ -274,10 +275,9 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     if config.data is not None:
         settings = replace(settings, data=config.data)
     try:
-        prepared = prepare(read_series(settings), settings, planned=True)
+        data = data_of_run(run, read_series(settings))
     except DataProblemsError as error:  # whose remedies are flags of a training
         raise DataProblemsError(str(settings.data), error.messages) from None
-    data = data_of_run(run, prepared)
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config, console)
@@ -384,30 +384,35 @@ def _refitted(
     return model
 
 
-def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
+def data_of_run(run: ForecastingRun, series: Series) -> ForecastingData:
     """Give the present series the scale and the borders with which a run was made.
 
     Args:
         run: Complete run.
-        data: The series, prepared with the settings of the run.
+        series: Series as it was read; columns that the run does not have are left out.
 
     Raises:
-        RunDirectoryError: The series has other columns, another spacing or other values than the
+        DataError: A column cannot be used.
+        RunDirectoryError: The series lacks columns, has another spacing or other values than the
             run's, or does not begin as it.
     """
-    if data.series.columns != run.columns:
+    train, validation, rows = run.series.borders
+    if len(series) < rows or str(series.index[0]) != run.series.first_time:
         raise RunDirectoryError(
-            f"{data.series.source}: expected the columns of the run, {', '.join(run.columns)}, "
-            f"got {', '.join(data.series.columns)}"
+            f"{series.source}: expected at least the {rows:,} rows of the run from "
+            f"{run.series.first_time}, got {len(series):,} from {series.index[0]}"
         )
-    train, validation, _ = run.series.borders
-    if len(data.series) < run.series.borders[2] or str(data.series.index[0]) != (
-        run.series.first_time
-    ):
+    columns = tuple(name for name in run.columns if name in series.columns)
+    values = series.values[:, [series.column(name) for name in columns]]
+    if columns == run.columns:
+        series = replace(series, columns=columns, values=values)
+        data = prepare(series, run.config.data, planned=True)
+        columns = data.series.columns
+    if columns != run.columns:
+        missing = [name for name in run.columns if name not in columns]
         raise RunDirectoryError(
-            f"{data.series.source}: expected at least the {run.series.borders[2]:,} rows of the "
-            f"run from {run.series.first_time}, got {len(data.series):,} from "
-            f"{data.series.index[0]}"
+            f"{series.source}: expected the columns of the run, got none called "
+            f"{first_names(missing, 10)} with values"
         )
     known, targets = recent_of_run(run), list(run.shape.targets)
     times = data.series.index  # a published series has a time twice

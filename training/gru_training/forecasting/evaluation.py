@@ -28,6 +28,11 @@ from gru_training.forecasting.series_check import Support, calibration
 from gru_training.forecasting.sets import PARTS
 from gru_training.forecasting.windows import Windows
 
+_ROUNDING = 1e-6
+"""Size of restored values, as a share of mean and deviation, up to which they were zero before they
+were standardised in float32.
+"""
+
 
 @dataclass(frozen=True)
 class WindowErrors:
@@ -135,8 +140,9 @@ class ErrorSums:
         """Compute percentage errors (B, H, K), 0 to 200, NaN if the truth is missing."""
         truth, forecast = (each * self._deviation + self._mean for each in (targets, forecasts))
         sizes = np.abs(truth) + np.abs(forecast)
+        zero = sizes <= _ROUNDING * (np.abs(self._mean) + self._deviation)
         return np.asarray(
-            np.divide(200 * np.abs(truth - forecast), sizes, np.zeros_like(sizes), where=sizes != 0)
+            np.divide(200 * np.abs(truth - forecast), sizes, np.zeros_like(sizes), where=~zero)
         )
 
     def means(self) -> ForecastErrors:

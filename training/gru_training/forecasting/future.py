@@ -196,7 +196,8 @@ def recent_of_series(run: ForecastingRun, series: Series, known: Recent | None =
     """Return the end of newer values of the series of a run.
 
     Rows at the end without a value of any forecast column are the steps to forecast, and are left
-    out. Too few rows are appended to the steps that are known already if they continue these.
+    out. Too few rows, in a panel those of each series, are appended to the steps that are known
+    already if they continue these.
 
     Args:
         run: Complete run.
@@ -207,9 +208,11 @@ def recent_of_series(run: ForecastingRun, series: Series, known: Recent | None =
         DataError: There are too few rows, or a column has no value in those read.
     """
     newer, known = _until_last_value(run, series), known or recent_of_run(run)
-    times, values, notes = newer.times, newer.values, newer.notes
     lookback = run.shape.lookback
     kept = steps_read(run.config.model, lookback)
+    if run.series.panel:
+        newer = _begun(run, known, newer, kept)
+    times, values, notes = newer.times, newer.values, newer.notes
     notes += _other_units(run, values[-kept:], known.values)
     seen = np.isfinite(values[:, list(run.shape.targets)]).any()
     if len(times) < lookback and not seen:  # series that the model does not know, alone
@@ -436,7 +439,10 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
         )
     found = _known(known.values[after])
     if not len(found):
-        raise DataError(f"{known.source}: expected values from {following} on, got none")
+        raise DataError(
+            f"{known.source}: expected values from {following} on, got "
+            + ("; ".join(known.notes) or "none")
+        )
     notes = [*recent.notes, *known.notes]
     return replace(recent, future=found, notes=tuple(notes))
 
@@ -476,6 +482,27 @@ def _after_known(
         )
     values = np.vstack([known.values[before], newer.values])
     return joined.as_unit("ns"), values, int(before.sum())
+
+
+def _begun(run: ForecastingRun, known: Recent, newer: Recent, kept: int) -> Recent:
+    """Return newer rows of a panel, in whose last `kept` known values precede the first of each.
+
+    A series without any newer value stays without.
+    """
+    seen = np.isfinite(newer.values)
+    absent = (np.cumsum(seen, axis=0) == 0) & seen.any(axis=0)
+    values = np.full_like(newer.values, np.nan)
+    places = known.times.get_indexer(newer.times)
+    values[places >= 0] = known.values[places[places >= 0]]
+    filled = absent & np.isfinite(values)
+    filled[:-kept] = False
+    names = [run.columns[target] for target in run.shape.targets if filled[:, target].any()]
+    if not names:
+        return newer
+    shown = first_names(names, _MOST_NAMED)
+    note = f"values before the first newer row of {shown} are from the run's own series"
+    values = np.where(filled, values, newer.values)
+    return replace(newer, values=values, notes=(*newer.notes, note))
 
 
 def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:

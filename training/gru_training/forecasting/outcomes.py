@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from gru_training.data.digest import data_digest
+from gru_training.data.problems import first_names
 from gru_training.errors import DataError, RunDirectoryError
 from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.evaluation import (
@@ -41,6 +42,7 @@ from gru_training.forecasting.simple import BaselineResult, naive_forecasters
 from gru_training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
+_MOST_NAMED = 10
 _MEASURES = ("MSE", "MAE", "MASE")
 
 
@@ -143,7 +145,12 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     }
     times = data.series.index[windows.origins]
     return Outcomes(
-        "windows", times.astype(str).to_numpy(), named.pop(_MODEL), named, run.series.horizon
+        "windows",
+        times.astype(str).to_numpy(),
+        named.pop(_MODEL),
+        named,
+        run.series.horizon,
+        data.series.notes,
     )
 
 
@@ -195,18 +202,23 @@ def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
     problems.remedies.clear()  # which are flags of a training
     problems.raise_errors()
     missing = [name for name in run.columns if name not in series.columns]
-    if missing:
+    if missing and not (series.panel and {*run.target_columns} & {*series.columns}):
         raise DataError(
-            f"{path}: expected the columns {', '.join(run.columns)} of {run.path}, got "
-            f"{', '.join(series.columns)}"
+            f"{path}: expected the columns of {run.path}, got none called "
+            f"{first_names(missing, _MOST_NAMED)}"
         )
     if series.frequency != run.frequency:
         raise DataError(
             f"{path}: expected a row every {run.frequency} as {run.path} reads them, got one every "
             f"{series.frequency}"
         )
-    values = series.values[:, [series.column(name) for name in run.columns]]
-    series = replace(series, columns=run.columns, values=values)
+    values = np.full((len(series), len(run.columns)), np.nan)
+    for column, name in enumerate(run.columns):
+        if name not in missing:
+            values[:, column] = series.values[:, series.column(name)]
+    ended = [name for name in run.target_columns if name in missing]
+    notes = (f"no rows of {first_names(ended, _MOST_NAMED)}",) if ended else ()
+    series = replace(series, columns=run.columns, values=values, notes=notes)
     begin = int(series.index.searchsorted(_test_begin(run)))
     return ForecastingData(
         series,

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 from gru_training.__main__ import main
 from gru_training.config import RunConfig
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
-from gru_training.forecasting.backtest import run_backtest
+from gru_training.forecasting.backtest import data_of_run, run_backtest
 from gru_training.forecasting.config import (
     BacktestConfig,
     CombinationConfig,
@@ -19,6 +19,7 @@ from gru_training.forecasting.config import (
     ForecastingTrainingConfig,
     SeriesConfig,
 )
+from gru_training.forecasting.data import read_series
 from gru_training.forecasting.linear import fit_ridge
 from gru_training.forecasting.pipeline import train_forecasting
 from gru_training.forecasting.run import ForecastingRun
@@ -107,11 +108,23 @@ def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
     assert sum(fold["windows"] for fold in summary["folds"]) == 159 - 5
 
 
+def test_columns_are_found_by_name(forecasting_run, tmp_path):
+    """In another order, beside one that the run does not know."""
+    frame = pd.read_csv(forecasting_run.config.data.data)
+    path = tmp_path / "turned.csv"
+    frame.assign(more=frame["up"] ** 2)[["time", "down", "more", "up"]].to_csv(path, index=False)
+    data = data_of_run(forecasting_run, read_series(SeriesConfig(path)))
+    np.testing.assert_array_equal(data.series.values, frame[["up", "down"]])
+    assert data.target_columns == ("up", "down")
+
+
 def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
     path = write_waves(tmp_path / "waves.csv")
     frame = pd.read_csv(path)
     frame.rename(columns={"up": "other"}).to_csv(path, index=False)
-    with pytest.raises(RunDirectoryError, match="expected the columns of the run, up, down, got"):
+    with pytest.raises(
+        RunDirectoryError, match="expected the columns of the run, got none called up"
+    ):
         run_backtest(BacktestConfig(forecasting_run.path, data=path))
     frame[5:].to_csv(path, index=False)
     with pytest.raises(RunDirectoryError, match="expected at least the 320 rows of the run from"):

@@ -9,6 +9,7 @@ import pytest
 from gru_training import Forecaster
 from gru_training.__main__ import main
 from gru_training.errors import DataError
+from gru_training.forecasting.outcomes import file_outcomes
 from gru_training.task import find_task
 from tests.known_panel import HORIZON, train_sales
 from tests.made_once import made_once
@@ -78,6 +79,20 @@ def test_a_series_without_newer_values_is_named(forecaster, capsys):
     assert "no forecast for b: no value in the last" in capsys.readouterr().err
 
 
+def test_errors_on_a_file_are_of_the_series_that_it_has(forecaster, tmp_path):
+    """Those without a row count as those without a value."""
+    frame, path = table(), tmp_path / "later.csv"
+    frame["ds"] = [time.isoformat() for time in frame["ds"]]
+    of_b = frame["unique_id"] == "b"
+    found = []
+    for rows in (frame.assign(y=frame["y"].mask(of_b)), frame[~of_b]):
+        rows.to_csv(path, index=False)
+        found.append(file_outcomes(forecaster.run_, path, forecaster.run_))
+    expected, got = ([each.columns for each in of.model.measures] for of in found)
+    np.testing.assert_array_equal(got, expected)
+    assert [of.notes for of in found] == [(), ("no rows of b",)]
+
+
 def test_a_series_whose_last_value_is_old_is_named(forecaster, capsys):
     frame = table()
     last = frame["ds"].max()
@@ -87,6 +102,16 @@ def test_a_series_whose_last_value_is_old_is_named(forecaster, capsys):
     assert set(forecaster.predict(data=frame[kept])["unique_id"]) == {"a", "b", "c", "zero"}
     said = f"no value just before the forecast: a ({HORIZON - 1} steps), c ({HORIZON} steps);"
     assert said in capsys.readouterr().err
+
+
+def test_the_last_rows_of_each_series_continue_those_of_the_run(forecaster, ahead, capsys):
+    """Of one that ended early they begin long before those of the others."""
+    frame = table()
+    kept = ~((frame["unique_id"] == "b") & (frame["ds"] > frame["ds"].max() - pd.Timedelta("30h")))
+    found = forecaster.predict(data=frame[kept].groupby("unique_id").tail(5))
+    assert "newer row of a, c are from the run's own series" in capsys.readouterr().err
+    own, expected = (each.query("unique_id in ['a', 'c']") for each in (found, ahead))
+    np.testing.assert_allclose(own[BOUNDS], expected[BOUNDS], rtol=1e-5)
 
 
 def test_a_new_series_is_forecast_by_what_the_others_share(forecaster, ahead, capsys):

@@ -126,7 +126,7 @@ def test_runs_that_forecast_something_else_are_refused(forecasting_run, tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda frame: frame.drop(columns="up"), "expected the columns up, down of .*, got down"),
+        (lambda frame: frame.drop(columns="up"), "expected the columns of .*, got none called up"),
         (
             lambda frame: frame.iloc[::2],
             "expected a row every h as .* reads them, got one every 2h",
