@@ -63,6 +63,17 @@ def floating(name: str, value: Any) -> Tensor:
     return tensor
 
 
+def real(name: str, value: Any, dtype: Any) -> Tensor:
+    """Return the value as a tensor of a floating-point dtype, or raise ValueError.
+
+    A cast alone would drop imaginary parts.
+    """
+    tensor = tf.convert_to_tensor(value)
+    if not (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool):
+        raise ValueError(f"Argument `{name}` must hold real numbers. Received: {tensor.dtype.name}")
+    return tf.cast(tensor, dtype)
+
+
 def fitting(name: str, value: Any, dtype: tf.DType, shape: Any) -> Tensor:
     """Return the value as a tensor of this dtype and shape, or raise ValueError."""
     tensor = tf.convert_to_tensor(value)

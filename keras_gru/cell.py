@@ -20,6 +20,7 @@ from keras_gru.arguments import (
     dropout_rate,
     feature_count,
     positive_integer,
+    real,
 )
 from keras_gru.functional import step
 from keras_gru.kernel.equations import Convention
@@ -200,7 +201,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, DropoutRNNCell):
     def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:
         """Advance by one step; see the class."""
         nested = isinstance(states, list | tuple)
-        inputs = tf.cast(inputs, self.compute_dtype)
+        inputs = real("inputs", inputs, self.compute_dtype)
         h = tf.cast(states[0] if nested else states, self.compute_dtype)
         input_mask = recurrent_mask = dropconnect_mask = None
         if training:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.arguments import cannot_change, check_choice, named_arguments
+from keras_gru.arguments import cannot_change, check_choice, named_arguments, real
 from keras_gru.cell import GRUCell, current_call
 from keras_gru.functional import Sequence, sequence
 from keras_gru.kernel.cudnn import cudnn_sequence, obstacle
@@ -232,7 +232,7 @@ class GRU(Int8ByCell, keras.layers.RNN):
             )
         if self.return_gates:
             self._refuse_gates_in_bidirectional()
-        sequences = tf.cast(sequences, cell.compute_dtype)
+        sequences = real("sequences", sequences, cell.compute_dtype)
         if mask is not None:
             mask = self._checked_mask(mask, sequences)
         h0 = self._checked_state(initial_state, sequences)

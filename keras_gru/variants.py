@@ -18,6 +18,7 @@ from keras_gru.arguments import (
     feature_count,
     named_arguments,
     positive_integer,
+    real,
 )
 
 Tensor = Any
@@ -80,7 +81,7 @@ class _SingleGateCell(keras.layers.Layer):
     def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:  # noqa: ARG002
         """Advance by one step; see the class."""
         nested = isinstance(states, list | tuple)
-        inputs = tf.cast(inputs, self.compute_dtype)
+        inputs = real("inputs", inputs, self.compute_dtype)
         h = tf.cast(states[0] if nested else states, self.compute_dtype)
         x = tf.matmul(inputs, self.kernel)
         x_z, x_g = tf.split(x if self.bias is None else x + self.bias, BLOCKS, axis=-1)

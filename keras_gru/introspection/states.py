@@ -11,6 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from keras_gru import functional
+from keras_gru.arguments import real
 from keras_gru.cell import cell_of
 from keras_gru.missing_extra import naming_extra
 
@@ -66,8 +67,7 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
             "Argument `inputs` must have shape (B, T, D), none of them zero. "
             f"Received: {tuple(x.shape)}"
         )
-    if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_bool):
-        raise ValueError(f"Argument `inputs` must hold real numbers. Received: {x.dtype.name}")
+    x = real("inputs", x, cell.compute_dtype)
     B, T, _ = x.shape
     valid = np.ones((B, T), bool) if mask is None else np.asarray(mask, bool)
     if valid.shape != (B, T):
@@ -80,7 +80,6 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
             f"Argument `inputs` must have shape (B, T, {features}), with the features that the "
             f"layer was built for. Received: {tuple(x.shape)}"
         )
-    x = tf.cast(x, cell.compute_dtype)
     sizes = tuple(int(size) for size in tf.nest.flatten(cell.state_size))
     if initial_state is None:
         initial_state = cell.get_initial_state(B)

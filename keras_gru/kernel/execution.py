@@ -274,16 +274,18 @@ class Extent(NamedTuple):
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
     def steps_by_block(self, plan: Plan) -> list[Tensor]:
-        """Return the steps to take in each block, a scalar: zero if all its rows are padding.
+        """Return the steps to take in each block, a scalar: one if all its rows are padding.
 
-        This holds only in XLA: without a step, TensorFlow's executor has no states to stack.
+        Not zero: where `tape.jacobian` vectorises the function, there is no XLA, and TensorFlow's
+        executor cannot stack the states of no step.
         """
         steps = tf.convert_to_tensor(self.steps)
         compiled = plan.nested and plan.compiled
         if isinstance(self.rows, int) or not (self.pads_rows and compiled):
             return [steps] * self.blocks
         firsts = [block * self.block_rows for block in range(1, self.blocks)]
-        return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
+        one = tf.minimum(steps, 1)
+        return [steps, *(tf.where(self.rows > first, steps, one) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
         """Cut values with the batch axis first into those of each block.

@@ -193,8 +193,28 @@ def test_a_small_batch_is_one_block_of_a_fixed_size(monkeypatch):
     found = {rows: sizes(tf.zeros((rows, 50, 3))) for rows in (1, 2, 9, 16, 17, 32, 50)}
     assert [int(v[0]) for v in found.values()] == [1, 16, 16, 16, 10, 16, 28]
     taken = [[int(steps) for steps in v[1]] for v in found.values()]
-    assert taken == [[50, 0]] * 4 + [[50, 50]] * 3
+    assert taken == [[50, 1]] * 4 + [[50, 50]] * 3
     assert [execution.rows_of_one_block(units) for units in (16, 64, 128, 512)] == [16, 16, 4, 1]
+
+
+def test_jacobian_where_a_block_has_no_rows(monkeypatch):
+    monkeypatch.setattr(execution, "cores", lambda: 2)
+    layer, theirs = GRU(4), keras.layers.GRU(4)
+    x = tf.constant(np.random.default_rng(0).normal(size=(2, 5, 3)), tf.float32)
+    theirs(x)
+    layer.build((None, None, 3))
+    layer.set_weights(theirs.get_weights())
+
+    def jacobian(layer, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+        return tape.batch_jacobian(output, x)
+
+    of_any_batch = tf.function(
+        lambda x: jacobian(layer, x), input_signature=[tf.TensorSpec((None, 5, 3))]
+    )
+    np.testing.assert_allclose(of_any_batch(x), jacobian(theirs, x), atol=1e-6)
 
 
 @pytest.mark.slow_cases

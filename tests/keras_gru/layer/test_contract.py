@@ -108,6 +108,15 @@ def test_call_errors_name_the_layer():
         GRU(4, use_cudnn=True)(np.zeros((2, 5, 3), "float32"))
 
 
+@pytest.mark.parametrize("cell", [GRUCell(4), MGUCell(4)])
+def test_complex_inputs_are_refused(cell):
+    """A cast would drop their imaginary part; Keras' layer refuses them, too."""
+    x = tf.ones((2, 5, 3), tf.complex64)
+    for layer in (GRU(4), keras.layers.RNN(cell)):
+        with pytest.raises(ValueError, match=r"must hold real numbers. Received: complex64"):
+            layer(x)
+
+
 @pytest.mark.parametrize("activation", ["tanh", "softsign"], ids=["fused", "loop"])
 @pytest.mark.parametrize(
     "states",
