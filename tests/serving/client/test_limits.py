@@ -72,7 +72,7 @@ def test_answers_that_are_none(kind):
 
 @pytest.mark.slow
 def test_a_server_that_does_not_read():
-    """The time limit holds for the whole call, including sending."""
+    """The time limit holds for the whole call, including sending, which would take minutes."""
     values = np.zeros(8_000_000, np.float32)
     metadata = json.dumps(METADATA).encode()
 
@@ -85,7 +85,7 @@ def test_a_server_that_does_not_read():
         started = time.monotonic()
         with pytest.raises(DeadlineExceeded):
             client.predict({"x": values}, "m")
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
 
 
 FLOAT = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": "-1"}]}, "name": "x:0"}
