@@ -43,8 +43,6 @@ from gru_training.tables.table_writer import (
 from gru_training.task import start_tensorflow
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gru_training.forecasting.data import ForecastingData
     from gru_training.forecasting.preprocessor import Predictor, SeriesPreprocessor
 MOST_STREAMED = 10_000
@@ -429,7 +427,7 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
         DataError: The run knows no such inputs, or the step after `recent` is not among them.
     """
     _require_future(run)
-    following = pd.date_range(recent.times[-1], periods=2, freq=run.frequency)[1]
+    following = future_times(recent.times[-1], run.frequency, 1)[0]
     times = known.index
     after = times >= following
     if not after.any() or times[after][0] != following:
@@ -687,7 +685,7 @@ def inputs_ahead(
     known, given = recent.future_of(steps)
     if not any(name in calendar.columns for name in names):
         return known, given
-    times = pd.date_range(recent.times[-1], periods=steps + 1, freq=frequency)[1:]
+    times = future_times(recent.times[-1], frequency, steps)
     made = calendar.values(times).astype(np.float32)
     places = iter(range(given.shape[1]))
     columns = [
@@ -859,7 +857,7 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     console.print(f"output  {job.config.output}")
 
 
-def _print(table: "pd.DataFrame", console: Console) -> None:
+def _print(table: pd.DataFrame, console: Console) -> None:
     shown = Table(box=None, header_style="bold")
     for name in table.columns:
         shown.add_column(name, justify="left" if name in (ID, TIME) else "right", no_wrap=True)
@@ -874,7 +872,7 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
         console.print(f"... {len(table) - _MOST_ROWS:,} more rows; --output writes all of them")
 
 
-def _time_format(table: "pd.DataFrame") -> str:
+def _time_format(table: pd.DataFrame) -> str:
     """Return the format of times, without parts of the time of day that steps lack."""
     times = table[TIME].dt
     if (times.normalize() == table[TIME]).all():
@@ -883,7 +881,7 @@ def _time_format(table: "pd.DataFrame") -> str:
     return form if times.tz is None else f"{form}%z"
 
 
-def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
+def _write(table: pd.DataFrame, output: Path, kind: FileKind, overwrite: bool) -> None:
     """Write the file atomically."""
     import pyarrow as pa
     import pyarrow.compute as pc
