@@ -276,6 +276,19 @@ def test_rows_of_another_spacing_do_not_continue_a_series(tmp_path):
         assert len(both(table.iloc[kept], daily).times) == kept[-1] + 1
 
 
+def test_newer_rows_of_many_series_name_them_as_the_error_says(tmp_path):
+    names = tuple(f"shop {number}" for number in range(12))
+    days = pd.date_range("2024-01-01", periods=20).strftime("%Y-%m-%d")
+    rows = pd.DataFrame([(name, day, 1.5) for name in names for day in days])
+    path, expected = tmp_path / "t.csv", ExpectedSeries(names, "D")
+    rows.to_csv(path, index=False, header=["shop", "day", "sold"])
+    with pytest.raises(DataError, match=r"'shop 9' and 2 more; .* names (\w+)$") as refused:
+        read_series(path, expected=expected)
+    name = str(refused.value).rpartition(" ")[2]
+    rows.to_csv(path, index=False, header=[name, "day", "sold"])
+    assert read_series(path, expected=expected).columns == names
+
+
 def test_columns_that_newer_rows_may_lack_are_no_missing_values():
     table = pd.DataFrame({"date": pd.date_range("2022-01-03", periods=3), "a": [1, np.nan, 3]})
     expected = ExpectedSeries(("a", "b"), "D", optional=("b",))

@@ -20,7 +20,7 @@ from gru_training.data.even_series import (
     with_absent,
 )
 from gru_training.data.long_form import BY_NAME, LongColumns, widened
-from gru_training.data.problems import DataProblemsError, Problems
+from gru_training.data.problems import DataProblemsError, Problems, first_names
 from gru_training.data.series import Series
 from gru_training.data.time_axis import TimeCells, are_times, infer_frequency, parse_times
 from gru_training.data.time_forms import month_of
@@ -45,6 +45,8 @@ _PARTS_OF_YEARS = {"quarter": "Q", "qtr": "Q", "week": "W"}
 """Names of columns with a part of a year, in small letters, and its sign in a time."""
 PROBE_ROWS = 50
 """Number of rows, and of columns' names, in which times are looked for that no usual name tells."""
+_MOST_NAMED = 10
+"""Greatest number of columns that a message names."""
 _FEWEST_TIMES = 4
 """Number of columns called by times from which a table is taken for one with a row per series."""
 _YEAR = re.compile(r"\s*(18|19|20|21)\d\d(\.0)?\s*")
@@ -536,8 +538,13 @@ def _wide_columns(
     if time_column is not None and time_column not in names:
         missing.append(time_column)
     if missing or not others:
-        what = ", ".join(map(repr, missing)) or "with the times"
-        raise ForeignDataError(f"{source} has no column {what}; its columns are {list(names)}")
+        what = first_names([repr(name) for name in missing], _MOST_NAMED) or "with the times"
+        hint = ""
+        if len(missing) == len(wanted) > 1:
+            hint = "; in a table with a row for each series and time, call their names unique_id"
+        raise ForeignDataError(
+            f"{source} has no column {what}; its columns are {list(names)}{hint}"
+        )
     known = [name for name in others if name.strip().lower() in TIME_COLUMNS]
     time = time_column or (known or others)[0]
     if not expected:
