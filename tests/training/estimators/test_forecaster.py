@@ -174,6 +174,14 @@ def test_what_travels_has_the_rows_of_an_update(fitted, longer, tmp_path):
     pd.testing.assert_frame_equal(updated.predict(), expected)
 
 
+def test_notes_have_keywords_in_place_of_flags(fitted, longer, capsys):
+    written = longer["time"].dt.strftime("%Y%m%d%H")
+    fitted.predict(data=longer.assign(time=written))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "(time_format reads others)" in said
+    assert "--" not in said
+
+
 @pytest.mark.parametrize(("factor", "noted"), [(1, False), (1000, True)])
 def test_an_update_in_another_unit_is_noted_once(fitted, longer, capsys, factor, noted):
     rows = longer.iloc[320:330]

@@ -16,7 +16,7 @@ from gru_training.data.series import Series
 from gru_training.data.series_frame import NAME, series_of_frame
 from gru_training.errors import ConfigError, DataError
 from gru_training.estimators.run_estimator import RunEstimator, load_tensorflow
-from gru_training.estimators.settings import Settings, in_python, takes
+from gru_training.estimators.settings import Settings, in_python, takes, with_keywords
 from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
 from gru_training.forecasting.presets import PRESETS
 from gru_training.tune.command import TuneConfig
@@ -246,8 +246,7 @@ class Forecaster(RunEstimator):
                 self._loaded["predictor"] = graph_predictor(run) or _with_tensorflow(run)
             notes = list(recent.notes)
             table = forecast(run, recent, horizon, self._loaded["predictor"], notes.append)
-        for note in notes:
-            Console(stderr=True, soft_wrap=True, markup=False).print(f"note: {note}")
+        _show(notes)
         return table
 
     def update(self, rows: Any) -> Self:
@@ -276,8 +275,7 @@ class Forecaster(RunEstimator):
         with in_python():
             known = self._recent or recent_of_run(run)
             recent = continued(run, known, _newer_rows(run, "rows", rows))
-        for note in recent.notes:
-            Console(stderr=True, soft_wrap=True, markup=False).print(f"note: {note}")
+        _show(recent.notes)
         self._recent = replace(recent, notes=())
         return self
 
@@ -388,6 +386,12 @@ def _newer_rows(run: "ForecastingRun", name: str, data: Any) -> Series:
     if isinstance(data, str | os.PathLike):
         return newer_of_file(run, Path(data))
     return _newer(run, name, data, expected_series(run))
+
+
+def _show(notes: Sequence[str]) -> None:
+    for note in notes:
+        text = f"note: {with_keywords(note)}"
+        Console(stderr=True, soft_wrap=True, markup=False).print(text)
 
 
 def _recent_rows(

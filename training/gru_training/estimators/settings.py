@@ -141,8 +141,13 @@ def in_python() -> Iterator[None]:
     try:
         yield
     except TrainingError as error:
-        error.args = (_FLAG.sub(lambda match: _argument(match[0]), str(error)),)
+        error.args = (with_keywords(str(error)),)
         raise
+
+
+def with_keywords(text: str) -> str:
+    """Replace flags by keywords in a text."""
+    return _FLAG.sub(lambda match: _argument(match[0]), text)
 
 
 def _argument(flag: str) -> str:
