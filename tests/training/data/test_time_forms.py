@@ -97,6 +97,7 @@ WAYS = {
         lambda time: f"{MONTHS[time.month - 1]} {time.year}",
         lambda time: f"{SPANISH[time.month - 1]} de {time.year}",
         lambda time: f"{time.year}年{time.month}月",
+        *map(_strftime, ("%Y - %m", "%Y / %m")),  # which are no periods
         lambda time: f"{time.year + (time.month - 1) / 12:.3f}",
         lambda time: f"{time:%Y-%m}-{min(30, time.days_in_month)}",
     ],
@@ -107,7 +108,8 @@ WAYS = {
                 "Q{quarter} {year}", "{year}Q{quarter}", "{year}-Q{quarter}", "{year} Q{quarter}",
                 "Q{quarter}-{year}", "Q{quarter}/{short:02}", "{year}:Q{quarter}",
                 "{quarter}Q{year}", "{year}q{quarter}", "T{quarter} {year}", "{year}-T{quarter}",
-                "{year}K{quarter}", "{year}.{quarter}", "{year}-{quarter}", "{quarter}/{year}",
+                "{year}K{quarter}", "{year} - Q{quarter}", "{year}.{quarter}", "{year}-{quarter}",
+                "{quarter}/{year}",
             ),
         ),
         lambda time: f"{time.year + (time.quarter - 1) / 4:g}",
@@ -116,6 +118,7 @@ WAYS = {
         *map(_strftime, ("%Y", "FY%Y", "FY%y", "%Y-01-01")),
         lambda time: f"{time.year}.0",
         lambda time: f"{time.year}/{(time.year + 1) % 100:02}",
+        lambda time: f"{time.year} - {(time.year + 1) % 100:02}",
     ],
 }  # fmt: skip
 

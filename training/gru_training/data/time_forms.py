@@ -39,6 +39,8 @@ _ZONE_NAME = re.compile(r":\d\d(?:\.\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?\s+(?!UTC|GMT)(
 _USUAL_LENGTH = len("Fri Mar 01 2024 00:00:00 GMT+0100")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _PERIOD = re.compile(r"(.+?)(?:\s+(?:-|/|to)\s+|\s*–\s*|(?<=\d{4}-\d\d-\d\d)/)(.+)")
+_PART = re.compile(r"\w+")
+"""Part of a date, of which a day has three, unlike `1990 - 01` and `1990 - Q1`."""
 _SHORT_YEAR_FIRST = re.compile(r"^(\d\d)([-./])(\d\d?)\2(\d\d?)(?!\d)")
 _MONTHS = (
     "jan ene gen", "feb fev fév", "mar mär mae maa mrz", "apr abr avr", "may mai mag mei",
@@ -91,12 +93,8 @@ def _week_day(year: str, week: str, weekday: str | None = None) -> date:
     return date.fromisocalendar(int(year), int(week), int(weekday or 1))
 
 
-def _month_day(year: str, month: str) -> date:
-    return date(_year(year), int(month), 1)
-
-
-def _day_of(year: str, month: str, day: str) -> date:
-    return date(int(year), int(month), int(day))
+def _month_day(year: str, month: str, day: str = "1") -> date:
+    return date(_year(year), int(month), int(day))
 
 
 def _named_day(name: str, year: str, day: str | None = None) -> date | None:
@@ -138,7 +136,7 @@ _FORMS = tuple(
         ("months", rf"{_LETTERS}{_OF}(\d{{4}}|\d\d)", _named_day),
         ("months", rf"(\d{{4}}|\d\d)[\s/.'-]+{_LETTERS}\.?", lambda y, name: _named_day(name, y)),
         ("days", rf"(\d\d?){_OF}{_LETTERS}{_OF}{_YEAR}", lambda d, n, y: _named_day(n, y, d)),
-        ("days", rf"{_YEAR}[年년]\s*(\d\d?)[月월]\s*(\d\d?)[日일]", _day_of),
+        ("days", rf"{_YEAR}[年년]\s*(\d\d?)[月월]\s*(\d\d?)[日일]", _month_day),
         ("months", rf"{_YEAR}[年년]\s*(\d\d?)[月월]", _month_day),
     )
 )
@@ -304,7 +302,7 @@ def first_days(texts: Sequence[str]) -> list[str] | None:
     found = [_PERIOD.fullmatch(text) for text in texts]
     periods = [each for each in found if each is not None]
     if len(periods) < sum(map(bool, texts)) or not all(
-        has_year(each[1]) and re.sub(r"\w+", "", each[1]) == re.sub(r"\w+", "", each[2])
+        len(_PART.findall(each[1])) >= 3 and _PART.sub("", each[1]) == _PART.sub("", each[2])
         for each in periods
     ):
         return None
