@@ -1,5 +1,4 @@
 import asyncio
-import gc
 import threading
 import time
 import weakref
@@ -7,6 +6,7 @@ import weakref
 import pytest
 
 from gru_serving.engine.worker_threads import WorkerThreads
+from tests.serving.collector import collector_off
 
 
 @pytest.fixture
@@ -52,11 +52,8 @@ def test_a_call_that_fails_holds_nothing(threads):
         await asyncio.sleep(0.1)  # the thread lets go of it
         return seen() is None
 
-    gc.disable()
-    try:
+    with collector_off():
         assert asyncio.run(main())
-    finally:
-        gc.enable()
 
 
 def test_as_many_at_once_as_there_are_threads(threads):

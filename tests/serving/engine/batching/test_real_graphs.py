@@ -1,7 +1,6 @@
 """Real graphs: an answer never depends on what others ask at the same time."""
 
 import asyncio
-import gc
 import weakref
 
 import numpy as np
@@ -20,6 +19,7 @@ from gru_serving.errors import (
     InvalidArgument,
     ServingError,
 )
+from tests.serving.collector import collector_off
 from tests.serving.engine.batching.gate import PATIENT
 from tests.waiting import wait_until
 
@@ -156,14 +156,11 @@ def test_a_refused_request_is_not_kept(batched):
     predictor = batched()
     x = np.ones((2, 3))
     seen = weakref.ref(x)
-    gc.disable()
-    try:
+    with collector_off():
         with pytest.raises(InvalidArgument, match="Expects arg"):
             predictor.predict({"x": x})
         del x
         wait_until(lambda: seen() is None, 10)
-    finally:
-        gc.enable()
 
 
 def test_order_of_outputs_makes_no_second_queue(batched):

@@ -1,7 +1,6 @@
 """What is no single request and answer of the gRPC API; those are the kit's cases."""
 
 import asyncio
-import gc
 import tracemalloc
 
 import grpc
@@ -16,6 +15,7 @@ from gru_serving.repository.repository import Repository
 from gru_serving.server.grpc.listener import DrainGate, TokenGuard
 from gru_serving.server.grpc.services import PredictionService
 from gru_serving.server.tokens import Tokens
+from tests.serving.collector import collector_off
 from tests.serving.messages import (
     multi_inference,
     predict,
@@ -62,12 +62,8 @@ def test_refused_requests_are_not_kept(by, tmp_path):
             await server.stop(None)
         return used
 
-    gc.collect()
-    gc.disable()
-    try:
+    with collector_off():
         assert asyncio.run(kept()) < 3 * size
-    finally:
-        gc.enable()
 
 
 def test_long_messages_are_cut(stub):

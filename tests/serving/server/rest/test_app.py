@@ -1,7 +1,6 @@
 """What this server adds to the REST API of TF Serving, whose own rules are the kit's cases."""
 
 import asyncio
-import gc
 import gzip
 import json
 import tracemalloc
@@ -13,6 +12,7 @@ from gru_serving.engine.worker_threads import WorkerThreads
 from gru_serving.inference.service import Inference
 from gru_serving.repository.repository import Repository
 from gru_serving.server.rest.app import Api
+from tests.serving.collector import collector_off
 from tests.serving.raw_http import raw
 
 PREDICT = "/v1/models/text:predict"
@@ -67,11 +67,7 @@ def test_refused_requests_are_not_kept(verb, body):
             tracemalloc.stop()
         return used
 
-    gc.collect()
-    gc.disable()
-    try:
+    with collector_off():
         assert asyncio.run(kept()) < 3 * size
-    finally:
-        gc.enable()
     assert set(statuses) <= {400, 404}
     assert len(statuses) == 7
