@@ -72,8 +72,8 @@ def test_answers_that_are_none(kind):
 
 @pytest.mark.slow
 def test_a_server_that_does_not_read():
-    """The time limit holds for the whole call, including sending, which would take minutes."""
-    values = np.zeros(8_000_000, np.float32)
+    """The time limit holds for the whole call, including sending, which would take a minute."""
+    values = np.zeros(3_000_000, np.float32)
     metadata = json.dumps(METADATA).encode()
 
     def answer(connection):
@@ -85,7 +85,7 @@ def test_a_server_that_does_not_read():
         started = time.monotonic()
         with pytest.raises(DeadlineExceeded):
             client.predict({"x": values}, "m")
-        assert time.monotonic() - started < 60
+        assert time.monotonic() - started < 20
 
 
 FLOAT = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": "-1"}]}, "name": "x:0"}
