@@ -21,7 +21,7 @@ from gru_training.data.time_axis import (
     parse_times,
     time_text,
 )
-from gru_training.data.time_forms import STEPS, has_offset, without_offset, zone_name
+from gru_training.data.time_forms import STEPS, has_offset, has_zone_name, without_offset
 from gru_training.data.time_options import (
     UNCHANGED_TIMES,
     TimeOptions,
@@ -142,12 +142,10 @@ def evenly_spaced(
     cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     if expected is not None and expected.numbered:
         time_format, cells = STEPS, replace(cells, way=", as in the training")
-    named = next((row for row, text in enumerate(rows.texts) if zone_name(text)), None)
-    if named is not None and time_format is None:
+    if time_format is None and any(map(has_zone_name, rows.texts[:1])):
         if options.timezone is None:
             raise cells.error(
-                named,
-                "expected times whose zone is not abbreviated (see --timezone, as Europe/Berlin)",
+                0, "expected times whose zone is not abbreviated (see --timezone, as Europe/Berlin)"
             )
         cells = replace(cells, texts=[without_offset(text) for text in rows.texts])
     parsed = parse_times(cells, time_format, found, not rows.panel)

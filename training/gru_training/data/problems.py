@@ -157,15 +157,19 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
-def first_names(names: Sequence[str], most: int) -> str:
+MOST_NAMED = 10
+"""Greatest number of names in a message, and of notes of one kind on series."""
+
+
+def first_names(names: Sequence[str]) -> str:
     """Write the first names, and how many more there are, such as `a, b and 1,200 more`."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def values_shown(values: Mapping[str, float]) -> str:
-    """Write the first ten names with their values, like `first_names`."""
-    return first_names([f"{name} ({value:g})" for name, value in values.items()], 10)
+    """Write the first names with their values, like `first_names`."""
+    return first_names([f"{name} ({value:g})" for name, value in values.items()])
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:

@@ -1,7 +1,7 @@
 """A table of values at evenly spaced times."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +102,14 @@ class Series:
     def column(self, name: str) -> int:
         """Return the index of a column."""
         return self.columns.index(name)
+
+    def with_columns(self, columns: tuple[str, ...]) -> "Series":
+        """Return these columns alone, in this order, with missing values for absent ones."""
+        values = np.full((len(self), len(columns)), np.nan)
+        for place, name in enumerate(columns):
+            if name in self.columns:
+                values[:, place] = self.values[:, self.column(name)]
+        return replace(self, columns=columns, values=values)
 
     @property
     def input_columns(self) -> frozenset[str]:

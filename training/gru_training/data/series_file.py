@@ -45,8 +45,6 @@ _PARTS_OF_YEARS = {"quarter": "Q", "qtr": "Q", "week": "W"}
 """Names of columns with a part of a year, in small letters, and its sign in a time."""
 PROBE_ROWS = 50
 """Number of rows, and of columns' names, in which times are looked for that no usual name tells."""
-_MOST_NAMED = 10
-"""Greatest number of columns that a message names."""
 _FEWEST_TIMES = 4
 """Number of columns called by times from which a table is taken for one with a row per series."""
 _YEAR = re.compile(r"\s*(18|19|20|21)\d\d(\.0)?\s*")
@@ -538,7 +536,7 @@ def _wide_columns(
     if time_column is not None and time_column not in names:
         missing.append(time_column)
     if missing or not others:
-        what = first_names([repr(name) for name in missing], _MOST_NAMED) or "with the times"
+        what = first_names([repr(name) for name in missing]) or "with the times"
         hint = ""
         if len(missing) == len(wanted) > 1:
             hint = "; in a table with a row for each series and time, call their names unique_id"

@@ -35,7 +35,7 @@ _OFFSET = re.compile(
     r"(?:Z|(?:UTC|GMT)?\s*[+-]\d\d?(?::?\d\d)?|UTC|GMT)$",
     re.IGNORECASE,
 )
-_ZONE_NAME = re.compile(r":\d\d(?:\.\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?\s+(?!UTC|GMT)([A-Z]{3,5})$")
+_ZONE_NAME = re.compile(r":\d\d(?:\.\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?\s+(?!UTC|GMT)[A-Z]{3,5}$")
 _USUAL_LENGTH = len("Fri Mar 01 2024 00:00:00 GMT+0100")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _PERIOD = re.compile(r"(.+?)(?:\s+(?:-|/|to)\s+|\s*–\s*|(?<=\d{4}-\d\d-\d\d)/)(.+)")
@@ -369,10 +369,9 @@ def has_offset(text: str) -> bool:
     return _OFFSET.search(_single_spaced(text)) is not None
 
 
-def zone_name(text: str) -> str | None:
-    """Return the name of a zone after the time of day, such as `CET`; None for UTC and without."""
-    found = _ZONE_NAME.search(text.rstrip())
-    return found and found[1]
+def has_zone_name(text: str) -> bool:
+    """Tell whether a time ends with the name of a zone other than UTC, such as `CET`."""
+    return _ZONE_NAME.search(text.rstrip()) is not None
 
 
 def without_offset(text: str) -> str:

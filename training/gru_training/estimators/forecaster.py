@@ -389,9 +389,9 @@ def _newer_rows(run: "ForecastingRun", name: str, data: Any) -> Series:
 
 
 def _show(notes: Sequence[str]) -> None:
+    console = Console(stderr=True, soft_wrap=True, markup=False)
     for note in notes:
-        text = f"note: {with_keywords(note)}"
-        Console(stderr=True, soft_wrap=True, markup=False).print(text)
+        console.print(f"note: {with_keywords(note)}")
 
 
 def _recent_rows(

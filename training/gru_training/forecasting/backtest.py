@@ -402,17 +402,14 @@ def data_of_run(run: ForecastingRun, series: Series) -> ForecastingData:
             f"{series.source}: expected at least the {rows:,} rows of the run from "
             f"{run.series.first_time}, got {len(series):,} from {series.index[0]}"
         )
-    columns = tuple(name for name in run.columns if name in series.columns)
-    values = series.values[:, [series.column(name) for name in columns]]
-    if columns == run.columns:
-        series = replace(series, columns=columns, values=values)
-        data = prepare(series, run.config.data, planned=True)
-        columns = data.series.columns
-    if columns != run.columns:
-        missing = [name for name in run.columns if name not in columns]
+    missing = [name for name in run.columns if name not in series.columns]
+    if not missing:
+        data = prepare(series.with_columns(run.columns), run.config.data, planned=True)
+        missing = [name for name in run.columns if name not in data.series.columns]
+    if missing:
         raise RunDirectoryError(
             f"{series.source}: expected the columns of the run, got none called "
-            f"{first_names(missing, 10)} with values"
+            f"{first_names(missing)} with values"
         )
     known, targets = recent_of_run(run), list(run.shape.targets)
     times = data.series.index  # a published series has a time twice

@@ -20,7 +20,7 @@ from gru_serving.preprocessing.series import MEDIAN, calibrated
 from gru_training.data.calendar import Calendar
 from gru_training.data.even_series import ExpectedSeries
 from gru_training.data.long_form import LongColumns
-from gru_training.data.problems import counted, first_names, values_shown
+from gru_training.data.problems import MOST_NAMED, counted, first_names, values_shown
 from gru_training.data.series import Series, counts_steps
 from gru_training.errors import ConfigError, DataError
 from gru_training.forecasting.config import ForecastConfig, ForecasterConfig
@@ -49,8 +49,6 @@ MOST_STREAMED = 10_000
 """Number of last steps that a streaming model reads; it has forgotten the earlier ones."""
 _OTHER_SIZE = 3
 """Ratio to earlier inputs from which the size of inputs far from them is noted."""
-_MOST_NAMED = 10
-"""Greatest number of series that a message names."""
 FILE = "last_window.npz"
 """File of a run with `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns,
 and `future` (n, F), known inputs after them.
@@ -245,7 +243,7 @@ def continued(run: ForecastingRun, known: Recent, series: Series) -> Recent:
     if newer.unknown:
         raise DataError(
             f"{series.source}: expected the series of the training, got "
-            f"{first_names(newer.unknown, _MOST_NAMED)}; predict(data=...) forecasts unknown "
+            f"{first_names(newer.unknown)}; predict(data=...) forecasts unknown "
             "series from their own history"
         )
     following = future_times(known.times[-1], run.frequency, 1)
@@ -295,7 +293,7 @@ def _other_units(run: ForecastingRun, newer: np.ndarray, known: np.ndarray) -> t
                 f"{run.columns[target]} is about {level:g} in the newer rows, and {level_before:g} "
                 "at the end of the earlier ones: are both in the same unit?"
             )
-        if len(notes) == _MOST_NAMED:
+        if len(notes) == MOST_NAMED:
             break
     return tuple(notes)
 
@@ -350,12 +348,12 @@ def _ended(run: ForecastingRun, recent: Recent) -> list[str]:
     notes = list[str]()
     if ended and run.series.panel:
         notes.append(
-            f"no forecast for {first_names(ended, _MOST_NAMED)}: no value in the last "
+            f"no forecast for {first_names(ended)}: no value in the last "
             f"{len(recent.times)} steps, which the model reads"
         )
     if old:
         notes.append(
-            f"no value just before the forecast: {first_names(old, _MOST_NAMED)}; the intervals "
+            f"no value just before the forecast: {first_names(old)}; the intervals "
             "are those of series that go on"
         )
     return notes
@@ -387,10 +385,10 @@ def _other_inputs(run: ForecastingRun, recent: Recent) -> list[str]:
     if lacking:
         notes.insert(
             0,
-            f"not known in the steps to forecast: {first_names(lacking, _MOST_NAMED)}; the last "
+            f"not known in the steps to forecast: {first_names(lacking)}; the last "
             "value before stands in",
         )
-    return notes[:_MOST_NAMED]
+    return notes[:MOST_NAMED]
 
 
 def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
@@ -497,7 +495,7 @@ def _begun(run: ForecastingRun, known: Recent, newer: Recent, kept: int) -> Rece
     names = [run.columns[target] for target in run.shape.targets if filled[:, target].any()]
     if not names:
         return newer
-    shown = first_names(names, _MOST_NAMED)
+    shown = first_names(names)
     note = f"values before the first newer row of {shown} are from the run's own series"
     values = np.where(filled, values, newer.values)
     return replace(newer, values=values, notes=(*newer.notes, note))
@@ -606,7 +604,7 @@ def _unknown_ahead(
     from gru_training.forecasting.export.one_series import one_series_of
     from gru_training.forecasting.intervals import calibration
 
-    named = first_names(recent.unknown, _MOST_NAMED)
+    named = first_names(recent.unknown)
     one = None if run.series.future_columns else one_series_of(run, run.delivered_model())
     there = np.isfinite(recent.unknown_values).any(axis=0)
     if one is None:
@@ -724,7 +722,7 @@ def checked(run: ForecastingRun, recent: Recent) -> Recent:
         shown = values_shown(constants)
         notes.append(f"constant in the training, and forecast as they were: {shown}")
     far = far_values(run, recent)
-    for row, column in far[:_MOST_NAMED]:
+    for row, column in far[:MOST_NAMED]:
         name, value = run.columns[column], recent.values[row, column]
         notes.append(
             f"{name} is {value:g} at {run.people_read(recent.times)[row]}, far from all other "

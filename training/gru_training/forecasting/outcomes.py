@@ -42,7 +42,6 @@ from gru_training.forecasting.simple import BaselineResult, naive_forecasters
 from gru_training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
-_MOST_NAMED = 10
 _MEASURES = ("MSE", "MAE", "MASE")
 
 
@@ -204,21 +203,16 @@ def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
     missing = [name for name in run.columns if name not in series.columns]
     if missing and not (series.panel and {*run.target_columns} & {*series.columns}):
         raise DataError(
-            f"{path}: expected the columns of {run.path}, got none called "
-            f"{first_names(missing, _MOST_NAMED)}"
+            f"{path}: expected the columns of {run.path}, got none called {first_names(missing)}"
         )
     if series.frequency != run.frequency:
         raise DataError(
             f"{path}: expected a row every {run.frequency} as {run.path} reads them, got one every "
             f"{series.frequency}"
         )
-    values = np.full((len(series), len(run.columns)), np.nan)
-    for column, name in enumerate(run.columns):
-        if name not in missing:
-            values[:, column] = series.values[:, series.column(name)]
     ended = [name for name in run.target_columns if name in missing]
-    notes = (f"no rows of {first_names(ended, _MOST_NAMED)}",) if ended else ()
-    series = replace(series, columns=run.columns, values=values, notes=notes)
+    notes = (f"no rows of {first_names(ended)}",) if ended else ()
+    series = replace(series.with_columns(run.columns), notes=notes)
     begin = int(series.index.searchsorted(_test_begin(run)))
     return ForecastingData(
         series,

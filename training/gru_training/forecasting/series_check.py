@@ -161,14 +161,6 @@ _CODES = {sign * (10.0**digits - 1) for sign in (-1, 1) for digits in range(2, 1
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _FEWEST_WEEKS = 4
 """Number of weeks from which a day of the week without a value is noted."""
-UNIT_RATIO = 30
-"""Ratio of the sizes of values from which on their units are in doubt."""
-_UNIT_ROWS = 20
-"""Number of values on both sides of a change of units."""
-_MOST_JUMPS = 100
-"""Number of the largest ratios of neighbours that are looked at."""
-
-
 _STUCK_ROWS = 10
 """Number of equal values in succession that are noted where few others equal the one before."""
 _MAX_EQUAL_SHARE = 0.1
@@ -190,6 +182,14 @@ def stuck_run(column: np.ndarray) -> tuple[int, int] | None:
     if lengths[longest] < _STUCK_ROWS or equal > _MAX_EQUAL_SHARE * others:
         return None
     return int(borders[longest]), int(borders[longest + 1]) - 1
+
+
+UNIT_RATIO = 30
+"""Ratio of the sizes of values from which on their units are in doubt."""
+_UNIT_ROWS = 20
+"""Number of values on both sides of a change of units."""
+_MOST_JUMPS = 100
+"""Number of the largest ratios of neighbours that are looked at."""
 
 
 def unit_break(column: np.ndarray) -> tuple[int, float, float] | None:
@@ -310,7 +310,7 @@ def usable_series(
     """
     series = without_ahead(series, config)
     if series.ahead is not None:
-        names = first_names(_target_names(series, config), _MOST_NOTES)
+        names = first_names(_target_names(series, config))
         problems.note(
             f"the last {counted(len(series.ahead), 'row')} without a value of {names}: known "
             "inputs of the steps to forecast"
@@ -354,7 +354,7 @@ def _note_known_ahead(series: Series, config: SeriesConfig, problems: Problems) 
         rows = "row has" if last - end == 1 else f"{last - end:,} rows have"
         named = shlex.join(inputs) if len(inputs) <= _MOST_NOTES else "and their names"
         problems.note(
-            f"the last {rows} no value of {first_names(targets, _MOST_NOTES)}: leave out of the "
+            f"the last {rows} no value of {first_names(targets)}: leave out of the "
             "file what has ended; if the others are known of the steps to forecast, --future "
             f"{named}"
         )
