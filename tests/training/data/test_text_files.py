@@ -73,6 +73,14 @@ def test_reads_lines_of_fasttext(tmp_path, name, several):
         read(write(tmp_path / name, lines + "no label\n"))
 
 
+def test_many_labels_of_fasttext_are_read_at_once(tmp_path):
+    """A line of 3 MB took minutes where each label cost a copy of the rest; a tab ends one, too."""
+    path = write(tmp_path / "train.txt", "__label__a\t" * 300_000 + "text\n")
+    (row,), _ = read_text_file(path, labels=LabelCells(kind="labels"))
+    assert row.text == "text"
+    assert set(row.labels) == {"a"}
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
 def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
     text = "word, " * 100_000

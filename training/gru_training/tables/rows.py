@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -206,15 +207,17 @@ def _checked_header(name: str, header: list[str]) -> list[str]:
     return header
 
 
+_LABELS = re.compile(rf"(?:{LABEL_MARK}\S*\s*)+")
+"""Labels before a text of fastText."""
+
+
 def _fasttext_lines(lines: Iterable[str], misfit: Misfit) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
-        labels, text = list[str](), line.strip()
-        while text.startswith(LABEL_MARK):
-            label, _, text = text.partition(" ")
-            labels.append(label.removeprefix(LABEL_MARK))
-            text = text.lstrip()
-        if labels:
-            yield number, {"labels": labels, "text": text}
+        text = line.strip()
+        marked = _LABELS.match(text)
+        if marked is not None:
+            labels = [label.removeprefix(LABEL_MARK) for label in marked[0].split()]
+            yield number, {"labels": labels, "text": text[marked.end() :]}
         elif text:
             misfit(
                 "label", number, f"expected a text after its {LABEL_MARK}NAME, got {text[:40]!r}"
